@@ -1,0 +1,45 @@
+"""The interface's data, under the interface's names. Pure data: no I/O, nothing of ours below."""
+
+from gateway_sdk.models.country import Country
+from gateway_sdk.models.currency import ExchangeRateSeriesRequest
+from gateway_sdk.models.customer import (
+    AdditionalDataItem,
+    Address,
+    AddressesItem,
+    Alternative,
+    CreateRequest,
+    DocumentsItem,
+    GeoPosition,
+    MetadataItem,
+    Name,
+    NotificationsItem,
+    PersonData,
+    RelatedToAddressItem,
+    Revision,
+    SecretQuestionItem,
+    TelephoneNumbersItem,
+)
+from gateway_sdk.models.error import ErrorPayload
+from gateway_sdk.models.wallet import OrderHistoryPage
+
+__all__ = [
+    "AdditionalDataItem",
+    "Address",
+    "AddressesItem",
+    "Alternative",
+    "Country",
+    "CreateRequest",
+    "DocumentsItem",
+    "ErrorPayload",
+    "ExchangeRateSeriesRequest",
+    "GeoPosition",
+    "MetadataItem",
+    "Name",
+    "NotificationsItem",
+    "OrderHistoryPage",
+    "PersonData",
+    "RelatedToAddressItem",
+    "Revision",
+    "SecretQuestionItem",
+    "TelephoneNumbersItem",
+]

@@ -1,0 +1,112 @@
+"""What all models share: frozen, strict, wire names, absent is not null. No I/O here."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    SerializationInfo,
+)
+from pydantic.alias_generators import to_camel
+
+T = TypeVar("T")
+
+MASK: Final = str(SecretStr("any"))
+_IN_CLEAR: Final = object()  # a context that only `to_wire` holds
+
+
+class _Hidden:
+    """Stands in a repr where a value is."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+_HIDDEN: Final = _Hidden()
+
+
+def _refuse_null(value: T | None) -> T:
+    """Refuse an explicit null where the interface does not allow one."""
+    if value is None:
+        msg = "may be left out, but not null"
+        raise ValueError(msg)
+    return value
+
+
+def _refuse_mask(secret: SecretStr) -> SecretStr:
+    """Refuse the mask itself: a dumped model read back would set everybody's password to it."""
+    if secret.get_secret_value() == MASK:
+        msg = "is the mask of a secret, not a secret"
+        raise ValueError(msg)
+    return secret
+
+
+def _dump_secret(secret: SecretStr | None, info: SerializationInfo) -> SecretStr | str | None:
+    """Give the clear text to `to_wire` and the mask to everybody else."""
+    if secret is None:
+        return None
+    if info.context is _IN_CLEAR:
+        return secret.get_secret_value()
+    return secret if info.mode == "python" else MASK
+
+
+Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+NotNull = Annotated[T | None, BeforeValidator(_refuse_null)]
+"""May be left out and then reads as None; an explicit None is refused."""
+Items = Annotated[Sequence[T] | None, BeforeValidator(_refuse_null), AfterValidator(tuple)]
+"""A list or tuple, kept as a tuple; may be left out and then reads as None, but is never null."""
+Secret = Annotated[
+    Annotated[SecretStr, AfterValidator(_refuse_mask)] | None, PlainSerializer(_dump_secret)
+]
+"""Masked in repr, dumps and logs; in clear only in `to_wire()`. May be null."""
+
+
+class Model(BaseModel):
+    """The base of everything that goes over the wire as a JSON object.
+
+    Fields can be given by their Python name or by their wire name. What was not given is not
+    sent; what was given as None is sent as null.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=AliasGenerator(validation_alias=to_camel, serialization_alias=to_camel),
+        allow_inf_nan=False,
+        frozen=True,
+        hide_input_in_errors=True,
+        strict=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return the JSON object that is sent: wire names, only what was set, secrets in clear."""
+        return self.model_dump(
+            mode="json", by_alias=True, exclude_unset=True, context=_IN_CLEAR, warnings="error"
+        )
+
+
+class RequestModel(Model):
+    """A request: a field that the interface does not know is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class PersonalModel(RequestModel):
+    """A request that holds personal data: its repr names the fields that are set, no values."""
+
+    def __repr_args__(self) -> Iterator[tuple[str, object]]:
+        set_here = self.model_fields_set
+        return ((name, _HIDDEN) for name in type(self).model_fields if name in set_here)
+
+
+class ReplyModel(Model):
+    """A reply: fields that the interface does not know are kept, in `model_extra`."""
+
+    model_config = ConfigDict(extra="allow")

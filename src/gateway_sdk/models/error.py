@@ -1,0 +1,40 @@
+"""The body of the gateway's error replies."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, TypeVar
+
+from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+
+from gateway_sdk.models._base import ReplyModel
+
+T = TypeVar("T")
+
+
+def _none_if_wrong(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """Read a field of the wrong type as absent: a bad error reply is still an error reply."""
+    try:
+        return check(value)
+    except ValidationError:
+        return None
+
+
+Lenient = Annotated[T | None, WrapValidator(_none_if_wrong)]
+
+
+class ErrorPayload(ReplyModel):
+    """What the gateway says about an error; every field may be missing.
+
+    The reason, path and message are the gateway's words and may repeat personal data, so the
+    repr leaves them out.
+    """
+
+    # Interface: Error payload (ErrorPayload)
+    reason: Lenient[str] = None
+    path: Lenient[str] = None
+    method: Lenient[str] = None
+    message: Lenient[str] = None
+    timestamp: Lenient[str] = None
+    status: Lenient[int] = None
+
+    def __repr_args__(self) -> Iterator[tuple[str, object]]:
+        yield "status", self.status
