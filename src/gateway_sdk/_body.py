@@ -1,0 +1,218 @@
+"""Bodies of requests: bytes, text, JSON, a file or a stream, sent in pieces."""
+
+import asyncio
+import mimetypes
+import os
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
+
+import httpx
+from pydantic import BaseModel
+
+from gateway_sdk._options import check_header_value
+from gateway_sdk._wire.request import encode_json
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
+from gateway_sdk.operations import Content, Operation
+
+BodyContent: TypeAlias = (
+    bytes | bytearray | memoryview | str | Path | AsyncIterable[bytes] | dict[str, Any] | list[Any]
+)
+"""What the operations with any type of entity body take: a `str` is text, a `Path` is a file, a
+dictionary or list is JSON."""
+OnProgress = Callable[[int, int | None], None]
+"""Called with the bytes sent so far and the total, which is None for a stream."""
+
+PIECE: Final = 64 * 1024
+"""Bytes handed over at once: small enough for progress and cancellation to be prompt."""
+
+_READ: Final = 16 * PIECE  # bytes per hop to a thread: one hop costs about 0.1 ms
+
+BINARY: Final = "application/octet-stream"
+JSON: Final = "application/json"
+TEXT: Final = "text/plain; charset=utf-8"
+
+
+@dataclass(slots=True, eq=False)
+class Body(httpx.AsyncByteStream):
+    """A body that knows how long it is and whether it can be sent a second time.
+
+    Attributes:
+        pieces: Starts from the beginning each time it is called.
+        content_type: The media type, for the header.
+        length: Bytes; None if it is known only at the end.
+        replayable: False if what was read is gone.
+        on_progress: Told how far it got; never told a smaller number than before.
+    """
+
+    pieces: Callable[[], AsyncIterator[bytes]]
+    content_type: str
+    length: int | None
+    replayable: bool
+    on_progress: OnProgress | None = None
+    started: bool = False
+    reported: int = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        self.started = True
+        sent = 0
+        async for piece in self.pieces():
+            for part in _cut(piece):
+                yield part
+                sent += len(part)
+                self._report(sent)
+
+    def _report(self, sent: int) -> None:
+        if self.on_progress and sent > self.reported:
+            self.reported = sent
+            self.on_progress(sent, self.length)
+
+    @property
+    def can_be_sent(self) -> bool:
+        """Whether it is all there: it was never begun, or it can begin anew."""
+        return self.replayable or not self.started
+
+
+def json_body(value: object) -> Body:
+    """Make a JSON body of a model or any JSON value.
+
+    Raises:
+        InvalidArgumentError: it is no JSON value.
+    """
+    return _of_bytes(encode_json(value), JSON)
+
+
+async def make_body(
+    operation: Operation[Any],
+    content: object,
+    content_type: str | None,
+    on_progress: OnProgress | None,
+) -> Body | None:
+    """Make the body that an operation takes; None if it is sent without one.
+
+    Raises:
+        InvalidArgumentError: the content is not what the operation takes, or cannot be read.
+    """
+    if operation.content is Content.ANY:
+        return None if content is None else await _any_body(content, content_type, on_progress)
+    if content_type is not None or on_progress is not None:
+        raise InvalidArgumentError("content_type and on_progress are for documents only")
+    if operation.content is Content.NONE and content is not None:
+        raise InvalidArgumentError("the operation takes no body")
+    if operation.content is Content.JSON and content is None:
+        raise InvalidArgumentError("the body is missing")
+    return None if content is None else json_body(content)
+
+
+async def _any_body(
+    content: object, content_type: str | None, on_progress: OnProgress | None
+) -> Body:
+    """Make a body of whatever an operation with any type of entity body was given."""
+    body = await _body_of(content)
+    if content_type is not None:
+        body.content_type = _check_content_type(content_type)
+    if on_progress is not None and not callable(on_progress):
+        raise InvalidArgumentError("on_progress must be a function of (sent, total)")
+    body.on_progress = on_progress
+    return body
+
+
+async def _body_of(content: Any) -> Body:
+    match content:
+        case bytes() | bytearray() | memoryview():
+            return _of_bytes(bytes(content), BINARY)
+        case str():
+            return _of_text(content)
+        case dict() | list() | BaseModel():
+            return json_body(content)
+        case Path():
+            return await _of_file(content)
+        case AsyncIterable():
+            return _of_stream(content)
+        case _:
+            raise InvalidArgumentError(
+                "content must be bytes, a str (text), a Path (file), a dict or list (JSON) "
+                f"or an async iterable of bytes, not {type(content).__name__}"
+            )
+
+
+def _of_bytes(content: bytes, content_type: str) -> Body:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield content
+
+    return Body(pieces, content_type, len(content), replayable=True)
+
+
+def _of_text(text: str) -> Body:
+    try:
+        return _of_bytes(text.encode(), TEXT)
+    except UnicodeEncodeError:
+        raise InvalidArgumentError("content is text with half of a surrogate pair") from None
+
+
+async def _of_file(path: Path) -> Body:
+    """Make a body of a file; it is opened when it is sent, and anew each time."""
+    length = await asyncio.to_thread(_size_of, path)
+    guessed, compression = mimetypes.guess_type(path.name)
+    content_type = guessed if guessed and not compression else BINARY
+    return Body(lambda: _read(path, length), content_type, length, replayable=True)
+
+
+def _size_of(path: Path) -> int:
+    """Return the bytes of a regular file that can be opened."""
+    if not path.is_file() and path.exists():
+        raise InvalidArgumentError("content is a path, but not of a regular file")
+    with _open(path) as file:
+        return os.fstat(file.fileno()).st_size
+
+
+async def _read(path: Path, length: int) -> AsyncIterator[bytes]:
+    """Read exactly the bytes that the head of the request promised, off the event loop."""
+    left = length
+    with await asyncio.to_thread(_open, path) as file:
+        while piece := await asyncio.to_thread(_read_some, file, left):
+            left -= len(piece)
+            yield piece
+        beyond = await asyncio.to_thread(_read_some, file, 1)
+        if left or beyond:
+            raise InvalidArgumentError("content is a file that changed its size while it was sent")
+
+
+def _open(path: Path) -> BinaryIO:
+    """Open a file, or say why not without its name, which is often a person's."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InvalidArgumentError(f"content is an unreadable file: {error.strerror}") from None
+
+
+def _read_some(file: BinaryIO, most: int) -> bytes:
+    return file.read(min(most, _READ))
+
+
+def _of_stream(content: AsyncIterable[Any]) -> Body:
+    async def pieces() -> AsyncIterator[bytes]:
+        async for piece in content:
+            if not isinstance(piece, bytes | bytearray | memoryview):
+                raise InvalidArgumentError("content is a stream, but not of bytes")
+            yield bytes(piece)
+
+    return Body(pieces, BINARY, length=None, replayable=False)
+
+
+def _cut(content: bytes) -> Iterator[bytes]:
+    """Cut into pieces of a size that lets progress and cancellation be prompt."""
+    if len(content) <= PIECE:
+        yield content
+        return
+    view = memoryview(content)
+    for start in range(0, len(content), PIECE):
+        yield bytes(view[start : start + PIECE])
+
+
+def _check_content_type(content_type: object) -> str:
+    try:
+        return check_header_value("content_type", content_type)
+    except ConfigurationError as error:
+        raise InvalidArgumentError(str(error)) from None

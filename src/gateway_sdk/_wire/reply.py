@@ -1,0 +1,231 @@
+"""Read a reply: the value it brings, or the error it stands for. No I/O here."""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
+
+from gateway_sdk._wire.content import (
+    ContentError,
+    ParseFloat,
+    decode_json,
+    decode_text,
+    is_json,
+    media_type,
+    utf8_json,
+)
+from gateway_sdk._wire.request import describe
+from gateway_sdk.errors import (
+    STATUS_ERRORS,
+    InvalidArgumentError,
+    RedirectError,
+    ServerError,
+    StatusError,
+    UnexpectedReplyError,
+)
+from gateway_sdk.models import ErrorPayload
+from gateway_sdk.operations import Operation
+from gateway_sdk.outcome import Outcome
+
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")
+_NOT_FINITE: Final = re.compile(rb"NaN|Infinity")
+_UNDECIDED_4XX: Final = 408  # intermediaries send it of their own accord
+_REFUSING_5XX: Final = frozenset({501, 505})  # the request was not even understood
+
+
+@dataclass(frozen=True, slots=True)
+class RawReply:
+    """A reply as it came: decompressed, not decoded.
+
+    Attributes:
+        problem: What is wrong with the body, as the end of a sentence; None if nothing is.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    problem: str | None
+
+
+def read_reply(
+    operation: Operation[Any],
+    reply: RawReply,
+    *,
+    into: Any = None,
+    parse_float: ParseFloat | None = None,
+) -> Any:
+    """Return the value of a successful reply, or raise the error that it stands for.
+
+    Args:
+        operation: Its `reply` says what the interface promises.
+        reply: What came.
+        into: A type to validate the JSON into; None for what the interface promises.
+        parse_float: Makes a number of the text of one with a fraction or an exponent.
+
+    Raises:
+        StatusError: the status is not 2xx.
+        UnexpectedReplyError: the body is not what the interface promises.
+    """
+    # Interface: Endpoints; Errors
+    if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
+        raise _status_error(reply)
+    wanted = operation.reply if into is None else into
+    if wanted is None:
+        return None
+    try:
+        return _decode(reply, wanted, parse_float)
+    except ContentError as error:
+        raise _unexpected(reply, str(error), problems="") from None
+    except ValidationError as error:
+        # Of a type of the user's own the fields may be named after data: a dictionary's keys.
+        problems = describe(error)
+        shown = problems if into is None else "see error.problems"
+        raise _unexpected(reply, f"does not fit: {shown}", problems=problems) from None
+
+
+def _decode(reply: RawReply, wanted: Any, parse_float: ParseFloat | None) -> Any:
+    """Decode a successful body into what is wanted."""
+    essence, charset = media_type(reply.headers.get("content-type", ""))
+    if essence in _HTML:
+        raise ContentError("is a web page: a proxy or a portal answered, not the gateway")
+    if reply.problem is not None:
+        raise ContentError(reply.problem)
+    if wanted is Any:
+        return _decode_unspecified(reply.body, essence, charset, parse_float)
+    data = utf8_json(reply.body, charset)
+    if _NOT_FINITE.search(data):  # rare; pydantic would let them through where a type is open
+        decode_json(data, None)
+    return _adapter(wanted).validate_json(data)
+
+
+def _decode_unspecified(
+    body: bytes, essence: str, charset: str | None, parse_float: ParseFloat | None
+) -> Any:
+    """Decode a body that the interface leaves open by what it declares itself to be."""
+    if not body.strip():
+        return None
+    if is_json(essence):
+        return decode_json(utf8_json(body, charset), parse_float)
+    if essence.startswith("text/"):
+        return decode_text(body, charset)
+    if not essence:
+        # Interface: Endpoints. Everything is JSON unless stated; a reply may forget to say so.
+        with suppress(ContentError):
+            return decode_json(utf8_json(body, charset), parse_float)
+    return body
+
+
+def check_type(into: Any) -> None:
+    """Make sure that a body can be validated into a type.
+
+    Raises:
+        InvalidArgumentError: pydantic cannot make a validator of it.
+    """
+    try:
+        _adapter(into)
+    except (PydanticUserError, TypeError):
+        raise InvalidArgumentError("into must be a type that pydantic can validate") from None
+
+
+@lru_cache(maxsize=256)
+def _adapter(wanted: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(wanted)
+
+
+def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedReplyError:
+    """Make the error for a success whose body cannot be used: a success it remains.
+
+    Unless a web page came back: then it was not the gateway that answered.
+    """
+    essence, _ = media_type(reply.headers.get("content-type", ""))
+    error = UnexpectedReplyError(
+        f"the gateway answered {_phrase(reply.status)}, but the body {problem}",
+        status=reply.status,
+        body=reply.body,
+        headers=reply.headers,
+        problems=problems,
+    )
+    error.outcome = Outcome.UNKNOWN if essence in _HTML else Outcome.APPLIED
+    return error
+
+
+def _status_error(reply: RawReply) -> StatusError:
+    """Make the error for a status that is not 2xx; the body has no say in its class."""
+    kind = STATUS_ERRORS.get(reply.status, StatusError)
+    hint = ""
+    if reply.status < HTTPStatus.BAD_REQUEST:
+        kind, hint = RedirectError, _pointing_to(reply.headers.get("location", ""))
+    elif reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        kind = ServerError
+    error = kind(
+        f"the gateway answered {_phrase(reply.status)}{hint}",
+        status=reply.status,
+        body=reply.body,
+        headers=reply.headers,
+        payload=_payload(reply),
+        retry_after=parse_retry_after(reply.headers.get("retry-after", ""), datetime.now(UTC)),
+    )
+    error.outcome = outcome_of_status(reply.status)
+    return error
+
+
+def outcome_of_status(status: int) -> Outcome:
+    """Tell what a status alone proves."""
+    if status < HTTPStatus.MULTIPLE_CHOICES:
+        return Outcome.APPLIED
+    if status in _REFUSING_5XX:
+        return Outcome.REFUSED
+    if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Outcome.UNKNOWN if status == _UNDECIDED_4XX else Outcome.REFUSED
+    return Outcome.UNKNOWN
+
+
+def parse_retry_after(value: str, now: datetime) -> float | None:
+    """Return the seconds that a Retry-After asks for (RFC 9110, 10.2.3), a date in the past as 0.
+
+    None if the header is absent or makes no sense.
+    """
+    value = value.strip()
+    if _SECONDS.fullmatch(value):
+        return float(value)
+    try:
+        date = parsedate_to_datetime(value)
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
+
+
+def _payload(reply: RawReply) -> ErrorPayload | None:
+    """Read the gateway's own words; None if the body is no JSON object."""
+    # Interface: Errors 1
+    _, charset = media_type(reply.headers.get("content-type", ""))
+    try:
+        return ErrorPayload.model_validate(decode_json(utf8_json(reply.body, charset), None))
+    except (ContentError, ValidationError):
+        return None
+
+
+def _phrase(status: int) -> str:
+    """Return the status with its standard phrase; the phrase on the wire is somebody's text."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _pointing_to(location: str) -> str:
+    """Name the host that a redirect points to, and no more of the address."""
+    try:
+        host = urlsplit(location).hostname
+    except ValueError:
+        host = None
+    return f", pointing to {host or 'itself'}: redirects are never followed"

@@ -1,0 +1,118 @@
+"""Build a request: its target, its headers, its JSON. No I/O here."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from gateway_sdk._options import Options
+from gateway_sdk._version import __version__
+from gateway_sdk.errors import InvalidArgumentError
+from gateway_sdk.models._base import Model
+from gateway_sdk.operations import Header, Operation
+
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_COMMON_HEADERS: Final[Mapping[str, str]] = {
+    "Accept": "application/json, */*;q=0.1",
+    "Accept-Encoding": "gzip",  # what `_wire.content` can undo
+    "User-Agent": f"gateway-sdk/{__version__}",
+}
+
+
+def fill_path(operation: Operation[Any], values: Mapping[str, str]) -> str:
+    """Put the values into the operation's path, percent-encoded (RFC 3986, 3.3).
+
+    Raises:
+        InvalidArgumentError: a value is missing, unknown, or cannot be one path segment.
+    """
+    names = _PLACEHOLDER.findall(operation.path)
+    for name in values.keys() - set(names):
+        raise InvalidArgumentError(f"path has no placeholder {name!r}: it has {names or 'none'}")
+    for name in names:
+        if name not in values:
+            raise InvalidArgumentError(f"path lacks {name!r}")
+    return _PLACEHOLDER.sub(lambda found: _segment(found[1], values[found[1]]), operation.path)
+
+
+def _segment(name: str, value: object) -> str:
+    """Encode one path segment, or refuse what would address something else."""
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{name} must be a string")
+    if not value:
+        raise InvalidArgumentError(f"{name} is empty")
+    if value in (".", ".."):
+        raise InvalidArgumentError(f"{name} is a dot segment, which would address another path")
+    if _CONTROL.search(value):
+        raise InvalidArgumentError(f"{name} holds a line break or another control character")
+    try:
+        return quote(value, safe="")
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"{name} holds half of a surrogate pair") from None
+
+
+def build_headers(
+    operation: Operation[Any], options: Options, content_type: str | None
+) -> dict[str, str]:
+    """Return the headers of an operation but for Authorization and the body's framing.
+
+    Raises:
+        InvalidArgumentError: the operation needs a tenant and none is configured.
+    """
+    # Interface: Authentication 3; Endpoints rule 1
+    headers = _merged(_COMMON_HEADERS, options.headers)
+    if operation.tenant_id is Header.ALWAYS and options.tenant_id is None:
+        raise InvalidArgumentError(
+            "tenant_id is missing: give it to the session, or to with_options(tenant_id=...)"
+        )
+    if operation.tenant_id is not Header.NEVER and options.tenant_id is not None:
+        headers["tenantId"] = options.tenant_id
+    if operation.token_header is not Header.NEVER and options.token_header is not None:
+        headers["token"] = options.token_header.get_secret_value()
+    if content_type is not None:
+        headers["Content-Type"] = content_type
+    return headers
+
+
+def _merged(common: Mapping[str, str], users: Mapping[str, str]) -> dict[str, str]:
+    """Put the user's headers in place of the common ones of the same name."""
+    taken = {name.lower() for name in users}
+    return {name: value for name, value in common.items() if name.lower() not in taken} | dict(
+        users
+    )
+
+
+def encode_json(value: object) -> bytes:
+    """Return a model or any JSON value as UTF-8 JSON without spaces.
+
+    Raises:
+        InvalidArgumentError: it is no JSON value.
+    """
+    try:
+        plain = _plain(value)
+        return json.dumps(
+            plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        ).encode()
+    except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
+        # Without the cause, whose text may show the value.
+        raise InvalidArgumentError(f"the body is no JSON value ({type(error).__name__})") from None
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Model):
+        return value.to_wire()
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return value
+
+
+def describe(error: ValidationError) -> str:
+    """Say which fields are wrong and why, without their values."""
+    problems = error.errors(include_input=False, include_url=False, include_context=False)
+    return "; ".join(
+        f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}" for problem in problems
+    )

@@ -1,0 +1,121 @@
+"""Token sources: the seam between a session and whatever knows how to get an access token."""
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+
+from pydantic import SecretStr
+
+from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError
+
+AccessToken: TypeAlias = str | SecretStr
+
+# RFC 6750, 2.1. Nothing else may stand in the header, above all no newline.
+_B64TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+
+
+@runtime_checkable
+class TokenSource(Protocol):
+    """Anything that can be asked for an access token."""
+
+    async def token(self, rejected: AccessToken | None = None) -> AccessToken:
+        """Return a token that can be sent.
+
+        Args:
+            rejected: The token that the gateway has just answered with 401. Return another one
+                if there is one; returning the same means that there is none.
+        """
+        ...
+
+
+AccessTokenGiven: TypeAlias = AccessToken | Callable[[], Awaitable[AccessToken]] | TokenSource
+"""What a session takes as its `access_token`."""
+
+
+class StaticToken:
+    """One token, for as long as it lasts."""
+
+    def __init__(self, token: SecretStr) -> None:
+        self._token = token
+
+    async def token(self, rejected: AccessToken | None = None) -> AccessToken:  # noqa: ARG002 - there is no other
+        """Return the token, whatever was rejected."""
+        return self._token
+
+
+class CalledToken:
+    """A coroutine function, asked anew for each attempt; keeping tokens is its own matter."""
+
+    def __init__(self, function: Callable[[], Awaitable[AccessToken]]) -> None:
+        self._function = function
+
+    async def token(self, rejected: AccessToken | None = None) -> AccessToken:  # noqa: ARG002 - it takes no argument
+        """Return what the function returns.
+
+        Raises:
+            AuthError: it is not a coroutine function.
+        """
+        promised: Any = self._function()
+        if not inspect.isawaitable(promised):
+            raise AuthError("access_token is a plain function: make it async")
+        token: AccessToken = await promised
+        return token
+
+
+def as_token_source(access_token: object, name: str = "access_token") -> TokenSource:
+    """Turn what the user gave as access token into a token source.
+
+    Raises:
+        ConfigurationError: it is missing, cannot be a token, or is of a type that cannot give one.
+    """
+    if isinstance(access_token, str | SecretStr):
+        problem = _problem_of(text_of(access_token))
+        if problem:
+            raise ConfigurationError(f"{name} {problem}")
+        return StaticToken(SecretStr(text_of(access_token)))
+    if isinstance(access_token, TokenSource) and not inspect.isclass(access_token):
+        return access_token
+    if callable(access_token):
+        return CalledToken(cast("Callable[[], Awaitable[AccessToken]]", access_token))
+    raise ConfigurationError(
+        f"{name} must be a string, a SecretStr, a coroutine function or an object with "
+        "async token(rejected=None)"
+    )
+
+
+async def ask(source: TokenSource, rejected: AccessToken | None = None) -> AccessToken:
+    """Return a token whose text may stand in a header.
+
+    Raises:
+        AuthError: the source failed, or what it returned cannot be a token. Errors of this
+            package come through as they are.
+    """
+    try:
+        token: Any = await (source.token(rejected) if rejected else source.token())
+    except GatewayError:
+        raise
+    except Exception as error:
+        raise AuthError(f"the source of the access token failed: {type(error).__name__}") from error
+    if not isinstance(token, str | SecretStr):
+        raise AuthError("the source of the access token returned something that is no token")
+    problem = _problem_of(text_of(token))
+    if problem:
+        raise AuthError(f"the access token from its source {problem}")
+    return token
+
+
+def text_of(token: AccessToken) -> str:
+    """Return the token in clear, for the header and for nothing else."""
+    return token.get_secret_value() if isinstance(token, SecretStr) else token
+
+
+def _problem_of(text: str) -> str | None:
+    """Say what keeps a text from being a bearer token, without showing it; None if nothing does."""
+    if not text:
+        return "is empty"
+    if _B64TOKEN.fullmatch(text):
+        return None
+    if _B64TOKEN.fullmatch(text.strip()):
+        return "has white space around it, as a token read from a file often has: strip() it"
+    return "holds characters that no bearer token may hold (RFC 6750, 2.1)"
