@@ -1,0 +1,71 @@
+"""The asyncio client SDK for the Gateway Service.
+
+from gateway_sdk import GatewaySession
+
+async with GatewaySession("https://gateway.example.com", access_token="...") as gateway:
+    countries = await gateway.country_data.list_countries()
+"""
+
+from gateway_sdk import bulk, models, operations
+from gateway_sdk._retry import RetryPolicy
+from gateway_sdk._version import __version__
+from gateway_sdk.auth import TokenSource
+from gateway_sdk.errors import (
+    AuthError,
+    ConfigurationError,
+    ConflictError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    ForbiddenError,
+    GatewayError,
+    InvalidArgumentError,
+    InvalidRequestError,
+    NotFoundError,
+    RateLimitedError,
+    RedirectError,
+    ReplyLostError,
+    ReplyTimeoutError,
+    ServerError,
+    SessionStateError,
+    StatusError,
+    TokenRejectedError,
+    UnauthorizedError,
+    UnexpectedReplyError,
+)
+from gateway_sdk.outcome import Attempt, Outcome, Repeatability
+from gateway_sdk.reply import Reply
+from gateway_sdk.session import GatewaySession
+
+__all__ = [
+    "Attempt",
+    "AuthError",
+    "ConfigurationError",
+    "ConflictError",
+    "ConnectionFailedError",
+    "DeadlineExceededError",
+    "ForbiddenError",
+    "GatewayError",
+    "GatewaySession",
+    "InvalidArgumentError",
+    "InvalidRequestError",
+    "NotFoundError",
+    "Outcome",
+    "RateLimitedError",
+    "RedirectError",
+    "Repeatability",
+    "Reply",
+    "ReplyLostError",
+    "ReplyTimeoutError",
+    "RetryPolicy",
+    "ServerError",
+    "SessionStateError",
+    "StatusError",
+    "TokenRejectedError",
+    "TokenSource",
+    "UnauthorizedError",
+    "UnexpectedReplyError",
+    "__version__",
+    "bulk",
+    "models",
+    "operations",
+]

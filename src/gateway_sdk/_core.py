@@ -1,0 +1,140 @@
+"""What a session and all its views share: the transport, the state, the calls under way."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
+from enum import Enum
+
+import httpx
+
+from gateway_sdk._engine.factory import EngineConfig, make_transport
+from gateway_sdk._wire.content import ParseFloat
+from gateway_sdk.errors import SessionStateError
+
+
+class State(Enum):
+    """Where a session is in its life."""
+
+    NEW = "new"
+    """Nothing was done yet; the first call opens it."""
+    OPEN = "open"
+    """Calls are taken."""
+    CLOSING = "closing"
+    """Calls under way may still end; new ones are refused."""
+    CLOSED = "closed"
+    """Nothing is left, and it stays so."""
+
+
+class Core:
+    """The part of a session that its views share.
+
+    Attributes:
+        base_url: The gateway's address.
+        max_reply_bytes: Decompressed bytes of one reply at the most.
+        parse_float: What makes a number of a fraction in a reply left open; None for floats.
+        sleep: How retries wait.
+        state: Where it is in its life.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: httpx.URL,
+        engine: EngineConfig,
+        max_reply_bytes: int,
+        parse_float: ParseFloat | None,
+        drain: float,
+    ) -> None:
+        self.base_url = base_url
+        self.max_reply_bytes = max_reply_bytes
+        self.parse_float = parse_float
+        self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self.state = State.NEW
+        self._engine = engine
+        self._drain = drain
+        self._transport: httpx.AsyncBaseTransport | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
+        self._calls: set[asyncio.Timeout] = set()
+        self._quiet = asyncio.Event()
+
+    @property
+    def tells_what_was_sent(self) -> bool:
+        """Whether the transport is one of ours, which sets `Progress.sent` in time."""
+        return self._engine.is_ours
+
+    def open(self) -> httpx.AsyncBaseTransport:
+        """Return the transport; make it if this is the first use.
+
+        Raises:
+            SessionStateError: the session is closed, or belongs elsewhere.
+        """
+        if self.state in (State.CLOSING, State.CLOSED):
+            raise SessionStateError("the session is closed: open a new one")
+        if self._transport is None:
+            self._transport = make_transport(self._engine, tls=self.base_url.scheme == "https")
+            self._loop = asyncio.get_running_loop()
+            self._pid = os.getpid()
+            self.state = State.OPEN
+        self._check_place()
+        return self._transport
+
+    def address(self, target: str) -> httpx.URL:
+        """Return the whole address of a target that is already percent-encoded."""
+        prefix = self.base_url.raw_path.rstrip(b"/")
+        return self.base_url.copy_with(raw_path=prefix + target.encode("ascii"))
+
+    def _check_place(self) -> None:
+        """Refuse another event loop and a child process: connections belong to where they began."""
+        if os.getpid() != self._pid:
+            raise SessionStateError(
+                "the session was opened in the parent process: open a new one after the fork"
+            )
+        if asyncio.get_running_loop() is not self._loop:
+            raise SessionStateError(
+                "the session was opened in another event loop: use one session per event loop"
+            )
+
+    @contextmanager
+    def under_way(self, scope: asyncio.Timeout) -> Generator[None, None, None]:
+        """Count a call while it runs; closing may cut it through its scope."""
+        self._calls.add(scope)
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._calls.discard(scope)
+            if not self._calls:
+                self._quiet.set()
+
+    async def aclose(self) -> None:
+        """Refuse new calls, wait a while for those under way, cut the rest, close the transport.
+
+        Closing a second time does nothing but wait for the first.
+
+        Raises:
+            SessionStateError: the session belongs to another event loop or process.
+        """
+        if self._transport is None or self.state is State.CLOSED:
+            self.state = State.CLOSED
+            return
+        self._check_place()
+        self.state = State.CLOSING
+        try:
+            await self._wait_until_quiet(self._drain)
+        finally:
+            for scope in [scope for scope in self._calls if not scope.expired()]:
+                scope.reschedule(0)  # long past: its call ends at once
+            await self._wait_until_quiet(None)
+            await self._transport.aclose()
+            self.state = State.CLOSED
+
+    async def _wait_until_quiet(self, seconds: float | None) -> None:
+        if self._calls:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._quiet.wait()
+
+    def __repr__(self) -> str:
+        return f"<Core {self.base_url} ({self.state.value}, {len(self._calls)} calls under way)>"

@@ -1,0 +1,1 @@
+"""Who talks to the network, and tells the truth about what was sent."""

@@ -1,0 +1,26 @@
+"""The user's own transports and clients: they send, but nothing is known of how."""
+
+from typing import Final
+
+import httpx
+
+_DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+class ClientTransport(httpx.AsyncBaseTransport):
+    """Send through the user's own `httpx.AsyncClient`, for its hooks and whatever patches it.
+
+    Redirects and the client's authentication are off. It is never closed here.
+    """
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send the request as it is and return the reply, unread unless a hook has read it."""
+        response = await self._client.send(request, auth=None, follow_redirects=False, stream=True)
+        if not response.is_stream_consumed:
+            return response
+        headers = [(name, value) for name, value in response.headers.multi_items()]
+        kept = [(name, value) for name, value in headers if name.lower() not in _DECODED]
+        return httpx.Response(response.status_code, headers=kept, content=response.content)

@@ -1,0 +1,19 @@
+"""What an engine reports to the call that it works for."""
+
+from dataclasses import dataclass
+from typing import Final
+
+EXTENSION: Final = "gateway_sdk.progress"
+"""The key of `Progress` in the extensions of an `httpx.Request`."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far one attempt got.
+
+    Attributes:
+        sent: Whether a byte of the request may have left. An engine that can tell sets it in
+            time; for a transport that cannot, it is true from the start.
+    """
+
+    sent: bool

@@ -1,0 +1,57 @@
+"""What every area is made of: a way to send, and a way to check arguments."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
+
+from pydantic import ValidationError
+
+from gateway_sdk._body import OnProgress
+from gateway_sdk._wire.request import describe
+from gateway_sdk.errors import InvalidArgumentError
+from gateway_sdk.models._base import Model
+from gateway_sdk.operations import Operation
+from gateway_sdk.reply import Reply
+
+M = TypeVar("M", bound=Model)
+T = TypeVar("T")
+
+
+class Send(Protocol):
+    """How an area's request gets to the gateway and its reply back."""
+
+    async def __call__(
+        self,
+        operation: Operation[T],
+        *,
+        path: Mapping[str, str] = ...,
+        body: object = ...,
+        content_type: str | None = ...,
+        on_progress: OnProgress | None = ...,
+    ) -> Reply[T]:
+        """Make one call of an operation."""
+        ...
+
+
+class Area:
+    """A group of operations."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+
+def checked(operation: Operation[Any], model: type[M], values: Any) -> M:
+    """Make a model of arguments, before anything is sent.
+
+    Raises:
+        InvalidArgumentError: the arguments do not fit; the message names the fields.
+    """
+    try:
+        return model.model_validate(dict(values) if isinstance(values, Mapping) else values)
+    except ValidationError as error:
+        # Without the cause, which holds the values.
+        raise wrong(operation, describe(error)) from None
+
+
+def wrong(operation: Operation[Any], message: str) -> InvalidArgumentError:
+    """Make the error for an argument of an operation."""
+    return InvalidArgumentError(message).of_call(operation.name, operation.repeatability, ())

@@ -1,0 +1,112 @@
+"""The AML area: identity and compliance documents."""
+
+from typing import Any
+
+from gateway_sdk import operations
+from gateway_sdk._body import BodyContent, OnProgress
+from gateway_sdk.areas._area import Area, wrong
+from gateway_sdk.operations import Operation
+
+
+class AmlArea(Area):
+    """Uploads documents, updates them and changes their status.
+
+    Content is sent as what it is: bytes, a `str` as text, a `pathlib.Path` as that file, a
+    dictionary or list as JSON, an async iterable of bytes as a stream. `content_type` overrides
+    the media type that follows from it. `on_progress` is called in the event loop with the bytes
+    sent so far and the total (None for a stream). A stream is never sent a second time.
+    """
+
+    async def change_document_status(
+        self, document_id: str, content: BodyContent, content_type: str | None = None
+    ) -> Any:
+        """Change the status of a document.
+
+        Args:
+            document_id: The gateway's id of the document.
+            content: The new status, in whatever shape your gateway takes it.
+            content_type: The media type, in place of the one that follows from the content.
+
+        Returns:
+            The decoded body, which the interface leaves open; None if it is empty.
+
+        Raises:
+            InvalidArgumentError: the content is missing, of no such type or cannot be read.
+            GatewayError: its `outcome` says whether the status may have changed.
+        """
+        # Interface: Endpoints 8
+        reply = await self._send(
+            operations.CHANGE_DOCUMENT_STATUS,
+            path={"documentId": document_id},
+            body=_present(operations.CHANGE_DOCUMENT_STATUS, content),
+            content_type=content_type,
+        )
+        return reply.value
+
+    async def update_document(
+        self,
+        document_id: str,
+        content: BodyContent,
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Replace the content of a document.
+
+        Args:
+            document_id: The gateway's id of the document.
+            content: The document.
+            content_type: The media type, in place of the one that follows from the content.
+            on_progress: Called with the bytes sent so far and the total.
+
+        Returns:
+            The decoded body, which the interface leaves open; None if it is empty.
+
+        Raises:
+            InvalidArgumentError: the content is missing, of no such type or cannot be read.
+            GatewayError: its `outcome` says whether the document may have been replaced.
+        """
+        # Interface: Endpoints 9, whose placeholder is named docid
+        reply = await self._send(
+            operations.UPDATE_DOCUMENT,
+            path={"docid": document_id},
+            body=_present(operations.UPDATE_DOCUMENT, content),
+            content_type=content_type,
+            on_progress=on_progress,
+        )
+        return reply.value
+
+    async def upload_document(
+        self,
+        content: BodyContent,
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Upload a document; a second call uploads a second one, so it is never repeated for you.
+
+        Args:
+            content: The document.
+            content_type: The media type, in place of the one that follows from the content.
+            on_progress: Called with the bytes sent so far and the total.
+
+        Returns:
+            The decoded body, which the interface leaves open; None if it is empty.
+
+        Raises:
+            InvalidArgumentError: the content is missing, of no such type or cannot be read.
+            GatewayError: its `outcome` says whether the document may have been taken in.
+        """
+        # Interface: Endpoints 10
+        reply = await self._send(
+            operations.UPLOAD_DOCUMENT,
+            body=_present(operations.UPLOAD_DOCUMENT, content),
+            content_type=content_type,
+            on_progress=on_progress,
+        )
+        return reply.value
+
+
+def _present(operation: Operation[Any], content: object) -> object:
+    """Refuse None, which would send no body at all."""
+    if content is None:
+        raise wrong(operation, "content is missing; an empty document is b''")
+    return content

@@ -1,0 +1,71 @@
+"""The currency area: series of exchange rates."""
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import Any
+
+from gateway_sdk import operations
+from gateway_sdk.areas._area import Area, checked, wrong
+from gateway_sdk.models import ExchangeRateSeriesRequest
+
+
+class CurrencyArea(Area):
+    """Returns series of exchange rates."""
+
+    async def exchange_rate_series(
+        self,
+        base: str,
+        symbols: str | Iterable[str],
+        start_date: str | date,
+        end_date: str | date,
+    ) -> Any:
+        """Return the exchange rates of currencies against a base over a range of days.
+
+        The interface gives no formats, so strings are sent as they are.
+
+        Args:
+            base: The currency that the rates are for one unit of, such as "EUR".
+            symbols: The other currencies: a string, or codes that are joined by commas.
+            start_date: The first day: a string, or a date that is sent in ISO 8601.
+            end_date: The last day, likewise.
+
+        Returns:
+            The decoded body, which the interface leaves open; None if it is empty.
+
+        Raises:
+            InvalidArgumentError: an argument is of the wrong type, or there are no symbols.
+            GatewayError: the rates did not come; asking again does no harm.
+        """
+        # Interface: Endpoints 3; Exchange rate series request
+        request = {
+            "base": base,
+            "symbols": _joined(symbols),
+            "start_date": _day("start_date", start_date),
+            "end_date": _day("end_date", end_date),
+        }
+        body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, request)
+        return (await self._send(operations.EXCHANGE_RATE_SERIES, body=body)).value
+
+
+def _joined(symbols: Any) -> Any:
+    """Join codes by commas; a string is never touched."""
+    if isinstance(symbols, str) or not isinstance(symbols, Iterable):
+        return symbols
+    codes = list(symbols)
+    if not codes:
+        raise wrong(operations.EXCHANGE_RATE_SERIES, "symbols is empty")
+    if not all(isinstance(code, str) and code and "," not in code for code in codes):
+        raise wrong(
+            operations.EXCHANGE_RATE_SERIES, "symbols must hold strings without commas, such as USD"
+        )
+    return ",".join(codes)
+
+
+def _day(name: str, day: Any) -> Any:
+    """Write a date in ISO 8601; a string is never touched."""
+    if isinstance(day, datetime):
+        raise wrong(
+            operations.EXCHANGE_RATE_SERIES,
+            f"{name} is a datetime, whose day depends on the time zone: give its date()",
+        )
+    return day.isoformat() if isinstance(day, date) else day

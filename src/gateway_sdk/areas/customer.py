@@ -1,0 +1,66 @@
+"""The customer area: creates customers and revises them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gateway_sdk import operations
+from gateway_sdk.areas._area import Area, checked, wrong
+from gateway_sdk.models import CreateRequest, Revision
+
+
+class CustomerArea(Area):
+    """Creates customers and revises them."""
+
+    async def create_customer(self, request: CreateRequest | Mapping[str, Any]) -> Any:
+        """Create a customer; a second call creates a second one, so it is never repeated for you.
+
+        Args:
+            request: The model, or a mapping under Python or wire names that is checked like it.
+
+        Returns:
+            The decoded body, which the interface leaves open; None if it is empty.
+
+        Raises:
+            InvalidArgumentError: the request does not fit, or the session has no `tenant_id`.
+            StatusError: the gateway refused it, or failed at it.
+            GatewayError: its `outcome` says whether the customer may have been created.
+        """
+        # Interface: Endpoints 1
+        body = checked(operations.CREATE_CUSTOMER, CreateRequest, request)
+        return (await self._send(operations.CREATE_CUSTOMER, body=body)).value
+
+    async def revise_customer(
+        self, customer_id: str, revisions: Mapping[str, str] | Iterable[Revision]
+    ) -> Any:
+        """Change fields of an existing customer.
+
+        Args:
+            customer_id: The gateway's id of the customer.
+            revisions: Keys with their new values, or `Revision` objects; sent in their order.
+
+        Returns:
+            The decoded body, which the interface leaves open; None if it is empty.
+
+        Raises:
+            InvalidArgumentError: there is no revision, or one is not made of two strings.
+            GatewayError: its `outcome` says whether the customer may have been changed.
+        """
+        # Interface: Endpoints 2; Revision entry
+        entries = [entry.to_wire() for entry in _revisions(revisions)]
+        if not entries:
+            raise wrong(operations.REVISE_CUSTOMER, "revisions is empty")
+        reply = await self._send(
+            operations.REVISE_CUSTOMER,
+            path={"customerId": customer_id},
+            body={"revisions": entries},
+        )
+        return reply.value
+
+
+def _revisions(given: Any) -> list[Revision]:
+    """Make `Revision` objects of a mapping, or of what is one already or looks like it."""
+    if isinstance(given, Mapping):
+        given = [{"key": key, "value": value} for key, value in given.items()]
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise wrong(operations.REVISE_CUSTOMER, "revisions must be a mapping or an iterable")
+    return [checked(operations.REVISE_CUSTOMER, Revision, entry) for entry in given]

@@ -1,0 +1,25 @@
+"""The KYC area: the webhook."""
+
+from gateway_sdk import operations
+from gateway_sdk._body import BodyContent
+from gateway_sdk.areas._area import Area
+
+
+class KycArea(Area):
+    """Calls the webhook."""
+
+    async def send_webhook(
+        self, content: BodyContent | None = None, content_type: str | None = None
+    ) -> None:
+        """Call the webhook and return when the gateway has acknowledged it.
+
+        Args:
+            content: The event; the interface documents none. None sends no body.
+            content_type: The media type, in place of the one that follows from the content.
+
+        Raises:
+            InvalidArgumentError: the content is of no such type or cannot be read.
+            GatewayError: its `outcome` says whether the gateway may have got it.
+        """
+        # Interface: Endpoints 11; Events
+        await self._send(operations.SEND_WEBHOOK, body=content, content_type=content_type)

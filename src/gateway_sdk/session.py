@@ -1,0 +1,283 @@
+"""The session: one gateway, one set of connections, six areas."""
+
+import ssl
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, NoReturn, Self, TypeVar, overload
+
+import httpx
+from pydantic import SecretStr
+
+from gateway_sdk import _config
+from gateway_sdk._body import OnProgress, make_body
+from gateway_sdk._call import Call
+from gateway_sdk._core import Core
+from gateway_sdk._engine.factory import EngineConfig
+from gateway_sdk._options import UNSET, Options, UnsetType
+from gateway_sdk._retry import RetryPolicy
+from gateway_sdk._wire.reply import check_type
+from gateway_sdk._wire.request import build_headers, fill_path
+from gateway_sdk.areas import (
+    AmlArea,
+    CountryDataArea,
+    CurrencyArea,
+    CustomerArea,
+    KycArea,
+    WalletArea,
+)
+from gateway_sdk.auth import AccessTokenGiven
+from gateway_sdk.errors import ConfigurationError, GatewayError
+from gateway_sdk.operations import Operation
+from gateway_sdk.reply import Reply
+
+T = TypeVar("T")
+
+
+class GatewaySession:
+    """A connection to one gateway; make one per service and share it among all tasks.
+
+    Making a session does no I/O: it opens on first use, or with `async with`, which also closes
+    it. It belongs to the event loop and the process in which it was opened.
+
+    Attributes:
+        customer: Creates customers and revises them.
+        currency: Returns series of exchange rates.
+        wallet: Shows orders and balances, and cancels orders.
+        aml: Uploads documents, updates them and changes their status.
+        kyc: Calls the webhook.
+        country_data: Lists the countries of the world.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        access_token: AccessTokenGiven,
+        tenant_id: str | None = None,
+        token_header: str | SecretStr | None = None,
+        timeout: float | httpx.Timeout | None = _config.DEFAULT_TIMEOUT,
+        deadline: float | None = _config.DEFAULT_DEADLINE,
+        retry: RetryPolicy | None = RetryPolicy(),  # noqa: B008 - it is frozen
+        headers: Mapping[str, str] | None = None,
+        engine: str = "httpx",
+        transport: httpx.AsyncBaseTransport | None = None,
+        http_client: httpx.AsyncClient | None = None,
+        max_connections: int = _config.DEFAULT_MAX_CONNECTIONS,
+        verify: ssl.SSLContext | str | Path | Literal[True] = True,
+        allow_insecure_http: bool = False,
+        max_reply_bytes: int = _config.DEFAULT_MAX_REPLY_BYTES,
+        parse_float: Callable[[str], Any] | None = None,
+        drain: float = _config.DEFAULT_DRAIN,
+    ) -> None:
+        """Check every setting; nothing is sent.
+
+        Args:
+            base_url: The gateway's address; https, unless it is this machine.
+            access_token: A string, a `SecretStr`, a coroutine function that returns one, or an
+                object with `async token(rejected=None)`.
+            tenant_id: The header tenantId; `create_customer` needs it.
+            token_header: The header token, whose meaning the interface leaves open.
+            timeout: Seconds for each phase of an attempt, or an `httpx.Timeout`; None for none.
+            deadline: Seconds for a whole call, from its token to the end of its reply; None for
+                no limit.
+            retry: How often and how patiently a call is tried; None for a single attempt.
+            headers: More headers for every request.
+            engine: "httpx".
+            transport: A transport of your own, in place of an engine; it is closed with the
+                session.
+            http_client: A client of your own, in place of an engine; it is never closed here.
+            max_connections: Requests on the wire at once; the others wait in their order.
+            verify: True for the usual authorities, the path of a CA file or folder, or an
+                `ssl.SSLContext`.
+            allow_insecure_http: Allow plain http to another machine, token and all.
+            max_reply_bytes: Decompressed bytes of one reply at the most.
+            parse_float: Makes numbers of the text of those with a fraction, in replies that the
+                interface leaves open; `decimal.Decimal` keeps them exact.
+            drain: Seconds that closing waits for calls under way.
+
+        Raises:
+            ConfigurationError: a setting is missing or wrong; the message names it.
+        """
+        if parse_float is not None and not callable(parse_float):
+            raise ConfigurationError("parse_float must be a function of a string, such as Decimal")
+        core = Core(
+            base_url=_config.parse_base_url(base_url, allow_insecure_http=allow_insecure_http),
+            engine=EngineConfig(
+                engine=engine,
+                transport=transport,
+                http_client=http_client,
+                max_connections=max_connections,
+                verify=verify,
+            ),
+            max_reply_bytes=_config.check_count("max_reply_bytes", max_reply_bytes),
+            parse_float=parse_float,
+            drain=_config.check_wait("drain", drain),
+        )
+        options = Options.of(
+            access_token=access_token,
+            tenant_id=tenant_id,
+            token_header=token_header,
+            timeout=timeout,
+            deadline=deadline,
+            retry=retry,
+            headers=headers,
+        )
+        self._set_up(core, options, is_view=False)
+
+    def _set_up(self, core: Core, options: Options, *, is_view: bool) -> None:
+        self._core = core
+        self._options = options
+        self._is_view = is_view
+        self.customer = CustomerArea(self.send)
+        self.currency = CurrencyArea(self.send)
+        self.wallet = WalletArea(self.send)
+        self.aml = AmlArea(self.send)
+        self.kyc = KycArea(self.send)
+        self.country_data = CountryDataArea(self.send)
+
+    @classmethod
+    def from_env(cls, **overrides: Any) -> Self:
+        """Make a session from the environment.
+
+        Read are GATEWAY_BASE_URL, GATEWAY_ACCESS_TOKEN, GATEWAY_TENANT_ID, GATEWAY_TOKEN_HEADER
+        and GATEWAY_ENGINE; one that is empty counts as missing.
+
+        Args:
+            overrides: Arguments of the session, in place of or beside the environment's.
+
+        Raises:
+            ConfigurationError: a setting is missing or wrong; the message names it.
+        """
+        return cls(**_config.with_environment(overrides))
+
+    def with_options(
+        self,
+        *,
+        access_token: AccessTokenGiven | UnsetType = UNSET,
+        tenant_id: str | UnsetType | None = UNSET,
+        token_header: str | SecretStr | UnsetType | None = UNSET,
+        timeout: float | httpx.Timeout | UnsetType | None = UNSET,
+        deadline: float | UnsetType | None = UNSET,
+        retry: RetryPolicy | UnsetType | None = UNSET,
+        headers: Mapping[str, str | None] | UnsetType | None = UNSET,
+    ) -> Self:
+        """Return a view of this session with some options of its own.
+
+        It shares the connections and changes nothing here. Only what is left out is inherited:
+        `tenant_id=None` and `token_header=None` remove the header, `headers={"X": None}` removes
+        one and `headers=None` all. Closing a view does nothing.
+
+        Raises:
+            ConfigurationError: an option is wrong; the message names it.
+        """
+        options = self._options.but(
+            access_token=access_token,
+            tenant_id=tenant_id,
+            token_header=token_header,
+            timeout=timeout,
+            deadline=deadline,
+            retry=retry,
+            headers=headers,
+        )
+        view = object.__new__(type(self))
+        view._set_up(self._core, options, is_view=True)
+        return view
+
+    @overload
+    async def send(
+        self,
+        operation: Operation[T],
+        *,
+        path: Mapping[str, str] = ...,
+        body: object = ...,
+        content_type: str | None = ...,
+        on_progress: OnProgress | None = ...,
+        into: None = ...,
+    ) -> Reply[T]: ...
+
+    @overload
+    async def send(
+        self,
+        operation: Operation[Any],
+        *,
+        path: Mapping[str, str] = ...,
+        body: object = ...,
+        content_type: str | None = ...,
+        on_progress: OnProgress | None = ...,
+        into: type[T],
+    ) -> Reply[T]: ...
+
+    async def send(
+        self,
+        operation: Operation[Any],
+        *,
+        path: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+        into: Any = None,
+    ) -> Reply[Any]:
+        """Make one call of an operation and return its reply with status, headers and bytes.
+
+        The one way down: every coroutine method is a line on top of it.
+
+        Args:
+            operation: One of `gateway_sdk.operations`.
+            path: Values for the placeholders of its path, under their names there.
+            body: A model or JSON value, or for the operations that take any type of entity body
+                what `BodyContent` lists. None sends no body.
+            content_type: The media type of such a body, in place of the one that follows from it.
+            on_progress: Called with the bytes sent so far and the total.
+            into: A type that pydantic knows, to validate the reply's JSON into, for those who
+                know their gateway's shapes.
+
+        Raises:
+            InvalidArgumentError: an argument is wrong; nothing was sent.
+            SessionStateError: the session is closed, or belongs elsewhere.
+            GatewayError: its `outcome` says what became of the call.
+        """
+        try:
+            self._core.open()
+            if into is not None:
+                check_type(into)
+            target = fill_path(operation, path or {})
+            made = await make_body(operation, body, content_type, on_progress)
+            headers = build_headers(operation, self._options, made.content_type if made else None)
+        except GatewayError as error:
+            error.of_call(operation.name, operation.repeatability, ())
+            raise
+        url = self._core.address(target)
+        call = Call(self._core, self._options, operation, url, headers, made, into)
+        return await call.run()
+
+    async def __aenter__(self) -> Self:
+        self._core.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Refuse new calls, wait for those under way as long as `drain` says, then cut them off.
+
+        A call that is cut off raises `SessionStateError`, whose outcome says what became of it.
+        On a view this does nothing.
+
+        Raises:
+            SessionStateError: the session belongs to another event loop or process.
+        """
+        if not self._is_view:
+            await self._core.aclose()
+
+    def __repr__(self) -> str:
+        kind = "view of GatewaySession" if self._is_view else "GatewaySession"
+        return f"<{kind} {self._core.base_url} ({self._core.state.value})>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a GatewaySession holds connections and credentials: it is not pickled")
