@@ -1,0 +1,179 @@
+"""The twelve operations: what each asks of a request, does to its tenant, and replies.
+
+The interface leaves most replies open; theirs here are what a caller would need next.
+"""
+
+from datetime import date
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from gateway_sdk.sandbox import schema
+from gateway_sdk.sandbox.bodies import drain, parse_json, read_content, read_json, read_text
+from gateway_sdk.sandbox.countries import country_list
+from gateway_sdk.sandbox.rates import ReferenceRates, Series, reference_rates
+from gateway_sdk.sandbox.store import Tenant
+
+MAX_TAKE = 100
+
+
+async def create_customer(request: Request, tenant: Tenant) -> Response:
+    """Check the whole CreateRequest and reply with the new customer's id, and no secret of it."""
+    # Interface: Endpoints 1; Rules 1
+    if not request.headers.get("tenantId", "").strip():
+        raise HTTPException(400, "the header tenantId is required")
+    body = await read_json(request, schema.CREATE_REQUEST)
+    customer = tenant.create_customer(body.get("externalCustomerId"))
+    return JSONResponse(
+        {
+            "customerId": customer.customer_id,
+            "externalCustomerId": customer.external_customer_id,
+        }
+    )
+
+
+async def revise_customer(request: Request, tenant: Tenant) -> Response:
+    """Apply the revisions in their order and reply with the latest value of each key."""
+    # Interface: Endpoints 2
+    body = await read_json(request, schema.REVISIONS)
+    customer = tenant.customer(request.path_params["customerId"])
+    for revision in body["revisions"]:
+        customer.revised[revision["key"]] = revision["value"]
+    return JSONResponse({"customerId": customer.customer_id, "current": customer.revised})
+
+
+async def exchange_rate_series(request: Request, _: Tenant) -> Response:
+    """Reply with the rates of each business day from startDate to endDate, both included."""
+    # Interface: Endpoints 3
+    body = await read_json(request, schema.EXCHANGE_RATE_SERIES)
+    base, symbols = body["base"], body["symbols"]
+    start, end = _parse_date(body, "startDate"), _parse_date(body, "endDate")
+    if start > end:
+        raise HTTPException(400, "$.startDate is after $.endDate")
+    rates = await run_in_threadpool(_look_up, base, symbols, start, end)
+    return JSONResponse(
+        {
+            "base": base,
+            "symbols": symbols,
+            "startDate": start.isoformat(),
+            "endDate": end.isoformat(),
+            "rates": rates,
+        }
+    )
+
+
+async def order_history(request: Request, tenant: Tenant) -> Response:
+    """Reply with one page of the tenant's orders, the newest first; past the last page, none."""
+    # Interface: Endpoints 4
+    body = await read_json(request, schema.ORDER_HISTORY_PAGE)
+    page, take = body["page"], body["take"]
+    if page < 1:
+        raise HTTPException(400, "$.page must be 1 or more")
+    if not 1 <= take <= MAX_TAKE:
+        raise HTTPException(400, f"$.take must be from 1 to {MAX_TAKE}")
+    orders = tenant.newest_orders()
+    shown = orders[(page - 1) * take : page * take]
+    return JSONResponse(
+        {
+            "page": page,
+            "take": take,
+            "total": len(orders),
+            "orders": [order.to_wire() for order in shown],
+        }
+    )
+
+
+async def trading_order_history(request: Request, tenant: Tenant) -> Response:
+    """Reply with all orders of one customer, the newest first."""
+    # Interface: Endpoints 5
+    customer = tenant.customer(request.path_params["customerId"])
+    orders = tenant.newest_orders(customer.customer_id)
+    return JSONResponse(
+        {"customerId": customer.customer_id, "orders": [order.to_wire() for order in orders]}
+    )
+
+
+async def spot_trading_available_balance(_: Request, tenant: Tenant) -> Response:
+    """Reply with the tenant's balance per currency, as decimal strings."""
+    # Interface: Endpoints 6
+    balances = [
+        {"currency": currency, "available": available}
+        for currency, available in tenant.balances.items()
+    ]
+    return JSONResponse({"balances": balances})
+
+
+async def cancel_order(request: Request, tenant: Tenant) -> Response:
+    """Reply with the cancelled order."""
+    # Interface: Endpoints 7
+    order = tenant.cancel_order(request.path_params["walletId"], request.path_params["orderId"])
+    return JSONResponse(order.to_wire())
+
+
+async def change_document_status(request: Request, tenant: Tenant) -> Response:
+    """Set the status that the body names, either bare or as {"status": …}, of whatever type."""
+    # Interface: Endpoints 8
+    text = await read_text(request)
+    if text.startswith("{"):
+        text = parse_json(text, schema.DOCUMENT_STATUS)["status"].strip()
+    if not text:
+        raise HTTPException(400, "the body names no status")
+    document = tenant.document(request.path_params["documentId"])
+    document.status = text
+    return JSONResponse(document.to_wire())
+
+
+async def update_document(request: Request, tenant: Tenant) -> Response:
+    """Replace a document's content; its status stays."""
+    # Interface: Endpoints 9
+    content = await read_content(request)
+    document = tenant.document(request.path_params["docid"])
+    document.content = content
+    return JSONResponse(document.to_wire())
+
+
+async def upload_document(request: Request, tenant: Tenant) -> Response:
+    """Add a document."""
+    # Interface: Endpoints 10
+    content = await read_content(request)
+    return JSONResponse(tenant.add_document(content).to_wire())
+
+
+async def send_webhook(request: Request, _: Tenant) -> Response:
+    """Acknowledge, whatever the body."""
+    # Interface: Endpoints 11; Rules 3
+    await drain(request)
+    return Response(status_code=202)
+
+
+async def list_countries(request: Request, _: Tenant) -> Response:
+    """Reply with every country that has all seven fields."""
+    # Interface: Endpoints 12; Rules 2
+    await drain(request)
+    # Reading them blocks for a tenth of a second, the first time.
+    countries = await run_in_threadpool(country_list)
+    return JSONResponse(countries.records)
+
+
+def _parse_date(body: dict[str, str], name: str) -> date:
+    try:
+        return date.fromisoformat(body[name])
+    except ValueError:
+        raise HTTPException(400, f"$.{name} must be an ISO 8601 date") from None
+
+
+def _look_up(base: str, symbols: str, start: date, end: date) -> Series:
+    rates = reference_rates()
+    codes = [code.strip() for code in symbols.split(",")]
+    for code in [base, *codes]:
+        _require_quoted(code, rates)
+    return rates.series(base, codes, start, end)
+
+
+def _require_quoted(code: str, rates: ReferenceRates) -> None:
+    if not code:
+        raise HTTPException(400, "$.base and $.symbols must name currencies")
+    if code not in rates.currencies:
+        raise HTTPException(404, f"no reference rates for {code}")

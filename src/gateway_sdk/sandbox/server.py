@@ -1,0 +1,106 @@
+"""Serving on a socket: the only module that loads uvicorn."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from gateway_sdk.sandbox.connection import HANG_UP
+
+# Seconds. Clients keep connections; a test must not lose one because its debugger stood still.
+KEEP_ALIVE = 3600
+# Seconds, for clients that do not take what was already sent to them.
+GRACE = 1
+
+
+class _Protocol(H11Protocol):
+    """uvicorn's HTTP/1.1 with a way to hang up, and without an access log."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.access_log = False
+        app = self.app
+
+        async def app_that_can_hang_up(scope: Scope, receive: Receive, send: Send) -> None:
+            # Only `_Server.shutdown` cancels: to uvicorn that would be a failure to be logged.
+            with suppress(asyncio.CancelledError):
+                await app({**scope, "extensions": {HANG_UP: transport.close}}, receive, send)
+
+        self.app = app_that_can_hang_up
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, leaving the process's signal handlers alone and stopping at once."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # A call that a fault holds up, and a reply that it makes drip, must not hold the door open.
+        for connection in self.server_state.connections:
+            connection.transport.close()
+        for task in self.server_state.tasks:
+            task.cancel()
+        await super().shutdown(sockets)
+
+
+@asynccontextmanager
+async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
+    """Serve *app* in the running loop and give its base URL; port 0 takes any free one.
+
+    Raises:
+        OSError: If the address cannot be had, for instance because its port is taken.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Bound here, because uvicorn ends the process when it cannot bind. The socket already listens:
+    # whoever connects before uvicorn is up waits, instead of being refused.
+    with socket.create_server((host, port), family=family) as listener:
+        server = _Server(_config(app))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield _base_url(host, listener.getsockname()[1])
+        finally:
+            server.should_exit = True
+            await serving
+
+
+@contextmanager
+def stop_signals() -> Generator[asyncio.Event]:
+    """Give an event that SIGINT and SIGTERM set; the handlers of before come back at the end."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def request_stop(*_: object) -> None:
+        loop.call_soon_threadsafe(stop.set)
+
+    stopping = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, request_stop) for number in stopping}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    # log_config and log_level stay None: they would change the loggers of the whole process.
+    return uvicorn.Config(
+        app,
+        http=_Protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=GRACE,
+    )
+
+
+def _base_url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

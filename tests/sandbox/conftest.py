@@ -1,0 +1,72 @@
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import httpx
+import pytest
+
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Faults, Sandbox
+
+Connect = Callable[[Sandbox], AbstractAsyncContextManager[httpx.AsyncClient]]
+
+HEADERS = {"Authorization": f"Bearer {SANDBOX_ACCESS_TOKEN}", "tenantId": "acme"}
+
+
+@asynccontextmanager
+async def in_process(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
+    """Reach a sandbox through its transport."""
+    async with httpx.AsyncClient(
+        transport=sandbox.transport(), base_url="http://sandbox", headers=HEADERS
+    ) as client:
+        yield client
+
+
+@asynccontextmanager
+async def on_a_socket(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
+    """Reach a sandbox over TCP."""
+    async with (
+        sandbox.serve() as base_url,
+        httpx.AsyncClient(base_url=base_url, headers=HEADERS, trust_env=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def sandbox() -> Sandbox:
+    """Provide a sandbox that behaves."""
+    return Sandbox()
+
+
+@pytest.fixture
+async def client(sandbox: Sandbox) -> AsyncIterator[httpx.AsyncClient]:
+    """Provide a client of the sandbox, in process, with a valid token and the tenant acme."""
+    async with in_process(sandbox) as client:
+        yield client
+
+
+@pytest.fixture(params=[in_process, on_a_socket])
+def connect(request: pytest.FixtureRequest) -> Connect:
+    """Provide both ways of reaching a sandbox, one after the other."""
+    connect: Connect = request.param
+    return connect
+
+
+@pytest.fixture
+def naps() -> list[float]:
+    """Provide the seconds that faults have slept, without taking any."""
+    return []
+
+
+@pytest.fixture
+def sandbox_with(naps: list[float]) -> Callable[..., Sandbox]:
+    """Provide the maker of a sandbox whose first call is hit by all the faults given."""
+
+    async def sleep(seconds: float) -> None:
+        naps.append(seconds)
+
+    def make(*faults: Fault) -> Sandbox:
+        schedule = Faults(sleep=sleep)
+        for fault in faults:
+            schedule.anywhere(fault, at=1)
+        return Sandbox(faults=schedule)
+
+    return make

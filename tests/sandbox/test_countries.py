@@ -1,0 +1,81 @@
+import re
+
+import pytest
+
+from gateway_sdk.sandbox.countries import country_list
+
+FIELDS = {
+    "id": r"[1-9]\d*",
+    "countryName": r".+",
+    "nationality": r".+",
+    "three_digit_iso_code": r"[A-Z]{3}",
+    "two_digit_iso_code": r"[A-Z]{2}",
+    "currency": r"[A-Z]{3}",
+    "phone_code": r"\+\d+",
+}
+
+
+def test_every_country_has_all_seven_fields() -> None:
+    """No field of any record is missing, empty or of another form."""
+    for country in country_list().records:
+        assert list(country) == list(FIELDS)
+        assert all(re.fullmatch(FIELDS[name], str(value)) for name, value in country.items())
+
+
+def test_countries_are_numbered_by_their_code() -> None:
+    """Records stand in the order of their three-letter codes, each code once, from id 1 on."""
+    records = country_list().records
+    codes = [str(country["three_digit_iso_code"]) for country in records]
+
+    assert len(records) > 230
+    assert codes == sorted(set(codes))
+    assert [country["id"] for country in records] == list(range(1, len(records) + 1))
+
+
+def test_two_letter_codes_are_unique() -> None:
+    """Wales does not stand beside the United Kingdom, nor Burma beside Myanmar."""
+    codes = [country["two_digit_iso_code"] for country in country_list().records]
+
+    assert len(codes) == len(set(codes))
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ("Austria", "Austrian", "AUT", "AT", "EUR", "+43"),
+        ("Antigua & Barbuda", "Antiguan,Barbudan", "ATG", "AG", "XCD", "+1268"),
+        ("Belarus", "Belarusian", "BLR", "BY", "BYN", "+375"),
+        ("Bhutan", "Bhutanese", "BTN", "BT", "BTN", "+975"),
+        ("United Kingdom", "British", "GBR", "GB", "GBP", "+44"),
+        ("Croatia", "Croatian", "HRV", "HR", "EUR", "+385"),
+        ("Jamaica", "Jamaican", "JAM", "JM", "JMD", "+1876"),
+        ("Lesotho", "Mosotho", "LSO", "LS", "LSL", "+266"),
+        ("North Macedonia", "Macedonian", "MKD", "MK", "MKD", "+389"),
+        ("Namibia", "Namibian", "NAM", "NA", "NAD", "+264"),
+        ("Eswatini", "Swazi", "SWZ", "SZ", "SZL", "+268"),
+        ("Türkiye", "Turkish", "TUR", "TR", "TRY", "+90"),
+        ("Vatican City", "Vaticanian", "VAT", "VA", "EUR", "+379"),
+    ],
+)
+def test_country_is_as_it_is_today(expected: tuple[str, ...]) -> None:
+    """Names and legal tender are current, and codes are digits behind a plus."""
+    records = [tuple(country.values())[1:] for country in country_list().records]
+
+    assert expected in records
+
+
+def test_incomplete_countries_are_named() -> None:
+    """A territory that lacks a field is left out and named, unless another record completes it."""
+    left_out = country_list().left_out
+
+    assert left_out == sorted(left_out)
+    assert "Antarctica" in left_out
+    assert "United Kingdom" not in left_out
+
+
+def test_former_countries_are_neither_listed_nor_left_out() -> None:
+    """Scotland, the Netherlands Antilles and Serbia and Montenegro appear nowhere."""
+    codes = {country["three_digit_iso_code"] for country in country_list().records}
+
+    assert not codes & {"ANT", "SCG", ""}
+    assert not {"Scotland", "Netherlands Antilles"} & set(country_list().left_out)

@@ -1,0 +1,172 @@
+import re
+
+import httpx
+import pytest
+
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
+from gateway_sdk.sandbox.endpoint import Received
+from gateway_sdk.sandbox.operations import OPERATIONS, Operation
+
+CREATE = "/customer/1.0.0/create"
+JSON = {"Content-Type": "application/json"}
+
+
+def assert_payload(reply: httpx.Response, status: int, reason: str, path: str, method: str) -> None:
+    """Require an ErrorPayload with all its fields and no others."""
+    payload = reply.json()
+    assert reply.status_code == status
+    assert reply.headers["Content-Type"] == "application/json"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", payload.pop("timestamp"))
+    assert payload.pop("message")
+    assert payload == {"reason": reason, "path": path, "method": method, "status": status}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize(
+    ("authorization", "challenge"),
+    [
+        (None, "Bearer"),
+        ("Basic YTpi", "Bearer"),
+        ("Bearer", 'Bearer error="invalid_token"'),
+        ("Bearer another", 'Bearer error="invalid_token"'),
+        (f"Bearer {SANDBOX_ACCESS_TOKEN}x", 'Bearer error="invalid_token"'),
+    ],
+)
+async def test_every_operation_requires_the_token(
+    sandbox: Sandbox, operation: Operation, authorization: str | None, challenge: str
+) -> None:
+    """Without a valid bearer token each operation refuses, with the challenge of RFC 6750."""
+    headers = {} if authorization is None else {"Authorization": authorization}
+    async with httpx.AsyncClient(
+        transport=sandbox.transport(), base_url="http://sandbox"
+    ) as client:
+        reply = await client.request(operation.method, operation.path, headers=headers)
+
+    assert reply.headers["WWW-Authenticate"] == challenge
+    path = httpx.URL(operation.path).path
+    assert_payload(reply, 401, "Unauthorized", path, operation.method)
+
+
+async def test_scheme_is_case_insensitive(client: httpx.AsyncClient) -> None:
+    """A scheme in other letters is the same scheme (RFC 9110, 11.1)."""
+    client.headers["Authorization"] = f"bEARER {SANDBOX_ACCESS_TOKEN}"
+
+    reply = await client.post("/kyc/1.0.0/webhook")
+
+    assert reply.status_code == 202
+
+
+async def test_token_is_issued_and_revoked(sandbox: Sandbox, client: httpx.AsyncClient) -> None:
+    """A token is valid from when it is issued to when it is revoked."""
+    client.headers["Authorization"] = "Bearer fresh"
+    statuses = [(await client.post("/kyc/1.0.0/webhook")).status_code]
+    sandbox.issue("fresh")
+    statuses.append((await client.post("/kyc/1.0.0/webhook")).status_code)
+    sandbox.revoke("fresh")
+    sandbox.revoke("never issued")
+    statuses.append((await client.post("/kyc/1.0.0/webhook")).status_code)
+
+    assert statuses == [401, 202, 401]
+
+
+@pytest.mark.parametrize("path", ["/", "/customer/1.0.0/create/", "/customer/2.0.0/create"])
+async def test_unknown_path_is_not_found(client: httpx.AsyncClient, path: str) -> None:
+    """A path that the interface does not have, be it by a slash, is not found."""
+    reply = await client.post(path)
+
+    assert_payload(reply, 404, "Not Found", path, "POST")
+
+
+async def test_other_method_is_not_allowed(client: httpx.AsyncClient) -> None:
+    """A known path with another method says which one it takes."""
+    reply = await client.get(CREATE)
+
+    assert_payload(reply, 405, "Method Not Allowed", CREATE, "GET")
+    assert reply.headers["Allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xef\xbb\xbf{}",
+        b'{"person": NaN}',
+        b'{"sharePercentage": 1e999}',
+        b'{"sharePercentage": ' + b"1" * 5000 + b"}",
+        b'{"customerName": "\\ud800"}',
+        b"[" * 100_000,
+        b'{"customerName": "\xff"}',
+        '{"customerName": "Ada"}'.encode("utf-16"),
+    ],
+    ids=lambda body: repr(body[:40]),
+)
+async def test_body_that_is_not_json_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
+    """What is not JSON, or not JSON that could be sent back, is a bad request and no failure."""
+    reply = await client.post(CREATE, content=body, headers=JSON)
+
+    assert_payload(reply, 400, "Bad Request", CREATE, "POST")
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Type": "text/plain"}])
+async def test_json_must_be_declared(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
+    """A JSON body of another Content-Type, or of none, is refused."""
+    reply = await client.post(CREATE, content=b"{}", headers=headers)
+
+    assert_payload(reply, 415, "Unsupported Media Type", CREATE, "POST")
+
+
+async def test_json_may_declare_its_charset(client: httpx.AsyncClient) -> None:
+    """A parameter behind the media type does not matter."""
+    headers = {"Content-Type": "Application/JSON; charset=utf-8"}
+
+    reply = await client.post(CREATE, content=b"{}", headers=headers)
+
+    assert reply.status_code == 200
+
+
+async def test_json_is_bounded(client: httpx.AsyncClient) -> None:
+    """A JSON body of one mebibyte is read, and one byte more is too large."""
+    body = b'{"customerName": "' + b"a" * (1024 * 1024 - 20) + b'"}'
+
+    largest = await client.post(CREATE, content=body, headers=JSON)
+    too_large = await client.post(CREATE, content=body + b" ", headers=JSON)
+
+    assert largest.status_code == 200
+    assert too_large.status_code == too_large.json()["status"] == 413
+
+
+async def test_failure_of_the_sandbox_is_an_error_payload(
+    sandbox: Sandbox, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unexpected exception is answered with 500, and its message stays inside."""
+    monkeypatch.setattr(sandbox._state, "tenants", {})
+
+    reply = await client.post("/kyc/1.0.0/webhook")
+
+    assert_payload(reply, 500, "Internal Server Error", "/kyc/1.0.0/webhook", "POST")
+    assert "acme" not in reply.text
+
+
+async def test_received_calls_are_noted(sandbox: Sandbox, client: httpx.AsyncClient) -> None:
+    """Each call of an operation is noted with its status, and no id of its path."""
+    await client.post(CREATE, json={})
+    await client.get("/wallet/1.0.0/customer-9999/trading-order-history")
+    await client.get("/nowhere")
+
+    assert list(sandbox.received) == [
+        Received("create_customer", "POST", CREATE, status=200, applied=True),
+        Received(
+            "trading_order_history",
+            "GET",
+            "/wallet/1.0.0/{customerId}/trading-order-history",
+            status=404,
+        ),
+    ]
+
+
+async def test_every_sandbox_begins_afresh(client: httpx.AsyncClient) -> None:
+    """What one sandbox has seen another one does not know."""
+    await client.post(CREATE, json={})
+
+    assert list(Sandbox().received) == []

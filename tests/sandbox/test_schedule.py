@@ -1,0 +1,89 @@
+import pytest
+
+from gateway_sdk.sandbox import Fault, Faults
+
+FAULT = Fault.status(500)
+
+
+def hits(faults: Faults, operation: str = "cancel_order", calls: int = 6) -> list[int]:
+    """List the calls, counted from 1, that a fault hits."""
+    return [call for call in range(1, calls + 1) if faults.due(operation)]
+
+
+@pytest.mark.parametrize(
+    ("at", "times", "expected"),
+    [
+        (None, None, [1, 2, 3, 4, 5, 6]),
+        (None, 2, [1, 2]),
+        (3, None, [3]),
+        (3, 2, [3, 4]),
+        (9, None, []),
+    ],
+)
+def test_fault_hits_the_calls_it_is_for(
+    at: int | None, times: int | None, expected: list[int]
+) -> None:
+    """A fault hits from its first call on, as often as it is told."""
+    assert hits(Faults().on("cancel_order", FAULT, at=at, times=times)) == expected
+
+
+def test_fault_counts_its_own_operation_only() -> None:
+    """Calls of other operations neither count nor are hit."""
+    faults = Faults().on("cancel_order", FAULT, at=2)
+
+    assert hits(faults, "list_countries") == []
+    assert hits(faults, "cancel_order") == [2]
+
+
+def test_fault_anywhere_counts_all_operations() -> None:
+    """A fault of no operation counts the calls of all."""
+    faults = Faults().anywhere(FAULT, at=2)
+
+    assert hits(faults, "list_countries", calls=1) == []
+    assert hits(faults, "cancel_order", calls=1) == [1]
+
+
+def test_call_may_be_hit_by_several_faults() -> None:
+    """All faults that hit a call are due, in the order they were added."""
+    slow = Fault.latency(1)
+    faults = Faults().anywhere(slow).on("cancel_order", FAULT, at=1)
+
+    assert faults.due("cancel_order") == [slow, FAULT]
+    assert faults.due("cancel_order") == [slow]
+
+
+def test_rate_is_a_chance() -> None:
+    """A rate of a quarter hits about a quarter of the calls, the same ones for the same seed."""
+    first = hits(Faults(seed=1).anywhere(FAULT, rate=0.25), calls=1000)
+
+    assert 200 < len(first) < 300
+    assert hits(Faults(seed=1).anywhere(FAULT, rate=0.25), calls=1000) == first
+    assert hits(Faults(seed=2).anywhere(FAULT, rate=0.25), calls=1000) != first
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(0, []), (1, [1, 2, 3, 4, 5, 6])])
+def test_rate_may_be_certain(rate: float, expected: list[int]) -> None:
+    """A rate of 0 never hits, and one of 1 always does."""
+    assert hits(Faults().anywhere(FAULT, rate=rate)) == expected
+
+
+def test_unknown_operation_is_refused() -> None:
+    """A misspelt operation is refused with the names of those there are."""
+    with pytest.raises(ValueError, match=r"'cancelOrder'; there are create_customer, .*countries"):
+        Faults().on("cancelOrder", FAULT)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"at": 0}, "at counts from 1: 0"),
+        ({"times": 0}, "times must be 1 or more: 0"),
+        ({"rate": 1.5}, "rate must be from 0 to 1: 1.5"),
+        ({"rate": -0.1}, "rate must be from 0 to 1: -0.1"),
+        ({"rate": float("nan")}, "rate must be from 0 to 1: nan"),
+    ],
+)
+def test_number_out_of_range_is_refused(numbers: dict[str, float], message: str) -> None:
+    """A number that makes no sense is refused by its name."""
+    with pytest.raises(ValueError, match=message):
+        Faults().anywhere(FAULT, **numbers)  # type: ignore[arg-type]

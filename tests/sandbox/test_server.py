@@ -1,0 +1,168 @@
+import ast
+import asyncio
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+import gateway_sdk.sandbox
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Faults, Sandbox
+from gateway_sdk.sandbox.server import _base_url
+
+HEADERS = {"Authorization": f"Bearer {SANDBOX_ACCESS_TOKEN}"}
+WEBHOOK = "/kyc/1.0.0/webhook"
+
+
+async def test_served_sandbox_has_a_port_of_its_own() -> None:
+    """Two sandboxes may be served at once, each at its own address."""
+    async with Sandbox().serve() as one, Sandbox().serve() as other:
+        assert one != other
+        async with httpx.AsyncClient(headers=HEADERS, trust_env=False) as client:
+            replies = [await client.post(base_url + WEBHOOK) for base_url in (one, other)]
+
+    assert [reply.status_code for reply in replies] == [202, 202]
+
+
+async def test_many_calls_at_once_are_served(sandbox: Sandbox) -> None:
+    """Calls that come together are all answered, on connections that stay open."""
+    async with (
+        sandbox.serve() as base_url,
+        httpx.AsyncClient(base_url=base_url, headers=HEADERS, trust_env=False) as client,
+    ):
+        replies = await asyncio.gather(*[client.post(WEBHOOK) for _ in range(200)])
+
+    assert {reply.status_code for reply in replies} == {202}
+    assert len(sandbox.received) == 200
+
+
+async def test_address_is_free_again_afterwards(sandbox: Sandbox) -> None:
+    """A sandbox no longer served refuses connections, and its port can be had again."""
+    async with sandbox.serve() as base_url:
+        pass
+    with pytest.raises(httpx.ConnectError):
+        await httpx.AsyncClient(trust_env=False).post(base_url + WEBHOOK)
+    async with sandbox.serve(port=int(base_url.rpartition(":")[2])) as again:
+        assert again == base_url
+
+
+async def test_taken_port_is_an_error_that_names_it(sandbox: Sandbox) -> None:
+    """A port that another process listens on is refused by its number, and nothing exits."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=rf"in use.*{port}"):
+            async with sandbox.serve(port=port):
+                pass
+
+
+async def test_serving_leaves_signals_alone(sandbox: Sandbox) -> None:
+    """Whoever serves a sandbox in a program of their own keeps its signal handlers."""
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+    async with sandbox.serve() as base_url:
+        async with httpx.AsyncClient(headers=HEADERS, trust_env=False) as client:
+            await client.post(base_url + WEBHOOK)
+        during = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+    assert during == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_run_ends_at_a_signal(sandbox: Sandbox, number: signal.Signals) -> None:
+    """Run tells its address, returns at a signal, and puts the handlers of before back."""
+    before = signal.getsignal(number)
+    addresses: list[str] = []
+
+    def stop(base_url: str) -> None:
+        addresses.append(base_url)
+        os.kill(os.getpid(), number)
+
+    await sandbox.run("127.0.0.1", 0, on_ready=stop)
+
+    assert addresses[0].startswith("http://127.0.0.1:")
+    assert signal.getsignal(number) is before
+
+
+async def test_stopping_cuts_what_is_held_up(caplog: pytest.LogCaptureFixture) -> None:
+    """A call that is still being served when the server stops is cut, and no log is written."""
+    caplog.set_level(logging.WARNING)
+    held_up = asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        held_up.set()
+        await asyncio.Event().wait()
+
+    sandbox = Sandbox(faults=Faults(sleep=sleep).anywhere(Fault.latency(1)))
+    async with httpx.AsyncClient(headers=HEADERS, trust_env=False) as client:
+        async with sandbox.serve() as base_url:
+            call = asyncio.create_task(client.post(base_url + WEBHOOK))
+            await held_up.wait()
+        with pytest.raises(httpx.RemoteProtocolError):
+            await call
+
+    assert caplog.messages == []
+
+
+async def test_faults_write_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Connections lost on purpose are no failures of the server, and no access is logged."""
+    caplog.set_level(logging.DEBUG, logger="uvicorn")
+    faults = [Fault.drop_before_read(), Fault.drop_after_read(), Fault.cut_body()]
+    schedule = Faults()
+    for at, fault in enumerate(faults, start=1):
+        schedule.anywhere(fault, at=at)
+    async with (
+        Sandbox(faults=schedule).serve() as base_url,
+        httpx.AsyncClient(headers=HEADERS, trust_env=False) as client,
+    ):
+        for _ in faults:
+            with pytest.raises(httpx.TransportError):
+                await client.post(base_url + WEBHOOK)
+        await client.post(base_url + WEBHOOK)
+
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+    assert [record for record in caplog.records if record.name == "uvicorn.access"] == []
+
+
+@pytest.mark.parametrize(
+    ("host", "base_url"),
+    [("127.0.0.1", "http://127.0.0.1:80"), ("::1", "http://[::1]:80")],
+)
+def test_base_url_is_one(host: str, base_url: str) -> None:
+    """An IPv6 address stands in brackets."""
+    assert _base_url(host, 80) == base_url
+
+
+def test_in_process_use_does_not_load_uvicorn() -> None:
+    """Making a sandbox and its transport leaves uvicorn out."""
+    program = (
+        "import sys; from gateway_sdk.sandbox import Sandbox; Sandbox().transport();"
+        "sys.exit('uvicorn' in sys.modules)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0  # noqa: S603
+
+
+def test_wing_imports_nothing_else_of_the_sdk() -> None:
+    """The sandbox stands on the interface alone, so that it cannot share the SDK's mistakes."""
+    folder = Path(gateway_sdk.sandbox.__file__).parent
+    imported = {
+        name
+        for module in folder.glob("*.py")
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        for name in _names(node)
+    }
+
+    ours = {name for name in imported if name.split(".")[0] == "gateway_sdk"}
+    assert all(name.split(".")[1] == "sandbox" for name in ours)
+
+
+def _names(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0
+        return [str(node.module)]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
