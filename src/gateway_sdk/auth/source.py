@@ -74,7 +74,9 @@ def as_token_source(access_token: object, name: str = "access_token") -> TokenSo
         if problem:
             raise ConfigurationError(f"{name} {problem}")
         return StaticToken(SecretStr(text_of(access_token)))
-    if isinstance(access_token, TokenSource) and not inspect.isclass(access_token):
+    if inspect.isclass(access_token):
+        raise ConfigurationError(f"{name} is a class: give an instance of it")
+    if isinstance(access_token, TokenSource):
         return access_token
     if callable(access_token):
         return CalledToken(cast("Callable[[], Awaitable[AccessToken]]", access_token))

@@ -50,8 +50,8 @@ async def run(
     Raises:
         InvalidArgumentError: *concurrency* is less than 1.
     """
-    if concurrency < 1:
-        raise InvalidArgumentError("concurrency must be at least 1")
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+        raise InvalidArgumentError("concurrency must be a whole number of at least 1")
     source = iter(items)
     running: set[asyncio.Task[BulkResult[Item, Value]]] = set()
     try:

@@ -1,0 +1,111 @@
+"""What is checked, and how: run `nox` for everything, `nox -l` for the list."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.error_on_external_run = True
+nox.options.reuse_existing_virtualenvs = True
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+PYTHONS = nox.project.python_versions(PROJECT)
+SOURCES = ("src", "tests", "examples", "noxfile.py")
+
+
+def works(python: str | Path, version: str) -> bool:
+    """Tell whether an interpreter starts and is of a version; a shim of pyenv may be neither."""
+    code = f"import sys; sys.exit('%d.%d' % sys.version_info[:2] != '{version}')"
+    return subprocess.run([python, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def find(version: str) -> str | None:
+    """Return the folder of an interpreter of a version, from PATH or from pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    on_path = [shutil.which(name) for name in (f"python{version}", "python3")]
+    kept_by_pyenv = sorted(pyenv.glob(f"{version}.*/bin/python{version}"), reverse=True)
+    for python in [*filter(None, on_path), *kept_by_pyenv]:
+        if works(python, version):
+            return str(Path(python).parent)
+    return None
+
+
+FOUND = {version: folder for version in PYTHONS if (folder := find(version))}
+# In front of the shims, which stand for versions that they cannot start.
+os.environ["PATH"] = os.pathsep.join([*FOUND.values(), os.environ.get("PATH", "")])
+
+
+def group(name: str) -> list[str]:
+    """Return the packages of a dependency group of pyproject.toml."""
+    return list(nox.project.dependency_groups(PROJECT, name))
+
+
+@nox.session(python=list(FOUND))
+def tests(session: nox.Session) -> None:
+    """Run the test suite, on every Python that is here; what is not here is said."""
+    missing = sorted(set(PYTHONS) - set(FOUND))
+    if missing:
+        session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
+    session.install("-e", ".[demo]", *group("test"))
+    session.run("coverage", "run", "-m", "pytest", "--ignore=tests/examples", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Combine what the tests covered; all of it, branches too, or it fails."""
+    session.install("coverage[toml]")
+    session.run("coverage", "combine", "--keep")
+    session.run("coverage", "report")
+
+
+@nox.session
+def bare(session: nox.Session) -> None:
+    """Import and use the package without any extra."""
+    session.install("-e", ".", "pytest", "pytest-asyncio", "pytest-timeout")
+    session.run("pytest", "tests/bare")
+
+
+@nox.session
+def beside_httpx2(session: nox.Session) -> None:
+    """Run the tests with httpx2 installed beside, which other libraries bring along."""
+    session.install("-e", ".[demo]", *group("test"), "httpx2")
+    session.run("pytest", "--ignore=tests/examples", "--ignore=tests/sandbox", "--ignore=tests/cli")
+
+
+@nox.session
+def examples(session: nox.Session) -> None:
+    """Run every example, and the code of the README, against the sandbox."""
+    session.install("-e", ".[demo]", *group("test"), *group("examples"))
+    session.run("pytest", "tests/examples")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and format."""
+    session.install(*group("lint"))
+    session.run("ruff", "check", *SOURCES)
+    session.run("ruff", "format", "--check", *SOURCES)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types with two checkers."""
+    session.install("-e", ".[demo]", *group("test"), *group("examples"), *group("types"), "nox")
+    session.run("mypy")
+    session.run("basedpyright")
+
+
+@nox.session(default=False)
+def build(session: nox.Session) -> None:
+    """Build the wheel and the source archive, and look whether the wheel says that it is typed."""
+    session.install("build")
+    session.run("python", "-m", "build", "--outdir", str(Path(session.create_tmp()) / "dist"))
+    wheel = next((Path(session.create_tmp()) / "dist").glob("*.whl"))
+    session.run("python", "-m", "zipfile", "--test", str(wheel))
+    listing = session.run("python", "-m", "zipfile", "--list", str(wheel), silent=True)
+    if "gateway_sdk/py.typed" not in str(listing):
+        session.error("the wheel lacks py.typed")

@@ -1,0 +1,59 @@
+"""The error tree, drawn in the docstring and held here."""
+
+import inspect
+import re
+
+import pytest
+
+from gateway_sdk import errors
+from gateway_sdk.errors import GatewayError
+
+KINDS = [
+    kind
+    for kind in vars(errors).values()
+    if inspect.isclass(kind)
+    and issubclass(kind, Exception)
+    and kind.__module__ == errors.__name__
+    and not kind.__name__.startswith("_")
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_error_descends_from_the_root_and_says_so(kind: type) -> None:
+    """`except GatewayError` catches all, and every name ends in Error."""
+    assert issubclass(kind, GatewayError)
+    assert kind.__name__.endswith("Error")
+    assert kind.__doc__
+
+
+def test_the_drawing_shows_every_error_under_its_parent() -> None:
+    """The tree in the module's docstring is the tree of the classes."""
+    drawn: dict[str, str | None] = {}
+    parents: list[str] = []
+    for line in str(errors.__doc__).splitlines():
+        found = re.match(r"    ((?:[│├└─ ]{4})*)(\w+Error)", line)
+        if found:
+            depth = len(found[1]) // 4
+            drawn[found[2]] = parents[depth - 1] if depth else None
+            parents[depth:] = [found[2]]
+
+    assert set(drawn) == {kind.__name__ for kind in KINDS}
+    for kind in KINDS:
+        parent = drawn[kind.__name__]
+        assert parent is None or parent in {base.__name__ for base in kind.__mro__}
+
+
+@pytest.mark.parametrize(
+    ("kind", "builtin"),
+    [
+        (errors.ConfigurationError, ValueError),
+        (errors.InvalidArgumentError, ValueError),
+        (errors.SessionStateError, RuntimeError),
+        (errors.DeadlineExceededError, TimeoutError),
+    ],
+)
+def test_errors_that_have_a_builtin_meaning_are_that_too(
+    kind: type[GatewayError], builtin: type[Exception]
+) -> None:
+    """Code that knows nothing of this package can catch them."""
+    assert issubclass(kind, builtin)

@@ -1,0 +1,43 @@
+"""The public names, and nothing but them."""
+
+import pytest
+
+import gateway_sdk
+from gateway_sdk import auth, bulk, errors, models, sandbox
+
+
+@pytest.mark.parametrize("module", [gateway_sdk, auth, bulk, models, sandbox])
+def test_public_names_are_there(module: object) -> None:
+    """Every name in __all__ exists, once; the linter keeps them sorted."""
+    names = vars(module)["__all__"]
+
+    assert len(names) == len(set(names))
+    assert [name for name in names if not hasattr(module, name)] == []
+
+
+def test_every_error_can_be_imported_from_the_top() -> None:
+    """Whoever catches an error finds it where the session is."""
+    kinds = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, Exception) and not name.startswith("_")
+    }
+
+    assert kinds - set(gateway_sdk.__all__) == set()
+
+
+def test_the_public_face_of_the_top() -> None:
+    """A new public name is a decision, and is written down here."""
+    assert [name for name in gateway_sdk.__all__ if not name.endswith("Error")] == [
+        "Attempt",
+        "GatewaySession",
+        "Outcome",
+        "Repeatability",
+        "Reply",
+        "RetryPolicy",
+        "TokenSource",
+        "__version__",
+        "bulk",
+        "models",
+        "operations",
+    ]

@@ -1,0 +1,121 @@
+"""The house: arrows go down only, and there is no circle of any kind."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import gateway_sdk
+
+ROOT = Path(gateway_sdk.__file__).parent
+
+# From the ground up; a module may import those of the rows below its own, and its own folder.
+LAYERS = (
+    ("outcome", "_version"),
+    ("models",),
+    ("errors",),
+    ("_config", "auth", "operations", "reply"),
+    ("_retry",),
+    ("_options",),
+    ("_wire",),
+    ("_body", "_engine"),
+    ("_core", "areas"),
+    ("_call",),
+    ("session",),
+    ("bulk",),
+    ("", "sandbox"),
+    ("cli",),
+)
+LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
+
+FOREIGN = {
+    "tenacity": {"_retry"},
+    "starlette": {"sandbox"},
+    "uvicorn": {"sandbox"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "matplotlib": {"cli"},
+}
+
+
+def modules() -> dict[str, Path]:
+    """Return every module by its dotted name below the package."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(path: Path) -> set[str]:
+    """Return what a file imports anywhere: at its top, in functions, for type checkers."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+            assert node.level == 0, f"{path.name}: a relative import hides where it goes"
+    return names
+
+
+def ours(path: Path) -> set[str]:
+    """Return the modules of the package that a file imports."""
+    found = set()
+    for name in imports(path):
+        if name.partition(".")[0] == "gateway_sdk":
+            inner = name.partition(".")[2]
+            while inner not in MODULES:
+                inner = inner.rpartition(".")[0]
+            found.add(inner)
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_arrows_go_down_only(module: str) -> None:
+    """A module imports only from the floors below, or from its own folder."""
+    room = module.partition(".")[0]
+
+    for imported in ours(MODULES[module]):
+        other = imported.partition(".")[0]
+        assert other == room or LEVEL[other] < LEVEL[room], f"{module} imports {imported}"
+
+
+def test_there_is_no_circle_of_any_kind() -> None:
+    """Peeling off modules that import none of those left over leaves nothing."""
+    left = {name: ours(path) - {name} for name, path in MODULES.items()}
+    while left:
+        leaves = {name for name, imported in left.items() if not imported & left.keys()}
+        assert leaves, f"a circle among {sorted(left)}"
+        left = {name: imported for name, imported in left.items() if name not in leaves}
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+def test_each_library_has_its_room(foreign: str) -> None:
+    """What could be replaced one day is named in one place only."""
+    users = {
+        module.partition(".")[0]
+        for module, path in MODULES.items()
+        if any(name.partition(".")[0] == foreign for name in imports(path))
+    }
+
+    assert users <= FOREIGN[foreign]
+
+
+def test_the_sandbox_knows_nothing_of_the_sdk() -> None:
+    """A misspelt name on the SDK's side must fail against the sandbox."""
+    for module, path in MODULES.items():
+        if module.partition(".")[0] == "sandbox":
+            assert {name.partition(".")[0] for name in ours(path)} <= {"sandbox"}, module
+
+
+def test_operations_have_one_coroutine_method_each() -> None:
+    """Every operation is used by the area method of its name."""
+    sources = "".join(path.read_text() for path in (ROOT / "areas").glob("*.py"))
+
+    for operation in gateway_sdk.operations.OPERATIONS:
+        assert f"async def {operation.name}(" in sources
+        assert f"operations.{operation.name.upper()}" in sources

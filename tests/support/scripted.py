@@ -1,0 +1,62 @@
+"""A session whose engine does what a script says, attempt by attempt, without a network."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewaySession, _core
+from gateway_sdk._engine.progress import EXTENSION
+
+Step = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
+
+
+class CutBody(httpx.AsyncByteStream):
+    """A body that breaks off in its middle."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b'{"half":'
+        raise httpx.ReadError("cut")
+
+
+class ScriptedEngine(httpx.AsyncBaseTransport):
+    """Takes one step per request; the last one is repeated."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self.steps = list(steps)
+        self.requests: list[httpx.Request] = []
+        self.bodies: list[bytes] = []
+        self.closed = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Keep the request and answer or fail as the script says."""
+        self.requests.append(request)
+        step = self.steps.pop(0) if len(self.steps) > 1 else self.steps[0]
+        if not isinstance(step, httpx.ConnectError | httpx.PoolTimeout | httpx.ProxyError):
+            request.extensions[EXTENSION].sent = True
+            self.bodies.append(b"".join([piece async for piece in request.stream]))  # type: ignore[union-attr]
+        if isinstance(step, Exception):
+            raise step
+        return step if isinstance(step, httpx.Response) else step(request)
+
+    async def aclose(self) -> None:
+        """Note that it was closed."""
+        self.closed = True
+
+
+def scripted(
+    monkeypatch: pytest.MonkeyPatch, *steps: Step, **options: Any
+) -> tuple[GatewaySession, ScriptedEngine, list[float]]:
+    """Make a session on a scripted engine; it waits without waiting, and notes how long."""
+    engine = ScriptedEngine(steps)
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(_core, "make_transport", lambda *_, **__: engine)
+    given = {"access_token": "token-1", "tenant_id": "acme", **options}
+    gateway = GatewaySession("https://gateway.test", **given)
+    gateway._core.sleep = sleep
+    return gateway, engine, waits

@@ -1,0 +1,136 @@
+"""Bounded fan-out: every item has one result, and nothing is left running."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from gateway_sdk import GatewayError, InvalidArgumentError, bulk
+
+
+async def double(number: int) -> int:
+    """Return twice the number, or fail for odd ones."""
+    await asyncio.sleep(0)
+    if number % 2:
+        raise GatewayError(f"odd: {number}")
+    return 2 * number
+
+
+async def test_every_item_has_one_result() -> None:
+    """Successes and failures come back with the item that they belong to."""
+    results = [result async for result in bulk.run(double, range(50), concurrency=7)]
+
+    assert sorted(result.item for result in results) == list(range(50))
+    assert {result.item: result.value for result in results if result.error is None} == {
+        number: 2 * number for number in range(0, 50, 2)
+    }
+    assert {str(result.error) for result in results if result.error} == {
+        f"odd: {number}" for number in range(1, 50, 2)
+    }
+    assert all(result.elapsed >= 0 for result in results)
+
+
+async def test_no_items_no_results() -> None:
+    """An empty iterable is no special case."""
+    async for result in bulk.run(double, []):
+        raise AssertionError(result)
+
+
+async def test_no_more_calls_than_allowed_are_under_way() -> None:
+    """Concurrency is a bound, and it is used."""
+    under_way = most = 0
+
+    async def call(_: int) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+
+    async for _ in bulk.run(call, range(40), concurrency=4):
+        pass
+
+    assert most == 4
+
+
+async def test_items_are_taken_only_as_results_are_taken() -> None:
+    """A generator without end is no problem: nothing is read ahead of the concurrency."""
+    taken = 0
+
+    def numbers() -> Iterator[int]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield 2 * taken
+
+    async with aclosing(bulk.run(double, numbers(), concurrency=3)) as results:
+        async for result in results:
+            if result.item == 20:
+                break
+
+    assert taken < 20
+
+
+async def test_leaving_early_leaves_nothing_running() -> None:
+    """Closing the iterator cancels the calls under way and waits for their end."""
+    ended: list[str] = []
+
+    async def call(number: int) -> None:
+        try:
+            await (asyncio.sleep(0) if number == 0 else asyncio.Event().wait())
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    async with aclosing(bulk.run(call, range(5), concurrency=5)) as results:
+        async for _ in results:
+            break
+
+    assert ended == ["cancelled"] * 4
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_cancelling_the_consumer_leaves_nothing_running() -> None:
+    """The calls under way end with the task that waits for them."""
+    started = asyncio.Event()
+
+    async def call(_: int) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async def consume() -> None:
+        async with aclosing(bulk.run(call, range(5))) as results:
+            async for _ in results:
+                pass
+
+    task = asyncio.create_task(consume())
+    await started.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert task.cancelled()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_bug_in_the_call_is_not_a_result() -> None:
+    """An error that is not of this package ends the run, and the others are cancelled."""
+
+    async def call(number: int) -> None:
+        if number == 1:
+            raise ZeroDivisionError
+        await asyncio.Event().wait()
+
+    with pytest.raises(ZeroDivisionError):
+        async for _ in bulk.run(call, range(3)):
+            pass
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize("concurrency", [0, -1, 1.5, True, "4"])
+async def test_a_concurrency_below_one_is_refused(concurrency: Any) -> None:
+    """The error names the argument."""
+    with pytest.raises(InvalidArgumentError, match="concurrency"):
+        await anext(bulk.run(double, [1], concurrency=concurrency))

@@ -1,0 +1,230 @@
+"""What became of a call: every operation against every way to fail."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    ConflictError,
+    ConnectionFailedError,
+    ForbiddenError,
+    GatewayError,
+    GatewaySession,
+    InvalidRequestError,
+    NotFoundError,
+    Outcome,
+    RateLimitedError,
+    RedirectError,
+    Repeatability,
+    ReplyLostError,
+    ReplyTimeoutError,
+    RetryPolicy,
+    ServerError,
+    StatusError,
+    UnauthorizedError,
+    UnexpectedReplyError,
+)
+from gateway_sdk.operations import OPERATIONS, Operation
+from tests.support.calls import CALLS
+from tests.support.scripted import CutBody, Step, scripted
+
+ALL = {Repeatability.READ, Repeatability.IDEMPOTENT, Repeatability.ONCE}
+HARMLESS = {Repeatability.READ, Repeatability.IDEMPOTENT}
+READS = {Repeatability.READ}
+NOTHING: set[Repeatability] = set()
+
+NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome
+
+JSON = {"Content-Type": "application/json"}
+
+
+def status(code: int) -> Step:
+    """Answer with a status and no body."""
+    return lambda _: httpx.Response(code)
+
+
+def cut(code: int) -> Step:
+    """Answer with a status and half a body."""
+    return lambda _: httpx.Response(code, headers=JSON, stream=CutBody())
+
+
+FAILURES: dict[str, tuple[Step, type[GatewayError], Outcome, set[Repeatability]]] = {
+    "connection refused": (httpx.ConnectError("-"), ConnectionFailedError, NOT_SENT, ALL),
+    "no free connection": (httpx.PoolTimeout("-"), ConnectionFailedError, NOT_SENT, ALL),
+    "proxy refuses": (httpx.ProxyError("-"), ConnectionFailedError, NOT_SENT, ALL),
+    "read time-out": (httpx.ReadTimeout("-"), ReplyTimeoutError, UNKNOWN, HARMLESS),
+    "write time-out": (httpx.WriteTimeout("-"), ReplyTimeoutError, UNKNOWN, HARMLESS),
+    "connection reset": (httpx.ReadError("-"), ReplyLostError, UNKNOWN, HARMLESS),
+    "hung up": (httpx.RemoteProtocolError("-"), ReplyLostError, UNKNOWN, HARMLESS),
+    "200, cut": (cut(200), ReplyLostError, APPLIED, READS),
+    "404, cut": (cut(404), ReplyLostError, REFUSED, READS),
+    "408, cut": (cut(408), ReplyLostError, UNKNOWN, READS),
+    "500, cut": (cut(500), ReplyLostError, UNKNOWN, READS),
+    "302": (status(302), RedirectError, UNKNOWN, NOTHING),
+    "400": (status(400), InvalidRequestError, REFUSED, NOTHING),
+    "401": (status(401), UnauthorizedError, REFUSED, NOTHING),
+    "403": (status(403), ForbiddenError, REFUSED, NOTHING),
+    "404": (status(404), NotFoundError, REFUSED, NOTHING),
+    "408": (status(408), StatusError, UNKNOWN, HARMLESS),
+    "409": (status(409), ConflictError, REFUSED, NOTHING),
+    "418": (status(418), StatusError, REFUSED, NOTHING),
+    "422": (status(422), InvalidRequestError, REFUSED, NOTHING),
+    "429": (status(429), RateLimitedError, REFUSED, ALL),
+    "500": (status(500), ServerError, UNKNOWN, HARMLESS),
+    "501": (status(501), ServerError, REFUSED, NOTHING),
+    "502": (status(502), ServerError, UNKNOWN, HARMLESS),
+    "503": (status(503), ServerError, UNKNOWN, HARMLESS),
+    "504": (status(504), ServerError, UNKNOWN, HARMLESS),
+    "505": (status(505), ServerError, REFUSED, NOTHING),
+    "507": (status(507), ServerError, UNKNOWN, NOTHING),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_a_failure_is_repeated_only_where_that_is_harmless(
+    monkeypatch: pytest.MonkeyPatch, operation: Operation[Any], failure: str
+) -> None:
+    """An attempt is made again if it can do no harm, and the error says what became of it all."""
+    step, kind, outcome, repeated = FAILURES[failure]
+    gateway, engine, waits = scripted(monkeypatch, step)
+
+    with pytest.raises(kind) as caught:
+        await CALLS[operation.name](gateway)
+
+    requests = 3 if operation.repeatability in repeated else 1
+    error = caught.value
+    assert type(error) is kind
+    assert len(engine.requests) == requests
+    assert len(waits) == requests - 1
+    assert error.operation == operation.name
+    assert error.outcome is outcome
+    assert [attempt.outcome for attempt in error.attempts] == [outcome] * requests
+    assert error.safe_to_repeat == (
+        operation.repeatability is not Repeatability.ONCE or outcome in (NOT_SENT, REFUSED)
+    )
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_a_reply_that_breaks_the_interface_was_applied(
+    monkeypatch: pytest.MonkeyPatch, operation: Operation[Any]
+) -> None:
+    """A 2xx with broken JSON is never asked for again: the gateway did it."""
+    gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, headers=JSON, content=b"{"))
+
+    if operation.reply is None:
+        await CALLS[operation.name](gateway)
+    else:
+        with pytest.raises(UnexpectedReplyError) as caught:
+            await CALLS[operation.name](gateway)
+        assert caught.value.outcome is APPLIED
+    assert len(engine.requests) == 1
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_success_after_a_connection_that_failed(
+    monkeypatch: pytest.MonkeyPatch, operation: Operation[Any]
+) -> None:
+    """What was not sent is sent again, whatever the operation, and the reply lists both tries."""
+    body = [] if operation.name == "list_countries" else {"done": True}
+    gateway, engine, _ = scripted(
+        monkeypatch, httpx.ConnectError("-"), httpx.Response(200, json=body)
+    )
+
+    assert await CALLS[operation.name](gateway) == (None if operation.reply is None else body)
+
+    assert len(engine.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "kind", "outcome", "safe"),
+    [
+        # The first cancellation may have worked: that there is no such order proves nothing.
+        ("cancel_order", [httpx.ReadError("-"), status(404)], NotFoundError, UNKNOWN, True),
+        # A read changes nothing: only its last attempt counts.
+        ("order_history", [httpx.ReadError("-"), status(404)], NotFoundError, REFUSED, True),
+        ("create_customer", [status(429), httpx.ReadError("-")], ReplyLostError, UNKNOWN, False),
+        ("create_customer", [httpx.ConnectError("-"), status(400)], InvalidRequestError, REFUSED,
+         True),
+        ("update_document", [cut(500), status(400)], ReplyLostError, UNKNOWN, True),
+    ],
+)  # fmt: skip
+async def test_the_outcome_is_that_of_the_whole_call(
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    steps: list[Step],
+    kind: type[GatewayError],
+    outcome: Outcome,
+    safe: bool,
+) -> None:
+    """The class of the error is the last attempt's, its outcome the most that may have happened."""
+    gateway, _, _ = scripted(monkeypatch, *steps)
+
+    with pytest.raises(kind) as caught:
+        await CALLS[name](gateway)
+
+    assert caught.value.outcome is outcome
+    assert caught.value.safe_to_repeat is safe
+
+
+async def test_attempts_tell_status_and_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt says what came of it, in the order in which they were made."""
+    gateway, _, _ = scripted(
+        monkeypatch, httpx.ReadTimeout("-"), status(503), httpx.Response(200, json={})
+    )
+
+    reply = await gateway.send(_operation("spot_trading_available_balance"))
+
+    assert [(tried.outcome, tried.status, tried.error) for tried in reply.attempts] == [
+        (UNKNOWN, None, "ReplyTimeoutError"),
+        (UNKNOWN, 503, "ServerError"),
+        (APPLIED, 200, None),
+    ]
+    assert all(tried.elapsed >= 0 for tried in reply.attempts)
+    assert reply.elapsed >= 0
+    assert "token-1" not in repr(reply)
+
+
+def _operation(name: str) -> Operation[Any]:
+    return next(operation for operation in OPERATIONS if operation.name == name)
+
+
+async def test_a_policy_can_forbid_repeating_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With repeat_idempotent=False a DELETE is sent once, and a GET still three times."""
+    policy = RetryPolicy(repeat_idempotent=False)
+    gateway, engine, _ = scripted(monkeypatch, status(500), retry=policy)
+
+    with pytest.raises(ServerError):
+        await CALLS["cancel_order"](gateway)
+    assert len(engine.requests) == 1
+    with pytest.raises(ServerError):
+        await CALLS["trading_order_history"](gateway)
+    assert len(engine.requests) == 4
+
+
+async def test_no_policy_means_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """retry=None makes every call a single attempt."""
+    gateway, engine, _ = scripted(monkeypatch, httpx.ConnectError("-"), retry=None)
+
+    with pytest.raises(ConnectionFailedError):
+        await CALLS["list_countries"](gateway)
+
+    assert len(engine.requests) == 1
+
+
+async def test_a_foreign_transport_proves_nothing() -> None:
+    """With a transport of the user's own, even a refused connection has an unknown outcome."""
+
+    def refuse(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused", request=request)
+
+    transport = httpx.MockTransport(refuse)
+    async with GatewaySession(
+        "https://gateway.test", access_token="t", tenant_id="acme", transport=transport
+    ) as gateway:
+        with pytest.raises(ReplyLostError) as caught:
+            await CALLS["create_customer"](gateway)
+
+    assert caught.value.outcome is UNKNOWN
+    assert len(caught.value.attempts) == 1

@@ -1,0 +1,276 @@
+"""Access tokens: where they come from, what is refused, what happens after a 401."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from gateway_sdk import (
+    AuthError,
+    ConfigurationError,
+    GatewayError,
+    GatewaySession,
+    Outcome,
+    TokenRejectedError,
+    UnauthorizedError,
+)
+from tests.support.calls import CALLS
+from tests.support.scripted import ScriptedEngine, scripted
+
+OK = httpx.Response(200, json={})
+
+
+class Renewing:
+    """A token source that has another token each time one is rejected."""
+
+    def __init__(self, *tokens: str | SecretStr) -> None:
+        self.tokens = list(tokens)
+        self.rejected: list[str] = []
+
+    async def token(self, rejected: Any = None) -> str | SecretStr:
+        """Return the first token, and drop it if it was the rejected one."""
+        if rejected is not None:
+            self.rejected.append(rejected)
+        if rejected == self.tokens[0] and len(self.tokens) > 1:
+            self.tokens.pop(0)
+        return self.tokens[0]
+
+
+def sent_tokens(engine: ScriptedEngine) -> list[str]:
+    """Return the Authorization of every request."""
+    return [request.headers["Authorization"] for request in engine.requests]
+
+
+async def _coroutine_function() -> str:
+    return "from-a-function"
+
+
+async def _secret() -> SecretStr:
+    return SecretStr("from-a-function")
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("abc.DEF-_~+/==", "Bearer abc.DEF-_~+/=="),
+        (SecretStr("abc"), "Bearer abc"),
+        (_coroutine_function, "Bearer from-a-function"),
+        (_secret, "Bearer from-a-function"),
+        (Renewing("first"), "Bearer first"),
+        (Renewing(SecretStr("first")), "Bearer first"),
+    ],
+)
+async def test_every_kind_of_source_is_sent(
+    monkeypatch: pytest.MonkeyPatch, given: Any, sent: str
+) -> None:
+    """A token goes out as a bearer token, whatever it was given as."""
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=given)
+
+    await CALLS["order_history"](gateway)
+
+    assert sent_tokens(engine) == [sent]
+
+
+@pytest.mark.parametrize("given", [None, 7, b"bytes", object(), Renewing, ["token"]])
+def test_what_cannot_give_a_token_is_refused(given: Any) -> None:
+    """A session is not made with something that is no source of tokens."""
+    with pytest.raises(ConfigurationError, match=r"^access_token (must be a string|is a class)"):
+        GatewaySession("https://gateway.test", access_token=given)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty"),
+        ("CANARY\n", "strip"),
+        (" CANARY", "strip"),
+        ("CAN ARY", "holds characters"),
+        ("CAN\nARY", "holds characters"),
+        ("CANARY\x00", "holds characters"),
+        ("CANÄRY", "holds characters"),
+        ("=CANARY", "holds characters"),
+        ("Bearer CANARY", "holds characters"),
+    ],
+)
+async def test_what_no_bearer_token_can_be_is_refused(
+    monkeypatch: pytest.MonkeyPatch, text: str, problem: str
+) -> None:
+    """Such a text is refused when it is given and when a source returns it, and is not shown."""
+
+    async def source() -> str:
+        return text
+
+    with pytest.raises(ConfigurationError, match=problem) as at_once:
+        GatewaySession("https://gateway.test", access_token=SecretStr(text))
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
+    with pytest.raises(AuthError, match=problem) as later:
+        await CALLS["order_history"](gateway)
+
+    assert engine.requests == []
+    assert later.value.outcome is Outcome.NOT_SENT
+    for error in (at_once.value, later.value):
+        assert "CAN" not in str(error)
+
+
+async def _wrong_type() -> Any:
+    return 7
+
+
+async def _fails() -> str:
+    raise LookupError("CANARY")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (_wrong_type, "something that is no token"),
+        (_fails, "failed: LookupError"),
+        (lambda: "token", "make it async"),
+    ],
+)
+async def test_a_source_that_fails_ends_the_call_before_it_is_sent(
+    monkeypatch: pytest.MonkeyPatch, source: Callable[[], Any], message: str
+) -> None:
+    """Whatever goes wrong in a source is an AuthError; the cause is kept, but not its text."""
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
+
+    with pytest.raises(AuthError, match=message) as caught:
+        await CALLS["create_customer"](gateway)
+
+    assert engine.requests == []
+    assert "CANARY" not in str(caught.value)
+    assert caught.value.safe_to_repeat
+
+
+async def test_an_error_of_the_package_comes_through_a_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A source that raises an AuthError of its own is not wrapped in another one."""
+    raised = AuthError("log in first")
+
+    async def source() -> str:
+        raise raised
+
+    gateway, _, _ = scripted(monkeypatch, OK, access_token=source)
+    with pytest.raises(AuthError) as caught:
+        await CALLS["order_history"](gateway)
+
+    assert caught.value is raised
+    assert str(raised) == "order_history: log in first (nothing was sent)"
+
+
+async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a 401 the source is asked for another token, and the call is made again with it."""
+    source = Renewing("old", "new")
+    gateway, engine, waits = scripted(monkeypatch, httpx.Response(401), OK, access_token=source)
+
+    await CALLS["create_customer"](gateway)
+
+    assert sent_tokens(engine) == ["Bearer old", "Bearer new"]
+    assert source.rejected == ["old"]
+    assert waits == []
+
+
+async def test_a_renewed_token_that_is_rejected_too_ends_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A second 401 is a TokenRejectedError: an UnauthorizedError and an AuthError in one."""
+    refusal = httpx.Response(401, json={"message": "no"})
+    gateway, engine, _ = scripted(
+        monkeypatch, refusal, access_token=Renewing("one", "two", "three")
+    )
+
+    with pytest.raises(TokenRejectedError) as caught:
+        await CALLS["create_customer"](gateway)
+
+    assert len(engine.requests) == 2
+    assert isinstance(caught.value, UnauthorizedError)
+    assert isinstance(caught.value, AuthError)
+    assert caught.value.outcome is Outcome.REFUSED
+    assert caught.value.payload is not None
+    assert caught.value.payload.message == "no"
+
+
+async def test_a_renewal_is_not_repeated_after_another_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One renewal per call: a 401 in a later attempt of it is final."""
+    gateway, engine, _ = scripted(
+        monkeypatch,
+        httpx.Response(401),
+        httpx.Response(503),
+        httpx.Response(401),
+        access_token=Renewing("one", "two", "three"),
+    )
+
+    with pytest.raises(TokenRejectedError) as caught:
+        await CALLS["order_history"](gateway)
+
+    assert [attempt.status for attempt in caught.value.attempts] == [401, 503, 401]
+    assert sent_tokens(engine) == ["Bearer one", "Bearer two", "Bearer two"]
+
+
+@pytest.mark.parametrize("source", ["static", SecretStr("static"), Renewing("static")])
+async def test_a_token_that_cannot_be_renewed_is_unauthorized(
+    monkeypatch: pytest.MonkeyPatch, source: Any
+) -> None:
+    """Without another token a 401 is an UnauthorizedError after one attempt."""
+    gateway, engine, _ = scripted(monkeypatch, httpx.Response(401), access_token=source)
+
+    with pytest.raises(UnauthorizedError) as caught:
+        await CALLS["order_history"](gateway)
+
+    assert type(caught.value) is UnauthorizedError
+    assert len(engine.requests) == 1
+
+
+async def test_a_failing_renewal_keeps_the_outcome_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An error of the source in mid-call says what the attempts before it did."""
+
+    class Broken(Renewing):
+        async def token(self, rejected: Any = None) -> str | SecretStr:
+            if rejected:
+                raise LookupError
+            return "old"
+
+    gateway, _, _ = scripted(monkeypatch, httpx.Response(401), access_token=Broken("old"))
+
+    with pytest.raises(AuthError) as caught:
+        await CALLS["create_customer"](gateway)
+
+    assert caught.value.outcome is Outcome.REFUSED
+    assert len(caught.value.attempts) == 1
+
+
+async def test_a_forbidden_call_does_not_renew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 403 says that the token is good and the right is missing: no renewal."""
+    source = Renewing("old", "new")
+    gateway, engine, _ = scripted(monkeypatch, httpx.Response(403), access_token=source)
+
+    with pytest.raises(GatewayError):
+        await CALLS["order_history"](gateway)
+
+    assert source.rejected == []
+    assert len(engine.requests) == 1
+
+
+async def test_a_stream_is_not_sent_again_with_a_renewed_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A body that is gone cannot be sent with the new token, so the 401 goes up."""
+
+    async def stream() -> Any:
+        yield b"once"
+
+    gateway, engine, _ = scripted(
+        monkeypatch, httpx.Response(401), access_token=Renewing("old", "new")
+    )
+
+    with pytest.raises(UnauthorizedError):
+        await gateway.aml.upload_document(stream())
+
+    assert engine.bodies == [b"once"]

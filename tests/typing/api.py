@@ -1,0 +1,92 @@
+"""How the package looks to a type checker; checked by mypy and basedpyright, never run."""
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, assert_type
+
+from pydantic import SecretStr
+
+from gateway_sdk import GatewaySession, Outcome, Reply, RetryPolicy, StatusError, bulk, operations
+from gateway_sdk.models import (
+    Country,
+    CreateRequest,
+    DocumentsItem,
+    ErrorPayload,
+    Name,
+    NotificationsItem,
+    PersonData,
+    Revision,
+    SecretQuestionItem,
+)
+
+
+async def token() -> str:
+    """Return a token."""
+    return "token"
+
+
+class Tokens:
+    """A token source."""
+
+    async def token(self, rejected: str | SecretStr | None = None) -> str | SecretStr:
+        """Return a token."""
+        return SecretStr("token")
+
+
+async def every_operation() -> None:
+    """Call everything as a user would."""
+    async with GatewaySession(
+        "https://gateway.example.com",
+        access_token=Tokens(),
+        tenant_id="acme",
+        token_header=SecretStr("header"),
+        timeout=5,
+        retry=RetryPolicy(attempts=2),
+        headers={"X-Trace": "1"},
+        parse_float=Decimal,
+    ) as gateway:
+        assert_type(await gateway.country_data.list_countries(), list[Country])
+        assert_type(await gateway.currency.exchange_rate_series(
+            base="EUR", symbols=["USD", "GBP"], start_date=date(2026, 1, 1), end_date="2026-10-30"
+        ), Any)  # fmt: skip
+        request = CreateRequest(
+            customer_type="person",
+            is_b2b=False,
+            person=PersonData(
+                first_name=Name(name="Ada"),
+                pin_code=SecretStr("1234"),
+                documents=[DocumentsItem(verification_response={"ok": True})],
+                secret_question=(SecretQuestionItem(question="?", answer=None),),
+            ),
+            notifications=[NotificationsItem(is_enabled=True)],
+        )
+        await gateway.customer.create_customer(request)
+        await gateway.customer.create_customer({"customerType": "person"})
+        await gateway.customer.revise_customer("c-1", {"email": "ada@example.com"})
+        await gateway.customer.revise_customer("c-1", [Revision(key="email", value="a@b.c")])
+        await gateway.wallet.cancel_order("w-1", "o-1")
+        await gateway.aml.upload_document(Path("passport.pdf"), on_progress=print)
+        assert_type(await gateway.kyc.send_webhook(), None)
+        assert_type(await gateway.send(operations.LIST_COUNTRIES), Reply[list[Country]])
+        assert_type(
+            await gateway.send(operations.ORDER_HISTORY, body={"page": 1, "take": 1}, into=Country),
+            Reply[Country],
+        )
+        view = gateway.with_options(
+            access_token=token, tenant_id=None, headers={"X-Trace": None}, deadline=None, retry=None
+        )
+        assert_type(view, GatewaySession)
+
+
+async def every_result() -> None:
+    """Read what bulk and errors bring."""
+    gateway = GatewaySession.from_env()
+    async for result in bulk.run(gateway.wallet.trading_order_history, ["c-1", "c-2"]):
+        assert_type(result.item, str)
+    try:
+        await gateway.wallet.cancel_order("w-1", "o-1")
+    except StatusError as error:
+        assert_type(error.payload, ErrorPayload | None)
+        assert_type(error.outcome, Outcome)
+        assert_type(error.retry_after, float | None)
