@@ -30,12 +30,16 @@ async def test_every_item_has_one_result() -> None:
         f"odd: {number}" for number in range(1, 50, 2)
     }
     assert all(result.elapsed >= 0 for result in results)
+    failed = next(result for result in results if result.error)
+    with pytest.raises(GatewayError) as caught:
+        _ = failed.value
+    assert caught.value is failed.error
 
 
 async def test_no_items_no_results() -> None:
     """An empty iterable is no special case."""
-    async for result in bulk.run(double, []):
-        raise AssertionError(result)
+    nothing: list[int] = []
+    assert [result async for result in bulk.run(double, nothing)] == []
 
 
 async def test_no_more_calls_than_allowed_are_under_way() -> None:

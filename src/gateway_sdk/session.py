@@ -58,7 +58,7 @@ class GatewaySession:
         token_header: str | SecretStr | None = None,
         timeout: float | httpx.Timeout | None = _config.DEFAULT_TIMEOUT,
         deadline: float | None = _config.DEFAULT_DEADLINE,
-        retry: RetryPolicy | None = RetryPolicy(),  # noqa: B008 - it is frozen
+        retry: RetryPolicy | None = RetryPolicy(),
         headers: Mapping[str, str] | None = None,
         engine: str = "httpx",
         transport: httpx.AsyncBaseTransport | None = None,

@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar, cast
 
 from gateway_sdk.errors import GatewayError, InvalidArgumentError
 
@@ -18,15 +18,25 @@ class BulkResult(Generic[Item, Value]):
 
     Attributes:
         item: As it was given.
-        value: What the call returned; None if it failed.
         error: What the call raised; None if it succeeded.
         elapsed: Seconds that the call took.
     """
 
     item: Item
-    value: Value | None
     error: GatewayError | None
     elapsed: float
+    _value: Value | None = field(repr=False)
+
+    @property
+    def value(self) -> Value:
+        """What the call returned.
+
+        Raises:
+            GatewayError: the call failed; the same as `error`.
+        """
+        if self.error is not None:
+            raise self.error
+        return cast("Value", self._value)
 
 
 async def run(
@@ -88,8 +98,8 @@ async def _result_of(
     try:
         value = await call(item)
     except GatewayError as error:
-        return BulkResult(item=item, value=None, error=error, elapsed=time.monotonic() - began)
-    return BulkResult(item=item, value=value, error=None, elapsed=time.monotonic() - began)
+        return BulkResult(item=item, error=error, elapsed=time.monotonic() - began, _value=None)
+    return BulkResult(item=item, error=None, elapsed=time.monotonic() - began, _value=value)
 
 
 async def _cancel(running: set[asyncio.Task[BulkResult[Item, Value]]]) -> None:
