@@ -240,11 +240,11 @@ class Call:
 
 def _rejected(error: UnauthorizedError) -> TokenRejectedError:
     """Turn the 401 for a renewed token into the error that says so."""
-    return TokenRejectedError(
+    rejected = TokenRejectedError(
         "the gateway answered 401 Unauthorized, and so again with a new access token",
         status=error.status,
         body=error.body,
         headers=error.headers,
-        payload=error.payload,
-        retry_after=error.retry_after,
     )
+    rejected.outcome, rejected.payload = error.outcome, error.payload
+    return rejected

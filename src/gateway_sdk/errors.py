@@ -39,6 +39,10 @@ _OUTCOME_TEXT = {
     Outcome.APPLIED: "the gateway did it",
 }
 
+_PICKLED = frozenset(
+    {"operation", "outcome", "attempts", "safe_to_repeat", "status", "retry_after"}
+)
+
 
 class GatewayError(Exception):
     """The root of every error of this package.
@@ -83,12 +87,7 @@ class GatewayError(Exception):
 
     def _pickled(self) -> dict[str, Any]:
         """Return what leaves the process with the error."""
-        return {
-            "operation": self.operation,
-            "outcome": self.outcome,
-            "attempts": self.attempts,
-            "safe_to_repeat": self.safe_to_repeat,
-        }
+        return {name: value for name, value in vars(self).items() if name in _PICKLED}
 
 
 def _unpickle(
@@ -129,9 +128,6 @@ class ReplyLostError(GatewayError):
         super().__init__(message)
         self.status = status
 
-    def _pickled(self) -> dict[str, Any]:
-        return {**super()._pickled(), "status": self.status}
-
 
 class ReplyTimeoutError(ReplyLostError):
     """A request was sent and the gateway was silent for longer than the time-out allows."""
@@ -144,20 +140,21 @@ class DeadlineExceededError(GatewayError, TimeoutError):
 class _ReplyError(GatewayError):
     """What the two errors that hold a reply share."""
 
-    status: int
     body: bytes = b""
     headers: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
-        self, message: str, *, status: int, body: bytes, headers: Mapping[str, str]
+        self,
+        message: str,
+        *,
+        status: int,
+        body: bytes = b"",
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(message)
         self.status = status
         self.body = body
         self.headers = headers
-
-    def _pickled(self) -> dict[str, Any]:
-        return {**super()._pickled(), "status": self.status}
 
 
 class StatusError(_ReplyError):
@@ -174,20 +171,6 @@ class StatusError(_ReplyError):
     payload: ErrorPayload | None = None
     retry_after: float | None = None
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int,
-        body: bytes,
-        headers: Mapping[str, str],
-        payload: ErrorPayload | None,
-        retry_after: float | None,
-    ) -> None:
-        super().__init__(message, status=status, body=body, headers=headers)
-        self.payload = payload
-        self.retry_after = retry_after
-
     def _pickled(self) -> dict[str, Any]:
         payload = self.payload and ErrorPayload(
             reason=self.payload.reason,
@@ -195,7 +178,7 @@ class StatusError(_ReplyError):
             timestamp=self.payload.timestamp,
             status=self.payload.status,
         )
-        return {**super()._pickled(), "payload": payload, "retry_after": self.retry_after}
+        return {**super()._pickled(), "payload": payload}
 
 
 class InvalidRequestError(StatusError):
@@ -241,18 +224,6 @@ class UnexpectedReplyError(_ReplyError):
     """
 
     problems: str = ""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int,
-        body: bytes,
-        headers: Mapping[str, str],
-        problems: str = "",
-    ) -> None:
-        super().__init__(message, status=status, body=body, headers=headers)
-        self.problems = problems
 
 
 class AuthError(GatewayError):

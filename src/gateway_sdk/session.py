@@ -18,14 +18,7 @@ from gateway_sdk._options import UNSET, Options, UnsetType
 from gateway_sdk._retry import RetryPolicy
 from gateway_sdk._wire.reply import check_type
 from gateway_sdk._wire.request import build_headers, fill_path
-from gateway_sdk.areas import (
-    AmlArea,
-    CountryDataArea,
-    CurrencyArea,
-    CustomerArea,
-    KycArea,
-    WalletArea,
-)
+from gateway_sdk.areas import Areas
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.errors import ConfigurationError, GatewayError
 from gateway_sdk.operations import Operation
@@ -34,19 +27,11 @@ from gateway_sdk.reply import Reply
 T = TypeVar("T")
 
 
-class GatewaySession:
+class GatewaySession(Areas):
     """A connection to one gateway; make one per service and share it among all tasks.
 
     Making a session does no I/O: it opens on first use, or with `async with`, which also closes
     it. It belongs to the event loop and the process in which it was opened.
-
-    Attributes:
-        customer: Creates customers and revises them.
-        currency: Returns series of exchange rates.
-        wallet: Shows orders and balances, and cancels orders.
-        aml: Uploads documents, updates them and changes their status.
-        kyc: Calls the webhook.
-        country_data: Lists the countries of the world.
     """
 
     def __init__(
@@ -129,12 +114,7 @@ class GatewaySession:
         self._core = core
         self._options = options
         self._is_view = is_view
-        self.customer = CustomerArea(self.send)
-        self.currency = CurrencyArea(self.send)
-        self.wallet = WalletArea(self.send)
-        self.aml = AmlArea(self.send)
-        self.kyc = KycArea(self.send)
-        self.country_data = CountryDataArea(self.send)
+        super().__init__(self.send)
 
     @classmethod
     def from_env(cls, **overrides: Any) -> Self:
@@ -218,9 +198,7 @@ class GatewaySession:
         on_progress: OnProgress | None = None,
         into: Any = None,
     ) -> Reply[Any]:
-        """Make one call of an operation and return its reply with status, headers and bytes.
-
-        The one way down: every coroutine method is a line on top of it.
+        """Make one call and return its reply; every coroutine method is a line on top of this.
 
         Args:
             operation: One of `gateway_sdk.operations`.

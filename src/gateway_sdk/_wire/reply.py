@@ -152,8 +152,8 @@ def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedRe
         status=reply.status,
         body=reply.body,
         headers=reply.headers,
-        problems=problems,
     )
+    error.problems = problems
     error.outcome = Outcome.UNKNOWN if essence in _HTML else Outcome.APPLIED
     return error
 
@@ -171,9 +171,9 @@ def _status_error(reply: RawReply) -> StatusError:
         status=reply.status,
         body=reply.body,
         headers=reply.headers,
-        payload=_payload(reply),
-        retry_after=parse_retry_after(reply.headers.get("retry-after", ""), datetime.now(UTC)),
     )
+    error.payload = _payload(reply)
+    error.retry_after = parse_retry_after(reply.headers.get("retry-after", ""), datetime.now(UTC))
     error.outcome = outcome_of_status(reply.status)
     return error
 
