@@ -158,7 +158,7 @@ async def test_an_error_of_the_package_comes_through_a_source(
         await CALLS["order_history"](gateway)
 
     assert caught.value is raised
-    assert str(raised) == "order_history: log in first (nothing was sent)"
+    assert str(raised) == "order_history: log in first"
 
 
 async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:

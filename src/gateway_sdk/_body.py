@@ -3,6 +3,7 @@
 import asyncio
 import mimetypes
 import os
+import stat
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,10 +95,10 @@ async def make_body(
     Raises:
         InvalidArgumentError: the content is not what the operation takes, or cannot be read.
     """
-    if operation.content is Content.ANY:
-        return None if content is None else await _any_body(content, content_type, on_progress)
+    if operation.content is Content.ANY and content is not None:
+        return await _any_body(content, content_type, on_progress)
     if content_type is not None or on_progress is not None:
-        raise InvalidArgumentError("content_type and on_progress are for documents only")
+        raise InvalidArgumentError("content_type and on_progress need a document as content")
     if operation.content is Content.NONE and content is not None:
         raise InvalidArgumentError("the operation takes no body")
     if operation.content is Content.JSON and content is None:
@@ -161,8 +162,6 @@ async def _of_file(path: Path) -> Body:
 
 def _size_of(path: Path) -> int:
     """Return the bytes of a regular file that can be opened."""
-    if not path.is_file() and path.exists():
-        raise InvalidArgumentError("content is a path, but not of a regular file")
     with _open(path) as file:
         return os.fstat(file.fileno()).st_size
 
@@ -180,11 +179,16 @@ async def _read(path: Path, length: int) -> AsyncIterator[bytes]:
 
 
 def _open(path: Path) -> BinaryIO:
-    """Open a file, or say why not without its name, which is often a person's."""
+    """Open a regular file, or say why not without its name, which is often a person's."""
     try:
-        return path.open("rb")
+        if stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for a writer
+            return path.open("rb")
+        problem: str | None = "it is no regular file"
     except OSError as error:
-        raise InvalidArgumentError(f"content is an unreadable file: {error.strerror}") from None
+        problem = error.strerror
+    except ValueError:  # NUL, or a lone surrogate
+        problem = "no file has such a name"
+    raise InvalidArgumentError(f"content is an unreadable file: {problem}")
 
 
 def _read_some(file: BinaryIO, most: int) -> bytes:

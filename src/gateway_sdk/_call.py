@@ -191,7 +191,14 @@ class Call:
                 return await self._read(response)
             finally:
                 await response.aclose()
-        except httpx.TransportError as error:
+        except _NOT_SENT as error:
+            raise self._failure(error, status) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            # Without the cause, whose text may show what the server sent.
+            raise self._failure(error, status) from None
+        except OSError as error:
+            if self.core.tells_what_was_sent:
+                raise  # our engines raise none: it comes from the stream that is being uploaded
             raise self._failure(error, status) from error
 
     def _request(self, token: AccessToken) -> httpx.Request:
@@ -225,7 +232,7 @@ class Call:
         body = reader.finish()
         return RawReply(response.status_code, response.headers, body, reader.problem)
 
-    def _failure(self, error: httpx.TransportError, status: int | None) -> GatewayError:
+    def _failure(self, error: Exception, status: int | None) -> GatewayError:
         """Say what a failed exchange proves."""
         what = type(error).__name__
         if status is not None:

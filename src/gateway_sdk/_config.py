@@ -1,8 +1,8 @@
 """The defaults, with units and reasons, and the check of where the gateway is."""
 
 import ipaddress
-import math
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -35,6 +35,9 @@ DEFAULT_MAX_REPLY_BYTES: Final = 64 * 2**20
 DEFAULT_DRAIN: Final = 5.0
 """Seconds that closing waits for calls under way: well below the 30 that Kubernetes grants."""
 
+_LONGEST: Final = 10 * 365 * 86400.0
+"""Seconds: ten years. Beyond that event loops and sockets begin to overflow."""
+
 ENVIRONMENT: Final = {
     "base_url": "GATEWAY_BASE_URL",
     "access_token": "GATEWAY_ACCESS_TOKEN",
@@ -65,10 +68,13 @@ def parse_base_url(base_url: object, *, allow_insecure_http: bool) -> httpx.URL:
         ConfigurationError: it is no absolute http(s) URL, carries credentials, a query or a
             fragment, or is plain http to another machine. The message never shows credentials.
     """
-    if not isinstance(base_url, str) or not base_url:
+    if base_url is None or base_url == "":
         raise ConfigurationError(
             "base_url is missing: give the gateway's address, such as https://gateway.example.com"
         )
+    if not isinstance(base_url, str):
+        raise ConfigurationError("base_url must be a str")
+    check_switch("allow_insecure_http", allow_insecure_http)
     url = _parse(base_url)
     if url.userinfo or "@" in base_url:
         raise ConfigurationError(
@@ -92,11 +98,19 @@ def _parse(base_url: str) -> httpx.URL:
         raise ConfigurationError("base_url holds a placeholder in braces that was never filled in")
     try:
         url = httpx.URL(base_url)
-    except httpx.InvalidURL:
+        host = url.host  # decodes a host in punycode, which may fail
+    except (httpx.InvalidURL, ValueError):
         raise ConfigurationError("base_url is not a URL") from None
-    if url.scheme not in ("http", "https") or not url.host:
+    if url.scheme not in ("http", "https") or not host:
         raise ConfigurationError("base_url must start with https:// and name a host")
+    if not _HOST.fullmatch(url.raw_host) or (url.port is not None and url.port not in _PORTS):
+        raise ConfigurationError("base_url is not a URL: its host or its port cannot be")
     return url
+
+
+# RFC 3986, 3.2.2: what is left of a host when it was encoded, or an IPv6 address.
+_HOST: Final = re.compile(rb"[A-Za-z0-9._~-]+|[0-9A-Fa-f:.]+")
+_PORTS: Final = range(1, 2**16)
 
 
 def is_loopback(host: str) -> bool:
@@ -115,9 +129,11 @@ def check_timeout(timeout: object) -> httpx.Timeout:
     Raises:
         ConfigurationError: it is neither None, a positive number nor an `httpx.Timeout`.
     """
-    if isinstance(timeout, httpx.Timeout):
-        return timeout
-    return httpx.Timeout(check_seconds("timeout", timeout))
+    if not isinstance(timeout, httpx.Timeout):
+        return httpx.Timeout(check_seconds("timeout", timeout))
+    for phase, seconds in timeout.as_dict().items():
+        check_seconds(f"timeout.{phase}", seconds)
+    return timeout
 
 
 def check_seconds(name: str, seconds: object) -> float | None:
@@ -130,7 +146,7 @@ def check_seconds(name: str, seconds: object) -> float | None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise ConfigurationError(f"{name} must be a number of seconds or None")
-    if not (math.isfinite(seconds) and seconds > 0):
+    if not 0 < seconds <= _LONGEST:  # NaN is neither
         raise ConfigurationError(f"{name} must be more than 0 seconds and finite; None is no limit")
     return float(seconds)
 
@@ -147,6 +163,17 @@ def check_wait(name: str, seconds: object) -> float:
     if checked is None:
         raise ConfigurationError(f"{name} must be a number of seconds")
     return checked
+
+
+def check_switch(name: str, value: object) -> bool:
+    """Return True or False; the text "false" would count as true elsewhere.
+
+    Raises:
+        ConfigurationError: it is anything else.
+    """
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} must be True or False")
+    return value
 
 
 def check_count(name: str, count: object) -> int:

@@ -72,6 +72,8 @@ class Core:
         """
         if self.state in (State.CLOSING, State.CLOSED):
             raise SessionStateError("the session is closed: open a new one")
+        if self._engine.http_client is not None and self._engine.http_client.is_closed:
+            raise SessionStateError("the session's http_client is closed, by whom it belongs to")
         if self._transport is None:
             self._transport = make_transport(self._engine, tls=self.base_url.scheme == "https")
             self._loop = asyncio.get_running_loop()
@@ -116,8 +118,12 @@ class Core:
         Raises:
             SessionStateError: the session belongs to another event loop or process.
         """
-        if self._transport is None or self.state is State.CLOSED:
+        if self.state is State.CLOSED:
+            return
+        if self._transport is None:
             self.state = State.CLOSED
+            if self._engine.transport is not None:
+                await self._engine.transport.aclose()
             return
         self._check_place()
         self.state = State.CLOSING

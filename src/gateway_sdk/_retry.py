@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
 
-from gateway_sdk._config import check_count, check_wait
+from gateway_sdk._config import check_count, check_switch, check_wait
 from gateway_sdk.errors import (
     ConnectionFailedError,
     GatewayError,
@@ -58,6 +58,7 @@ class RetryPolicy:
         check_count("attempts", self.attempts)
         for name in ("backoff", "backoff_max", "retry_after_max"):
             check_wait(name, getattr(self, name))
+        check_switch("repeat_idempotent", self.repeat_idempotent)
 
 
 def repeatable_after(error: GatewayError) -> frozenset[Repeatability]:

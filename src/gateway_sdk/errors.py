@@ -39,9 +39,7 @@ _OUTCOME_TEXT = {
     Outcome.APPLIED: "the gateway did it",
 }
 
-_PICKLED = frozenset(
-    {"operation", "outcome", "attempts", "safe_to_repeat", "status", "retry_after"}
-)
+_PICKLED = frozenset({"operation", "outcome", "attempts", "repeatability", "status", "retry_after"})
 
 
 class GatewayError(Exception):
@@ -51,33 +49,40 @@ class GatewayError(Exception):
         operation: The operation's name, such as "cancel_order"; None outside of a call.
         outcome: What the whole call did, over all its attempts.
         attempts: Every attempt, oldest first; empty if none was made.
-        safe_to_repeat: Whether making the same call again can do no harm.
+        repeatability: What sending the operation twice would do; None outside of a call.
     """
 
     operation: str | None = None
     outcome: Outcome = Outcome.NOT_SENT
     attempts: tuple[Attempt, ...] = ()
-    safe_to_repeat: bool = True
+    repeatability: Repeatability | None = None
 
     def of_call(
         self, operation: str, repeatability: Repeatability, attempts: tuple[Attempt, ...]
     ) -> Self:
         """Write on the error which call it ended, and return it."""
         self.operation = operation
+        self.repeatability = repeatability
         self.attempts = attempts
         self.outcome = outcome_of(attempts, repeatability)
-        self.safe_to_repeat = repeatability is not Repeatability.ONCE or self.outcome in (
+        return self
+
+    @property
+    def safe_to_repeat(self) -> bool:
+        """Whether making the same call again can do no harm."""
+        return self.repeatability is not Repeatability.ONCE or self.outcome in (
             Outcome.NOT_SENT,
             Outcome.REFUSED,
         )
-        return self
 
     def __str__(self) -> str:
         message = super().__str__()
         if self.operation is None:
             return message
-        tries = f" after {len(self.attempts)} attempts" if len(self.attempts) > 1 else ""
-        return f"{self.operation}: {message} ({_OUTCOME_TEXT[self.outcome]}{tries})"
+        # What reads changes nothing, so there its outcome is no news.
+        told = [_OUTCOME_TEXT[self.outcome]] * (self.repeatability is not Repeatability.READ)
+        told += [f"{len(self.attempts)} attempts"] * (len(self.attempts) > 1)
+        return f"{self.operation}: {message}" + (f" ({'; '.join(told)})" if told else "")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"
@@ -172,12 +177,7 @@ class StatusError(_ReplyError):
     retry_after: float | None = None
 
     def _pickled(self) -> dict[str, Any]:
-        payload = self.payload and ErrorPayload(
-            reason=self.payload.reason,
-            method=self.payload.method,
-            timestamp=self.payload.timestamp,
-            status=self.payload.status,
-        )
+        payload = self.payload and self.payload.without_text()
         return {**super()._pickled(), "payload": payload}
 
 

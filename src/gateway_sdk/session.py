@@ -20,7 +20,7 @@ from gateway_sdk._wire.reply import check_type
 from gateway_sdk._wire.request import build_headers, fill_path
 from gateway_sdk.areas import Areas
 from gateway_sdk.auth import AccessTokenGiven
-from gateway_sdk.errors import ConfigurationError, GatewayError
+from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
 from gateway_sdk.operations import Operation
 from gateway_sdk.reply import Reply
 
@@ -215,6 +215,8 @@ class GatewaySession(Areas):
             SessionStateError: the session is closed, or belongs elsewhere.
             GatewayError: its `outcome` says what became of the call.
         """
+        if not isinstance(operation, Operation):
+            raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
         try:
             self._core.open()
             if into is not None:

@@ -81,8 +81,8 @@ def _ssl_context(verify: ssl.SSLContext | str | Path | Literal[True]) -> ssl.SSL
         if path.is_dir():
             return ssl.create_default_context(capath=path)
         return ssl.create_default_context(cafile=path)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError(f"verify names no readable CA file: {error.strerror}") from error
+    except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
+        raise ConfigurationError("verify names no readable CA file or folder") from error
 
 
 def _check_type(name: str, value: object, kind: type) -> None:

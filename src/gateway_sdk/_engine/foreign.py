@@ -17,10 +17,23 @@ class ClientTransport(httpx.AsyncBaseTransport):
         self._client = client
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request as it is and return the reply, unread unless a hook has read it."""
-        response = await self._client.send(request, auth=None, follow_redirects=False, stream=True)
-        if not response.is_stream_consumed:
-            return response
-        headers = [(name, value) for name, value in response.headers.multi_items()]
-        kept = [(name, value) for name, value in headers if name.lower() not in _DECODED]
-        return httpx.Response(response.status_code, headers=kept, content=response.content)
+        """Send the request as it is and return the reply, read or unread."""
+        try:
+            response = await self._client.send(
+                request, auth=None, follow_redirects=False, stream=True
+            )
+        except httpx.HTTPStatusError as error:  # raised by a hook: to us a status is an answer
+            return _read_already(error.response, b"")
+        if response.is_stream_consumed:  # by a hook, which leaves the content
+            return _read_already(response, response.content)
+        return response
+
+
+def _read_already(response: httpx.Response, content: bytes) -> httpx.Response:
+    """Return a reply with its content, which is decompressed by now."""
+    headers = [
+        (name, value)
+        for name, value in response.headers.multi_items()
+        if name.lower() not in _DECODED
+    ]
+    return httpx.Response(response.status_code, headers=headers, content=content)

@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import math
 import re
 import zlib
 from collections.abc import Callable
@@ -14,6 +15,10 @@ ParseFloat = Callable[[str], Any]
 _GZIP: Final = zlib.MAX_WBITS | 16
 _GZIP_MAGIC: Final = b"\x1f"
 _CHARSET: Final = re.compile(r'charset\s*=\s*"?([^\s";]+)', re.IGNORECASE)
+
+
+# A number like 1e999 is JSON, but it would silently become infinite.
+MAYBE_BEYOND_FLOATS: Final = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{309}")
 
 
 class ContentError(Exception):
@@ -31,6 +36,7 @@ class BodyReader:
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
+        self._fed = False
         self._gunzip = None
         self.problem: str | None = None
         match content_encoding.strip().lower():
@@ -43,6 +49,7 @@ class BodyReader:
 
     def feed(self, piece: bytes) -> bool:
         """Take the next piece and tell whether more is wanted."""
+        self._fed = self._fed or bool(piece)
         if self._gunzip is None:
             self._take(piece)
         else:
@@ -51,7 +58,7 @@ class BodyReader:
 
     def finish(self) -> bytes:
         """Return the body; the last piece is in."""
-        if self._gunzip and self._size and not self._gunzip.eof:
+        if self._gunzip and self._fed and not self._gunzip.eof:
             self.problem = self.problem or "ends in the middle of its compression"
         return b"".join(self._parts)
 
@@ -115,8 +122,9 @@ def utf8_json(body: bytes, charset: str | None) -> bytes:
 def decode_json(data: bytes, parse_float: ParseFloat | None) -> Any:
     """Decode JSON more strictly than `json.loads` does.
 
-    Refused are NaN and Infinity, more than 200 levels, integers of more than 4300 digits and
-    lone surrogates: what follows could not be written back, or would break far from here.
+    Refused are NaN, Infinity and numbers that would become it, more than 200 levels, integers of
+    more than 4300 digits and lone surrogates: what follows could not be written back, or would
+    break far from here.
 
     Args:
         data: UTF-8 without a byte order mark.
@@ -129,5 +137,22 @@ def decode_json(data: bytes, parse_float: ParseFloat | None) -> Any:
         value = from_json(data, allow_inf_nan=False)
     except ValueError:
         raise ContentError("is not JSON") from None
-    # What the strict decoder took, the standard one takes too, and only that one keeps floats.
-    return value if parse_float is None else json.loads(data, parse_float=parse_float)
+    if parse_float is None and not MAYBE_BEYOND_FLOATS.search(data):
+        return value
+    # What the strict decoder took, the standard one takes too, and only that one shows floats.
+    return _loads(data, parse_float or _finite)
+
+
+def _loads(data: bytes, parse_float: ParseFloat) -> Any:
+    """Decode JSON with the user's own numbers."""
+    try:
+        return json.loads(data, parse_float=parse_float)
+    except Exception:  # noqa: BLE001 - whatever it is: the gateway did its part, and that counts
+        raise ContentError("holds a number that cannot be taken as it is") from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ContentError
+    return number

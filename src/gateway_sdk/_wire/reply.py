@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from gateway_sdk._wire.content import (
+    MAYBE_BEYOND_FLOATS,
     ContentError,
     ParseFloat,
     decode_json,
@@ -36,8 +37,9 @@ from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Outcome
 
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_STATUS_CLASSES: Final = {3: RedirectError, 5: ServerError}
 _SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")
-_NOT_FINITE: Final = re.compile(rb"NaN|Infinity")
+_NOT_FINITE: Final = re.compile(rb"NaN|Infinity|" + MAYBE_BEYOND_FLOATS.pattern)
 _UNDECIDED_4XX: Final = 408  # intermediaries send it of their own accord
 _REFUSING_5XX: Final = frozenset({501, 505})  # the request was not even understood
 
@@ -78,11 +80,10 @@ def read_reply(
     # Interface: Endpoints; Errors
     if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
         raise _status_error(reply)
-    wanted = operation.reply if into is None else into
-    if wanted is None:
-        return None
     try:
-        return _decode(reply, wanted, parse_float)
+        if into is None and operation.reply is not Any:
+            return _decode(reply, operation.reply, None)
+        return _decode(reply, Any if into is None else into, parse_float)
     except ContentError as error:
         raise _unexpected(reply, str(error), problems="") from None
     except ValidationError as error:
@@ -97,11 +98,15 @@ def _decode(reply: RawReply, wanted: Any, parse_float: ParseFloat | None) -> Any
     essence, charset = media_type(reply.headers.get("content-type", ""))
     if essence in _HTML:
         raise ContentError("is a web page: a proxy or a portal answered, not the gateway")
+    if wanted is None:
+        return None
     if reply.problem is not None:
         raise ContentError(reply.problem)
     if wanted is Any:
         return _decode_unspecified(reply.body, essence, charset, parse_float)
     data = utf8_json(reply.body, charset)
+    if parse_float is not None:
+        return _adapter(wanted).validate_python(decode_json(data, parse_float))
     if _NOT_FINITE.search(data):  # rare; pydantic would let them through where a type is open
         decode_json(data, None)
     return _adapter(wanted).validate_json(data)
@@ -131,8 +136,8 @@ def check_type(into: Any) -> None:
         InvalidArgumentError: pydantic cannot make a validator of it.
     """
     try:
-        _adapter(into)
-    except (PydanticUserError, TypeError):
+        _adapter(into).rebuild(raise_errors=True)  # names that are not defined show up here
+    except (NameError, PydanticUserError, TypeError):
         raise InvalidArgumentError("into must be a type that pydantic can validate") from None
 
 
@@ -160,12 +165,8 @@ def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedRe
 
 def _status_error(reply: RawReply) -> StatusError:
     """Make the error for a status that is not 2xx; the body has no say in its class."""
-    kind = STATUS_ERRORS.get(reply.status, StatusError)
-    hint = ""
-    if reply.status < HTTPStatus.BAD_REQUEST:
-        kind, hint = RedirectError, _pointing_to(reply.headers.get("location", ""))
-    elif reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        kind = ServerError
+    kind = STATUS_ERRORS.get(reply.status) or _STATUS_CLASSES.get(reply.status // 100, StatusError)
+    hint = _pointing_to(reply.headers.get("location", "")) if kind is RedirectError else ""
     error = kind(
         f"the gateway answered {_phrase(reply.status)}{hint}",
         status=reply.status,
@@ -180,7 +181,7 @@ def _status_error(reply: RawReply) -> StatusError:
 
 def outcome_of_status(status: int) -> Outcome:
     """Tell what a status alone proves."""
-    if status < HTTPStatus.MULTIPLE_CHOICES:
+    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return Outcome.APPLIED
     if status in _REFUSING_5XX:
         return Outcome.REFUSED
@@ -199,9 +200,9 @@ def parse_retry_after(value: str, now: datetime) -> float | None:
         return float(value)
     try:
         date = parsedate_to_datetime(value)
-    except (TypeError, ValueError):
+        return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
+    except (OverflowError, TypeError, ValueError):
         return None
-    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
 
 
 def _payload(reply: RawReply) -> ErrorPayload | None:

@@ -17,6 +17,9 @@ from gateway_sdk.operations import Header, Operation
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_LONGEST_SEGMENT: Final = 4000  # bytes: RFC 9110, 4.1, has servers take targets of 8000
+_SHOWN_PROBLEMS: Final = 10
+
 _COMMON_HEADERS: Final[Mapping[str, str]] = {
     "Accept": "application/json, */*;q=0.1",
     "Accept-Encoding": "gzip",  # what `_wire.content` can undo
@@ -30,6 +33,8 @@ def fill_path(operation: Operation[Any], values: Mapping[str, str]) -> str:
     Raises:
         InvalidArgumentError: a value is missing, unknown, or cannot be one path segment.
     """
+    if not isinstance(values, Mapping):
+        raise InvalidArgumentError("path must be a mapping of placeholders to strings")
     names = _PLACEHOLDER.findall(operation.path)
     for name in values.keys() - set(names):
         raise InvalidArgumentError(f"path has no placeholder {name!r}: it has {names or 'none'}")
@@ -50,9 +55,12 @@ def _segment(name: str, value: object) -> str:
     if _CONTROL.search(value):
         raise InvalidArgumentError(f"{name} holds a line break or another control character")
     try:
-        return quote(value, safe="")
+        encoded = quote(value, safe="")
     except UnicodeEncodeError:
         raise InvalidArgumentError(f"{name} holds half of a surrogate pair") from None
+    if len(encoded) > _LONGEST_SEGMENT:
+        raise InvalidArgumentError(f"{name} is longer than any address may be")
+    return encoded
 
 
 def build_headers(
@@ -93,26 +101,29 @@ def encode_json(value: object) -> bytes:
         InvalidArgumentError: it is no JSON value.
     """
     try:
-        plain = _plain(value)
         return json.dumps(
-            plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+            value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
         ).encode()
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
         # Without the cause, whose text may show the value.
         raise InvalidArgumentError(f"the body is no JSON value ({type(error).__name__})") from None
 
 
-def _plain(value: object) -> object:
+def _plain(value: object) -> dict[str, Any]:
+    """Return a model as a JSON object; what else json does not know is no JSON value."""
     if isinstance(value, Model):
         return value.to_wire()
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    return value
+    raise TypeError
 
 
 def describe(error: ValidationError) -> str:
-    """Say which fields are wrong and why, without their values."""
+    """Say which fields are wrong and why, without their values; the first few of many."""
     problems = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(
-        f"{'.'.join(map(str, problem['loc'])) or 'it'}: {problem['msg']}" for problem in problems
-    )
+    shown = [
+        f"{'.'.join(map(str, problem['loc']))[:100] or 'it'}: {problem['msg'][:100]}"
+        for problem in problems[:_SHOWN_PROBLEMS]
+    ]
+    more = len(problems) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more else "")

@@ -46,7 +46,7 @@ class CustomerArea(Area):
             GatewayError: its `outcome` says whether the customer may have been changed.
         """
         # Interface: Endpoints 2; Revision entry
-        entries = [entry.to_wire() for entry in _revisions(revisions)]
+        entries = _revisions(revisions)
         if not entries:
             raise wrong(operations.REVISE_CUSTOMER, "revisions is empty")
         reply = await self._send(

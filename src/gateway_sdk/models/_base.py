@@ -1,6 +1,7 @@
 """What all models share: frozen, strict, wire names, absent is not null. No I/O here."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import (
@@ -15,6 +16,7 @@ from pydantic import (
     SerializationInfo,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticSerializationError
 
 T = TypeVar("T")
 
@@ -86,10 +88,19 @@ class Model(BaseModel):
     )
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the JSON object that is sent: wire names, only what was set, secrets in clear."""
-        return self.model_dump(
-            mode="json", by_alias=True, exclude_unset=True, context=_IN_CLEAR, warnings="error"
-        )
+        """Return the JSON object that is sent: wire names, only what was set, secrets in clear.
+
+        Raises:
+            ValueError: the model was made past its validation, by `model_construct` or
+                `model_copy(update=...)`, and holds what does not fit.
+        """
+        with suppress(PydanticSerializationError):  # whose text would show the value
+            return self.model_dump(
+                mode="json", by_alias=True, exclude_unset=True, context=_IN_CLEAR, warnings="error"
+            )
+        type(self).model_validate({name: getattr(self, name) for name in self.model_fields_set})
+        msg = f"{type(self).__name__} holds a model that was made past its validation"
+        raise ValueError(msg)
 
 
 class RequestModel(Model):

@@ -1,5 +1,6 @@
 """The body of the gateway's error replies."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, TypeVar
 
@@ -8,6 +9,8 @@ from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidato
 from gateway_sdk.models._base import ReplyModel
 
 T = TypeVar("T")
+
+_TIMESTAMP = re.compile(r"[0-9T:.+Z -]{1,40}")
 
 
 def _none_if_wrong(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
@@ -35,6 +38,13 @@ class ErrorPayload(ReplyModel):
     message: Lenient[str] = None
     timestamp: Lenient[str] = None
     status: Lenient[int] = None
+
+    def without_text(self) -> "ErrorPayload":
+        """Return a copy without anything that the gateway may have put into words."""
+        kept = {"status": self.status, "timestamp": self.timestamp}
+        if self.timestamp is None or not _TIMESTAMP.fullmatch(self.timestamp):
+            del kept["timestamp"]
+        return ErrorPayload.model_validate(kept)
 
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
         yield "status", self.status

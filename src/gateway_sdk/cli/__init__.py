@@ -1,0 +1,25 @@
+"""The command `gateway`: a wing of its own, which needs the extra [cli]."""
+
+import sys
+
+from gateway_sdk.cli.extras import how_to_install
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit status.
+
+    A missing extra is one line on standard error and status 2; Ctrl-C is status 130.
+    """
+    try:
+        # Imported here, because it needs typer and rich, which come with an extra.
+        from gateway_sdk.cli.app import app  # noqa: PLC0415
+
+        app(prog_name="gateway")
+    except ModuleNotFoundError as error:
+        advice = how_to_install(error.name)
+        if advice is None:
+            raise
+        sys.stderr.write(f"gateway: {advice}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

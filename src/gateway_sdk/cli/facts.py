@@ -1,0 +1,24 @@
+"""Facts in lines: a name in bold, and what is to be said about it, indented under itself."""
+
+from collections.abc import Iterable
+from textwrap import wrap
+
+from rich.text import Text
+
+NAME_COLUMNS = 11
+
+Fact = tuple[str, str]
+
+
+def fact_lines(facts: Iterable[Fact], width: int) -> Text:
+    """Set facts in lines of *width* columns at most; a word that is longer stays whole."""
+    return Text("\n").join(line for name, value in facts for line in _lines(name, value, width))
+
+
+def _lines(name: str, value: str, width: int) -> list[Text]:
+    texts = wrap(value, width - NAME_COLUMNS, break_long_words=False, break_on_hyphens=False)
+    names = [name] + [""] * (len(texts) - 1)
+    return [
+        Text.assemble((f"{name:<{NAME_COLUMNS}}", "bold"), text)
+        for name, text in zip(names, texts, strict=True)
+    ]

@@ -1,0 +1,31 @@
+"""What the sandbox says of itself as soon as it is there."""
+
+from collections.abc import Iterator
+
+from gateway_sdk.cli.facts import Fact
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
+from gateway_sdk.sandbox.countries import country_list
+from gateway_sdk.sandbox.rates import reference_rates
+
+
+def greeting(base_url: str) -> Iterator[Fact]:
+    """Tell where it is, what it asks for and what it knows."""
+    countries, rates = country_list(), reference_rates()
+    yield "Sandbox", base_url
+    yield "Token", SANDBOX_ACCESS_TOKEN
+    yield "Countries", str(len(countries.records))
+    # Interface: Resources, Country record
+    yield "", f"{len(countries.left_out)} are left out, whose sources lack one of the seven fields"
+    yield "Rates", f"{len(rates.currencies)} currencies, by the European Central Bank"
+    yield "", f"{rates.first_day} to {rates.last_day}"
+
+
+def environment(base_url: str) -> tuple[str, ...]:
+    """Give the settings with which `GatewaySession.from_env()` gets there from this machine."""
+    for everywhere, here in (("0.0.0.0", "127.0.0.1"), ("[::]", "[::1]")):  # noqa: S104 - no bind
+        base_url = base_url.replace(f"//{everywhere}:", f"//{here}:")
+    return (
+        f"GATEWAY_BASE_URL={base_url}",
+        f"GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",
+        "GATEWAY_TENANT_ID=demo",
+    )

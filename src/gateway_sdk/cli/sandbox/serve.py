@@ -1,0 +1,46 @@
+"""Running the sandbox in the foreground."""
+
+import asyncio
+import errno
+import sys
+
+from gateway_sdk._config import is_loopback
+from gateway_sdk.cli.console import make_console
+from gateway_sdk.cli.facts import fact_lines
+from gateway_sdk.cli.failure import MISUSED, CommandError
+from gateway_sdk.cli.sandbox.greeting import environment, greeting
+from gateway_sdk.sandbox import Sandbox
+
+
+def serve(host: str, port: int, seed: int) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Raises:
+        CommandError: the address cannot be had; the message says what to do.
+    """
+    if not is_loopback(host):
+        sys.stderr.write(
+            f"gateway: warning: whoever can reach {host} is let in: the token is public\n"
+        )
+    try:
+        asyncio.run(Sandbox(seed=seed).run(host, port, on_ready=_greet))
+    except OSError as error:
+        raise CommandError(_why_not(error, host, port), MISUSED) from error
+    # Below the terminal's ^C.
+    sys.stdout.write("\nStopped.\n")
+
+
+def _greet(base_url: str) -> None:
+    console = make_console()
+    console.print(fact_lines(greeting(base_url), console.width), end="\n\n")
+    console.print("For GatewaySession.from_env():")
+    for setting in environment(base_url):
+        # They are there to be copied, in one piece.
+        console.print(f"  export {setting}", style="cyan", soft_wrap=True)
+    console.print("\nReady; Ctrl-C stops it.", style="bold")
+
+
+def _why_not(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is taken: choose another, or --port 0 for a free one"
+    return f"cannot listen on port {port} of {host}: {error.strerror}"

@@ -1,0 +1,217 @@
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import SimpleNamespace
+from typing import NoReturn
+
+import pytest
+import typer
+
+from gateway_sdk.cli import app, console, main
+from gateway_sdk.cli.extras import EXTRA_OF, how_to_install, require
+from gateway_sdk.errors import ConnectionFailedError, GatewayError
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "arguments"),
+    [
+        ("typer", "cli", ["--help"]),
+        ("rich", "cli", ["sandbox"]),
+        ("starlette", "sandbox", ["sandbox", "--port", "0"]),
+        ("uvicorn", "sandbox", ["sandbox", "--port", "0"]),
+        ("babel", "sandbox", ["demo"]),
+        ("matplotlib", "plot", ["demo"]),
+    ],
+)
+def test_missing_extra_is_named(module: str, extra: str, arguments: list[str]) -> None:
+    """Without an extra the command says in one line how to get it, and nothing is started."""
+    program = f"""
+import sys
+class Lacking:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Lacking())
+sys.argv = ["gateway", *{arguments!r}]
+from gateway_sdk.cli import main
+main()
+"""
+
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, text=True
+    )
+
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert ended.stderr == (
+        f"gateway: this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]' "
+        "('gateway-sdk[demo]' for every command)\n"
+    )
+
+
+@pytest.mark.parametrize("module", [None, "rich.tabel", "gateway_sdk.cli.nonsense"])
+def test_bug_is_not_taken_for_a_missing_extra(module: str | None) -> None:
+    """Only the modules that an extra brings are cured by one."""
+    assert how_to_install(module) is None
+
+
+@pytest.mark.parametrize("module", EXTRA_OF)
+def test_modules_of_extras_exist(module: str) -> None:
+    """The table of extras names modules that there are."""
+    require(module)
+
+
+def test_required_module_may_be_missing() -> None:
+    """A module that is not installed is an error that names it."""
+    with pytest.raises(ModuleNotFoundError) as caught:
+        require("no_such_module")
+
+    assert caught.value.name == "no_such_module"
+
+
+def _replace_app(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(**_: str) -> NoReturn:
+        raise error
+
+    monkeypatch.setitem(sys.modules, "gateway_sdk.cli.app", SimpleNamespace(app=fail))
+
+
+def test_module_missing_by_mistake_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import of ours that fails is a bug, with its traceback."""
+    _replace_app(monkeypatch, ModuleNotFoundError("No module named 'x'", name="x"))
+
+    with pytest.raises(ModuleNotFoundError):
+        main()
+
+
+def test_interruption_before_the_command_begins_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the command line is being imported ends with status 130."""
+    _replace_app(monkeypatch, KeyboardInterrupt())
+
+    with pytest.raises(SystemExit) as caught:
+        main()
+
+    assert caught.value.code == 130
+
+
+@pytest.fixture
+def broken_app() -> typer.Typer:
+    """Provide an app like ours with one command that fails and one that is interrupted."""
+    broken = typer.Typer(cls=app._Group, pretty_exceptions_enable=False)
+    broken.callback()(app.gateway)
+
+    @broken.command()
+    def countries() -> None:
+        raise ConnectionFailedError("connection refused")
+
+    @broken.command()
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    return broken
+
+
+def test_error_of_a_session_is_two_lines(
+    broken_app: typer.Typer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What went wrong and what to do next are on standard error, without a traceback."""
+    with pytest.raises(SystemExit) as caught:
+        broken_app(["countries"])
+
+    assert caught.value.code == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "gateway: connection refused",
+        "Is it running, and is GATEWAY_BASE_URL right? `gateway sandbox` starts one here.",
+    ]
+
+
+def test_interruption_is_one_line(
+    broken_app: typer.Typer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends a command with status 130, on a line below the terminal's ^C."""
+    with pytest.raises(SystemExit) as caught:
+        broken_app(["interrupt"])
+
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == "\ngateway: stopped by Ctrl-C\n"
+
+
+def test_debugging_shows_the_error_itself(broken_app: typer.Typer) -> None:
+    """With --debug the error goes up as it is, with its traceback."""
+    with pytest.raises(GatewayError):
+        broken_app(["--debug", "countries"])
+
+
+def test_version_is_printed(run_gateway: Run) -> None:
+    """The version is a line of its own."""
+    ended = run_gateway("--version")
+
+    assert (ended.returncode, ended.stdout) == (0, "gateway-sdk 0.1.0\n")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], ["sandbox", "--help"]])
+def test_help_fits_80_columns(run_gateway: Run, arguments: list[str]) -> None:
+    """The help of the app and of each command is plain text in 80 columns."""
+    ended = run_gateway(*arguments)
+
+    assert ended.returncode == 0
+    assert "Usage: gateway" in ended.stdout
+    assert max(len(line) for line in ended.stdout.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(["nonsense"], "nonsense"), (["demo", "--concurrency", "0"], "--concurrency")],
+)
+def test_misuse_is_status_2(run_gateway: Run, arguments: list[str], named: str) -> None:
+    """A command that there is not, or a wrong option, is refused by its name."""
+    ended = run_gateway(*arguments)
+
+    assert ended.returncode == 2
+    assert named in ended.stderr
+
+
+def test_help_loads_neither_sandbox_nor_chart() -> None:
+    """What a command needs is loaded when it runs, and not before."""
+    program = (
+        "import sys; import gateway_sdk.cli.app;"
+        "sys.exit(bool({'starlette', 'uvicorn', 'matplotlib', 'babel'} & sys.modules.keys()))"
+    )
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("columns", "used"), [("40", 66), ("80", 80), ("300", 110)])
+def test_width_stays_readable(monkeypatch: pytest.MonkeyPatch, columns: str, used: int) -> None:
+    """A terminal is used as wide as it is, but for very narrow and very wide ones."""
+    monkeypatch.setenv("COLUMNS", columns)
+
+    assert console.make_console().width == used
+
+
+def test_importing_the_command_does_not_run_it() -> None:
+    """Only `python -m` runs the command line."""
+    assert import_module("gateway_sdk.cli.__main__").main is main
+
+
+def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A curve on a terminal without blocks is no failure."""
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
+
+    console.tolerate_any_encoding()
+    sys.stdout.write("BGN ▄")
+    sys.stdout.flush()
+
+    assert written.getvalue() == b"BGN ?"
+
+
+def test_streams_that_are_no_text_files_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A standard output that somebody replaced, or that is closed, is taken as it is."""
+    monkeypatch.setattr("sys.stdout", None)
+
+    console.tolerate_any_encoding()
