@@ -17,7 +17,7 @@ PYTHONS = nox.project.python_versions(PROJECT)
 SOURCES = ("src", "tests", "examples", "noxfile.py")
 
 
-def works(python: str | Path, version: str) -> bool:
+def works(python: str, version: str) -> bool:
     """Tell whether an interpreter starts and is of a version; a shim of pyenv may be neither."""
     code = f"import sys; sys.exit('%d.%d' % sys.version_info[:2] != '{version}')"
     return subprocess.run([python, "-c", code], capture_output=True, check=False).returncode == 0
@@ -26,9 +26,9 @@ def works(python: str | Path, version: str) -> bool:
 def find(version: str) -> str | None:
     """Return the folder of an interpreter of a version, from PATH or from pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    on_path = [shutil.which(name) for name in (f"python{version}", "python3")]
+    on_path = (shutil.which(name) for name in (f"python{version}", "python3"))
     kept_by_pyenv = sorted(pyenv.glob(f"{version}.*/bin/python{version}"), reverse=True)
-    for python in [*filter(None, on_path), *kept_by_pyenv]:
+    for python in [*(name for name in on_path if name), *map(str, kept_by_pyenv)]:
         if works(python, version):
             return str(Path(python).parent)
     return None

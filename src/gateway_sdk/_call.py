@@ -44,7 +44,7 @@ _NOT_SENT = (
 _SELF_EXPLAINING = (ConnectionFailedError, ReplyLostError, StatusError, UnexpectedReplyError)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Call:
     """One call of an operation, made once.
 

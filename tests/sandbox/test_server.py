@@ -144,7 +144,7 @@ def test_in_process_use_does_not_load_uvicorn() -> None:
         "sys.exit('uvicorn' in sys.modules)"
     )
 
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0  # noqa: S603
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_wing_imports_nothing_else_of_the_sdk() -> None:

@@ -85,7 +85,7 @@ class BodyReader:
 
 def media_type(content_type: str) -> tuple[str, str | None]:
     """Split a Content-Type into the type in lower case and its charset, if it declares one."""
-    essence, _, parameters = content_type.partition(";")
+    essence, _, parameters = content_type.partition(",")[0].partition(";")  # sent twice, read once
     charset = _CHARSET.search(parameters)
     return essence.strip().lower(), charset[1] if charset else None
 

@@ -137,8 +137,8 @@ def check_type(into: Any) -> None:
     """
     try:
         _adapter(into).rebuild(raise_errors=True)  # names that are not defined show up here
-    except (NameError, PydanticUserError, TypeError):
-        raise InvalidArgumentError("into must be a type that pydantic can validate") from None
+    except (NameError, PydanticUserError, TypeError) as error:
+        raise InvalidArgumentError("into must be a type that pydantic can validate") from error
 
 
 @lru_cache(maxsize=256)

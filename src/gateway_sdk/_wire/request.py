@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -122,8 +123,14 @@ def describe(error: ValidationError) -> str:
     """Say which fields are wrong and why, without their values; the first few of many."""
     problems = error.errors(include_input=False, include_url=False, include_context=False)
     shown = [
-        f"{'.'.join(map(str, problem['loc']))[:100] or 'it'}: {problem['msg'][:100]}"
+        f"{_field(problem['loc'])}: {problem['msg'][:100]}"
         for problem in problems[:_SHOWN_PROBLEMS]
     ]
     more = len(problems) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more else "")
+
+
+def _field(location: tuple[int | str, ...]) -> str:
+    """Name a field by its path; the keys inside of a free JSON value are data, not names."""
+    names = takewhile(lambda part: part != "dict", location)
+    return ".".join(map(str, names))[:100] or "it"

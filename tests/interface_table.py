@@ -1,0 +1,420 @@
+"""The interface's tables, written out by hand from its text, never from our models."""
+
+from typing import Any, Final, NamedTuple
+
+
+class Field(NamedTuple):
+    """One row of a table of fields.
+
+    *type* is "string", "integer", "int64", "int32", "boolean" or "any", the name of an object, or
+    one of these in brackets for an array. *nullable* is what the interface says of the value.
+    """
+
+    wire_name: str
+    type: str
+    nullable: bool = False
+
+
+class Row(NamedTuple):
+    """One row of the table of endpoints, with what the authentication rules add to it.
+
+    *tenant_id* and *token* are "required", "sent" or "never"; *content_type* and *body* are None
+    where there is no body, "any" where it is open.
+    """
+
+    number: int
+    name: str
+    method: str
+    path: str
+    tenant_id: str
+    token: str
+    content_type: str | None
+    body: str | None
+    response: str
+
+
+def _strings(*names: str) -> list[Field]:
+    return [Field(name, "string", nullable=True) for name in names]
+
+
+# Interface: Resources and their fields
+MODELS: Final[dict[str, list[Field]]] = {
+    "CreateRequest": [
+        *_strings(
+            "customerType",
+            "customerName",
+            "externalCustomerId",
+            "customerStatus",
+            "categorization",
+        ),
+        Field("person", "PersonData"),
+        Field("notifications", "[NotificationsItem]"),
+        Field("isB2B", "boolean"),
+        Field("sharePercentage", "int64", nullable=True),
+        Field("ultimatePercentage", "int64", nullable=True),
+        Field("isDirector", "boolean"),
+    ],
+    "PersonData": [
+        Field("firstName", "Name"),
+        Field("lastName", "Name"),
+        *_strings("gender", "dateOfBirth", "placeOfBirth", "nationality", "pinCode", "password"),
+        *_strings("fullName", "email", "groupId"),
+        Field("documents", "[DocumentsItem]"),
+        Field("telephoneNumbers", "[TelephoneNumbersItem]"),
+        Field("SecretQuestion", "[SecretQuestionItem]"),
+        Field("addresses", "[AddressesItem]"),
+    ],
+    "Name": [
+        Field("name", "string", nullable=True),
+        Field("order", "int64", nullable=True),
+        *_strings("abbreviation", "language", "native", "suffix", "prefix"),
+    ],
+    "NotificationsItem": [
+        Field("notificationType", "string", nullable=True),
+        Field("isEnabled", "boolean"),
+    ],
+    "DocumentsItem": [
+        *_strings("purpose", "name"),
+        Field("verificationResponse", "any", nullable=True),
+        *_strings("documentType", "location", "status"),
+        Field("metadata", "[MetadataItem]"),
+    ],
+    "MetadataItem": _strings("name", "type", "value"),
+    "AdditionalDataItem": _strings("name", "type", "value"),
+    "TelephoneNumbersItem": _strings(
+        "phoneType", "operator", "encoding", "country", "number", "purpose"
+    ),
+    "SecretQuestionItem": _strings("question", "answer"),
+    "AddressesItem": [
+        Field("addresspurpose", "string", nullable=True),
+        Field("address", "Address"),
+    ],
+    "Address": [
+        *_strings("country", "area", "city", "zipCode", "street"),
+        Field("streetNumber", "[string]"),
+        *_strings("building", "apartment", "entrance", "floor", "doorNumber"),
+        Field("geoPosition", "GeoPosition"),
+        Field("alternative", "Alternative"),
+        Field("relatedToAddress", "[RelatedToAddressItem]"),
+        Field("additionalData", "[AdditionalDataItem]"),
+    ],
+    "GeoPosition": [
+        Field("latitude", "int64", nullable=True),
+        Field("longitude", "int64", nullable=True),
+        Field("altitude", "int64", nullable=True),
+    ],
+    "Alternative": _strings("word1", "word2", "word3"),
+    "RelatedToAddressItem": _strings("relationType"),
+    "Revision": [Field("key", "string"), Field("value", "string")],
+    "ExchangeRateSeriesRequest": [
+        Field("base", "string"),
+        Field("symbols", "string"),
+        Field("startDate", "string"),
+        Field("endDate", "string"),
+    ],
+    "OrderHistoryPage": [Field("page", "integer"), Field("take", "integer")],
+    "Country": [
+        Field("id", "integer"),
+        Field("countryName", "string"),
+        Field("nationality", "string"),
+        Field("three_digit_iso_code", "string"),
+        Field("two_digit_iso_code", "string"),
+        Field("currency", "string"),
+        Field("phone_code", "string"),
+    ],
+    "ErrorPayload": [
+        Field("reason", "string"),
+        Field("path", "string"),
+        Field("method", "string"),
+        Field("message", "string"),
+        Field("timestamp", "string"),
+        Field("status", "int32"),
+    ],
+}
+
+REPLIES: Final = ("Country", "ErrorPayload")
+REQUESTS: Final = tuple(name for name in MODELS if name not in REPLIES)
+
+# Not optional by their nature: a request without them asks for nothing.
+REQUIRED_FIELDS: Final = ("Revision", "ExchangeRateSeriesRequest", "OrderHistoryPage", "Country")
+
+# Interface: PersonData and SecretQuestionItem, the fields called sensitive
+SECRETS: Final = (
+    ("PersonData", "pinCode"),
+    ("PersonData", "password"),
+    ("SecretQuestionItem", "answer"),
+)
+
+_JSON: Final = "application/json"
+
+# Interface: Endpoints; Authentication 3. The endpoints leave tenantId out of 8 to 10, the rule
+# adds it: the rule is followed.
+OPERATIONS: Final = (
+    Row(
+        1,
+        "create_customer",
+        "POST",
+        "/customer/1.0.0/create",
+        "required",
+        "never",
+        _JSON,
+        "CreateRequest",
+        "open",
+    ),
+    Row(
+        2,
+        "revise_customer",
+        "POST",
+        "/customer/1.0.0/update/{customerId}/revisions",
+        "sent",
+        "sent",
+        _JSON,
+        "revisions",
+        "open",
+    ),
+    Row(
+        3,
+        "exchange_rate_series",
+        "POST",
+        "/currency/1.0.0/exchangeRateSeries",
+        "never",
+        "never",
+        _JSON,
+        "ExchangeRateSeriesRequest",
+        "open",
+    ),
+    Row(
+        4,
+        "order_history",
+        "POST",
+        "/wallet/1.0.0/orders",
+        "sent",
+        "sent",
+        _JSON,
+        "OrderHistoryPage",
+        "open",
+    ),
+    Row(
+        5,
+        "trading_order_history",
+        "GET",
+        "/wallet/1.0.0/{customerId}/trading-order-history",
+        "sent",
+        "sent",
+        None,
+        None,
+        "open",
+    ),
+    Row(
+        6,
+        "spot_trading_available_balance",
+        "GET",
+        "/wallet/1.0.0/spot-trading/available-balance",
+        "sent",
+        "sent",
+        None,
+        None,
+        "open",
+    ),
+    Row(
+        7,
+        "cancel_order",
+        "DELETE",
+        "/wallet/1.0.0/{walletId}/orders/{orderId}",
+        "sent",
+        "sent",
+        None,
+        None,
+        "open",
+    ),
+    Row(
+        8,
+        "change_document_status",
+        "PUT",
+        "/aml/1.0.0/document/{documentId}/status",
+        "sent",
+        "sent",
+        "any",
+        "any",
+        "open",
+    ),
+    Row(
+        9,
+        "update_document",
+        "PUT",
+        "/aml/1.0.0/document/update/{docid}",
+        "sent",
+        "sent",
+        "any",
+        "any",
+        "open",
+    ),
+    Row(
+        10,
+        "upload_document",
+        "POST",
+        "/aml/1.0.0/document/upload",
+        "sent",
+        "sent",
+        "any",
+        "any",
+        "open",
+    ),
+    Row(
+        11,
+        "send_webhook",
+        "POST",
+        "/kyc/1.0.0/webhook",
+        "never",
+        "never",
+        None,
+        None,
+        "202",
+    ),
+    Row(
+        12,
+        "list_countries",
+        "POST",
+        "/countrydata/1.0.0/listData",
+        "never",
+        "never",
+        None,
+        None,
+        "[Country]",
+    ),
+)
+
+_NAME: Final[dict[str, Any]] = {
+    "name": "Ada",
+    "order": 1,
+    "abbreviation": "A.",
+    "language": "en",
+    "native": "Ada",
+    "suffix": "sr",
+    "prefix": "Countess",
+}
+
+# A CreateRequest with every field of every object in it, in the interface's own names.
+FILLED: Final[dict[str, Any]] = {
+    "customerType": "person",
+    "customerName": "Ada L.",
+    "externalCustomerId": "ext-1",
+    "customerStatus": "new",
+    "categorization": "retail",
+    "person": {
+        "firstName": _NAME,
+        "lastName": {**_NAME, "name": "Lovelace", "order": -(2**63)},
+        "gender": "female",
+        "dateOfBirth": "1815-12-10",
+        "placeOfBirth": "London",
+        "nationality": "British",
+        "pinCode": "1843",
+        "password": "enchantress of number",
+        "fullName": "Ada Lovelace",
+        "email": "ada@example.com",
+        "groupId": "g-1",
+        "documents": [
+            {
+                "purpose": "identity",
+                "name": "passport",
+                "verificationResponse": {"score": [0.5, None, True, "x"]},
+                "documentType": "P",
+                "location": "vault",
+                "status": "uploaded",
+                "metadata": [{"name": "pages", "type": "count", "value": "2"}],
+            }
+        ],
+        "telephoneNumbers": [
+            {
+                "phoneType": "mobile",
+                "operator": "O2",
+                "encoding": "E.164",
+                "country": "GB",
+                "number": "+447700900000",
+                "purpose": "private",
+            }
+        ],
+        "SecretQuestion": [{"question": "first engine", "answer": "difference"}],
+        "addresses": [
+            {
+                "addresspurpose": "home",
+                "address": {
+                    "country": "GB",
+                    "area": "Marylebone",
+                    "city": "London",
+                    "zipCode": "SW1Y 4JH",
+                    "street": "St James's Square",
+                    "streetNumber": ["12", "12a"],
+                    "building": "B",
+                    "apartment": "3",
+                    "entrance": "left",
+                    "floor": "2",
+                    "doorNumber": "7",
+                    "geoPosition": {"latitude": 51, "longitude": 0, "altitude": 2**63 - 1},
+                    "alternative": {"word1": "filled", "word2": "count", "word3": "soap"},
+                    "relatedToAddress": [{"relationType": "owner"}],
+                    "additionalData": [{"name": "view", "type": "text", "value": "square"}],
+                },
+            }
+        ],
+    },
+    "notifications": [{"notificationType": "email", "isEnabled": True}],
+    "isB2B": False,
+    "sharePercentage": 2**63 - 1,
+    "ultimatePercentage": 0,
+    "isDirector": True,
+}
+
+# The same, byte for byte, as it has to go over the wire.
+FILLED_JSON: Final = (
+    b'{"customerType":"person","customerName":"Ada L.","externalCustomerId":"ext-1",'
+    b'"customerStatus":"new","categorization":"retail","person":{"firstName":{"name":"Ada",'
+    b'"order":1,"abbreviation":"A.","language":"en","native":"Ada","suffix":"sr",'
+    b'"prefix":"Countess"},"lastName":{"name":"Lovelace","order":-9223372036854775808,'
+    b'"abbreviation":"A.","language":"en","native":"Ada","suffix":"sr","prefix":"Countess"},'
+    b'"gender":"female","dateOfBirth":"1815-12-10","placeOfBirth":"London",'
+    b'"nationality":"British","pinCode":"1843","password":"enchantress of number",'
+    b'"fullName":"Ada Lovelace","email":"ada@example.com","groupId":"g-1","documents":['
+    b'{"purpose":"identity","name":"passport","verificationResponse":{"score":[0.5,null,true,'
+    b'"x"]},"documentType":"P","location":"vault","status":"uploaded","metadata":['
+    b'{"name":"pages","type":"count","value":"2"}]}],"telephoneNumbers":[{"phoneType":"mobile",'
+    b'"operator":"O2","encoding":"E.164","country":"GB","number":"+447700900000",'
+    b'"purpose":"private"}],"SecretQuestion":[{"question":"first engine",'
+    b'"answer":"difference"}],"addresses":[{"addresspurpose":"home","address":{"country":"GB",'
+    b'"area":"Marylebone","city":"London","zipCode":"SW1Y 4JH","street":"St James\'s Square",'
+    b'"streetNumber":["12","12a"],"building":"B","apartment":"3","entrance":"left","floor":"2",'
+    b'"doorNumber":"7","geoPosition":{"latitude":51,"longitude":0,'
+    b'"altitude":9223372036854775807},"alternative":{"word1":"filled","word2":"count",'
+    b'"word3":"soap"},"relatedToAddress":[{"relationType":"owner"}],"additionalData":['
+    b'{"name":"view","type":"text","value":"square"}]}}]},"notifications":['
+    b'{"notificationType":"email","isEnabled":true}],"isB2B":false,'
+    b'"sharePercentage":9223372036854775807,"ultimatePercentage":0,"isDirector":true}'
+)
+
+COUNTRY: Final[dict[str, Any]] = {
+    "id": 616,
+    "countryName": "Poland",
+    "nationality": "Polish",
+    "three_digit_iso_code": "POL",
+    "two_digit_iso_code": "PL",
+    "currency": "PLN",
+    "phone_code": "+48",
+}
+
+_SAMPLES: Final[dict[str, Any]] = {
+    "string": "text",
+    "integer": 7,
+    "int64": 7,
+    "int32": 7,
+    "boolean": True,
+    "any": {"open": [1, None]},
+}
+
+
+def sample(kind: str) -> Any:
+    """Make a value of a type of the table; of an object, one with every field."""
+    if kind.startswith("["):
+        return [sample(kind[1:-1])]
+    if kind in MODELS:
+        return {field.wire_name: sample(field.type) for field in MODELS[kind]}
+    return _SAMPLES[kind]

@@ -1,0 +1,77 @@
+"""ErrorPayload: what can be read is read, and it never speaks of its own accord."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway_sdk.models import Country, ErrorPayload
+from tests.interface_table import COUNTRY, MODELS, Field
+
+FULL = {
+    "reason": "canary-reason",
+    "path": "/wallet/1.0.0/canary-path",
+    "method": "POST",
+    "message": "canary-message",
+    "timestamp": "2026-11-21T00:00:00Z",
+    "status": 500,
+    "detail": "canary-extra",
+}
+
+
+@pytest.mark.parametrize("field", MODELS["ErrorPayload"], ids=lambda field: field.wire_name)
+@pytest.mark.parametrize("wrong", [None, [], {}, 1.5, True, b"x", [[]]])
+def test_field_of_a_wrong_type_reads_as_absent(field: Field, wrong: Any) -> None:
+    """One field of the wrong type costs that field and no other."""
+    payload = ErrorPayload.model_validate({**FULL, field.wire_name: wrong})
+
+    assert getattr(payload, field.wire_name) is None
+    assert sum(value is not None for _, value in payload) == 6  # five of the table and the extra
+
+
+def test_string_for_a_number_reads_as_absent() -> None:
+    """A status that is a string is no status."""
+    assert ErrorPayload.model_validate({"status": "500"}).status is None
+
+
+def test_empty_payload_has_no_fields() -> None:
+    """Every field may be missing."""
+    payload = ErrorPayload.model_validate({})
+
+    assert {name: getattr(payload, name) for name in ErrorPayload.model_fields} == {
+        "reason": None,
+        "path": None,
+        "method": None,
+        "message": None,
+        "timestamp": None,
+        "status": None,
+    }
+
+
+@pytest.mark.parametrize("show", [repr, str, "{!s}".format, "{}".format])
+def test_repr_shows_the_status_alone(show: Any) -> None:
+    """The gateway's words may repeat personal data, so no text of the payload shows them."""
+    shown = show(ErrorPayload.model_validate(FULL))
+
+    assert "canary" not in shown
+    assert "500" in shown
+
+
+def test_payload_is_read_with_everything_it_says() -> None:
+    """What the gateway said is there for who asks for it, unknown fields included."""
+    payload = ErrorPayload.model_validate_json(json.dumps(FULL))
+
+    assert payload.message == "canary-message"
+    assert payload.reason == "canary-reason"
+    assert payload.path == "/wallet/1.0.0/canary-path"
+    assert payload.model_extra == {"detail": "canary-extra"}
+
+
+@pytest.mark.parametrize("name", ["countryName", "three_digit_iso_code", "phone_code"])
+def test_country_names_are_case_sensitive(name: str) -> None:
+    """A field whose name differs in case is another field, so the country lacks one."""
+    record = dict(COUNTRY)
+    record[name.upper()] = record.pop(name)
+
+    with pytest.raises(ValueError, match=name):
+        Country.model_validate(record)

@@ -1,0 +1,238 @@
+"""The models against the hand-written table of the interface, both ways."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from gateway_sdk import models
+from gateway_sdk.models._base import Model, RequestModel
+from tests.interface_table import (
+    FILLED,
+    FILLED_JSON,
+    MODELS,
+    REPLIES,
+    REQUESTS,
+    REQUIRED_FIELDS,
+    Field,
+    sample,
+)
+
+# What is no value of a type, by the type; none of these may ever be converted.
+WRONG: dict[str, list[Any]] = {
+    "string": [1, 1.5, True, b"text", [], {}, ["text"]],
+    "integer": ["7", 7.0, True, False, b"7", [], {}, float("nan")],
+    "int64": ["7", 7.0, True, 2**63, -(2**63) - 1, [], {}],
+    "boolean": [0, 1, "true", "yes", "", 1.0, [], {}],
+    "object": [1, "text", True, [], [{}]],
+    "array": [1, "text", b"text", True, {}, {"0": {}}],
+    "any": [object(), b"bytes", {1: 2}, float("nan"), float("inf"), [float("nan")], {1, 2}, (1,)],
+}
+
+
+def _model(name: str) -> type[Model]:
+    found: type[Model] = getattr(models, name)
+    return found
+
+
+def _is_any(_: Field) -> bool:
+    return True
+
+
+def _fields(*names: str, where: Callable[[Field], bool] = _is_any) -> list[Any]:
+    return [
+        pytest.param(name, field, id=f"{name}.{field.wire_name}")
+        for name in names
+        for field in MODELS[name]
+        if where(field)
+    ]
+
+
+def _wrong_values(kind: str) -> list[Any]:
+    if kind.startswith("["):
+        return [*WRONG["array"], [None], [object()]]
+    return WRONG["object"] if kind in MODELS else WRONG[kind]
+
+
+def test_every_model_is_in_the_table_and_the_reverse() -> None:
+    """The package has exactly the interface's objects, under the interface's names."""
+    assert sorted(models.__all__) == sorted(MODELS)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_wire_names_are_the_interfaces(name: str) -> None:
+    """A model has the interface's fields, no other, none missing, in their order."""
+    ours = _model(name).model_fields.values()
+
+    assert [field.serialization_alias for field in ours] == [row[0] for row in MODELS[name]]
+    assert [field.validation_alias for field in ours] == [row[0] for row in MODELS[name]]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_full_object_comes_back_as_it_went_in(name: str) -> None:
+    """An object with every field, under wire names, is read and written unchanged."""
+    full = sample(name)
+
+    assert _model(name).model_validate(full).to_wire() == full
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_python_names_do_as_well(name: str) -> None:
+    """The same object given by Python names goes over the wire under wire names."""
+    model = _model(name)
+    full = sample(name)
+    by_name = {ours: full[str(row.serialization_alias)] for ours, row in model.model_fields.items()}
+
+    assert model(**by_name).to_wire() == full
+
+
+@pytest.mark.parametrize(("name", "field"), _fields(*REQUESTS, "Country"))
+def test_null_is_taken_where_the_interface_says_so(name: str, field: Field) -> None:
+    """An explicit null is sent as null if the field is nullable, and refused if not."""
+    values = sample(name) | {field.wire_name: None}
+
+    if field.nullable:
+        assert _model(name).model_validate(values).to_wire() == values
+    else:
+        with pytest.raises(ValidationError, match=field.wire_name):
+            _model(name).model_validate(values)
+
+
+@pytest.mark.parametrize(("name", "field"), _fields(*REQUESTS, "Country"))
+def test_wrong_types_are_refused_and_never_converted(name: str, field: Field) -> None:
+    """A value of another type is refused by the field's name; none is converted."""
+    for wrong in _wrong_values(field.type):
+        with pytest.raises(ValidationError, match=field.wire_name):
+            _model(name).model_validate(sample(name) | {field.wire_name: wrong})
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    _fields(*[name for name in REQUESTS if name not in REQUIRED_FIELDS]),
+)
+def test_absent_field_is_not_sent(name: str, field: Field) -> None:
+    """A field that was not given is not sent, and reads as None."""
+    values = sample(name)
+    del values[field.wire_name]
+
+    model = _model(name).model_validate(values)
+
+    assert model.to_wire() == values
+    python_name = next(
+        ours
+        for ours, row in _model(name).model_fields.items()
+        if row.serialization_alias == field.wire_name
+    )
+    assert getattr(model, python_name) is None
+
+
+@pytest.mark.parametrize(("name", "field"), _fields(*REQUIRED_FIELDS))
+def test_required_field_may_not_be_left_out(name: str, field: Field) -> None:
+    """Where an object makes no sense without a field, leaving it out is refused by its name."""
+    values = sample(name)
+    del values[field.wire_name]
+
+    with pytest.raises(ValidationError, match=rf"{field.wire_name}\n  Field required"):
+        _model(name).model_validate(values)
+
+
+@pytest.mark.parametrize("name", [name for name in REQUESTS if name not in REQUIRED_FIELDS])
+def test_empty_object_is_sent_as_empty(name: str) -> None:
+    """An object of which nothing was given is an empty JSON object."""
+    assert _model(name)().to_wire() == {}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_requests_refuse_what_they_do_not_know(name: str) -> None:
+    """A request with an unknown field is refused by that field's name, without its value."""
+    assert issubclass(_model(name), RequestModel)
+    with pytest.raises(ValidationError, match="customertype") as caught:
+        _model(name).model_validate(sample(name) | {"customertype": "canary-value"})
+
+    assert "canary-value" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_replies_keep_what_they_do_not_know(name: str) -> None:
+    """A reply with an unknown field keeps it, in model_extra and when written."""
+    values = sample(name) | {"novelty": [1, {"a": None}]}
+
+    model = _model(name).model_validate(values)
+
+    assert model.model_extra == {"novelty": [1, {"a": None}]}
+    assert model.to_wire() == values
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_are_frozen(name: str) -> None:
+    """No field of a model can be set or deleted after it was made."""
+    model = _model(name).model_validate(sample(name))
+
+    for python_name in type(model).model_fields:
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(model, python_name, None)
+        with pytest.raises(ValidationError, match="frozen"):
+            delattr(model, python_name)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), _fields(*MODELS, where=lambda field: field.type.startswith("["))
+)
+def test_lists_become_tuples(name: str, field: Field) -> None:
+    """A list that was given is copied into a tuple, so that nothing can be appended later."""
+    given = sample(field.type)
+
+    model = _model(name).model_validate({field.wire_name: given})
+    given.append("late")
+
+    (kept,) = [value for _, value in model if value is not None]
+    assert isinstance(kept, tuple)
+    assert len(kept) == 1
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_same_field_under_both_names_is_refused(name: str) -> None:
+    """A field given by its Python name and by its wire name at once is refused, not guessed."""
+    for python_name, row in _model(name).model_fields.items():
+        wire_name = str(row.serialization_alias)
+        if python_name != wire_name:
+            values = sample(name)
+            with pytest.raises(ValidationError, match=python_name):
+                _model(name).model_validate(values | {python_name: values[wire_name]})
+
+
+def test_filled_request_is_the_interfaces_json() -> None:
+    """A request with every field of every object in it is written exactly as the interface says."""
+    request = models.CreateRequest.model_validate(FILLED)
+
+    assert request.to_wire() == FILLED
+    assert models.CreateRequest.model_validate_json(FILLED_JSON) == request
+
+
+def test_filled_sample_leaves_no_field_out() -> None:
+    """The filled sample itself has every field of the table, all the way down."""
+
+    def missing(kind: str, value: Any) -> Iterator[str]:
+        if kind.startswith("["):
+            for item in value:
+                yield from missing(kind[1:-1], item)
+        elif kind in MODELS:
+            for field in MODELS[kind]:
+                if field.wire_name not in value:
+                    yield f"{kind}.{field.wire_name}"
+                else:
+                    yield from missing(field.type, value[field.wire_name])
+
+    assert list(missing("CreateRequest", FILLED)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), _fields(*REQUESTS, where=lambda field: field.type == "int64")
+)
+@pytest.mark.parametrize("limit", [2**63 - 1, -(2**63)])
+def test_int64_reaches_to_its_limits(name: str, field: Field, limit: int) -> None:
+    """The largest and the smallest 64-bit integer pass unchanged."""
+    model = _model(name).model_validate({field.wire_name: limit})
+
+    assert model.to_wire() == {field.wire_name: limit}

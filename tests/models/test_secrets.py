@@ -1,0 +1,162 @@
+"""Secrets and personal data: in clear only where they have to be."""
+
+import io
+import json
+import logging
+import pprint
+from typing import Any
+
+import pytest
+from pydantic import SecretStr, ValidationError
+from rich.console import Console
+from rich.pretty import pretty_repr
+
+from gateway_sdk import models
+from gateway_sdk.models import CreateRequest, PersonData, SecretQuestionItem
+from tests.interface_table import MODELS, SECRETS
+
+MASK = "**********"
+CANARY = "canary-4711"
+CUSTOMER_MODELS = [
+    name
+    for name in MODELS
+    if name not in ("Country", "ErrorPayload", "ExchangeRateSeriesRequest", "OrderHistoryPage")
+]
+SHOWS: dict[str, Any] = {
+    "repr": repr,
+    "str": str,
+    "format": "{}".format,
+    "pprint": pprint.pformat,
+    "rich": pretty_repr,
+    "list": lambda model: repr([model]),
+}
+
+
+def _canaries(kind: str) -> Any:
+    """Make a full value of a type in which every text is a canary."""
+    if kind.startswith("["):
+        return [_canaries(kind[1:-1])]
+    if kind in MODELS:
+        return {field.wire_name: _canaries(field.type) for field in MODELS[kind]}
+    return {
+        "string": CANARY,
+        "int64": 471147114711,
+        "boolean": True,
+        "any": {CANARY: [CANARY]},
+    }[kind]
+
+
+def _model(name: str) -> Any:
+    return getattr(models, name).model_validate(_canaries(name))
+
+
+@pytest.mark.parametrize("show", SHOWS.values(), ids=SHOWS)
+@pytest.mark.parametrize("name", CUSTOMER_MODELS)
+def test_no_text_of_a_customer_model_shows_a_value(name: str, show: Any) -> None:
+    """However a customer model is shown, no value is, at any depth."""
+    shown = show(_model(name))
+
+    assert CANARY not in shown
+    assert "471147114711" not in shown
+    assert "=…" in shown
+
+
+@pytest.mark.parametrize("name", CUSTOMER_MODELS)
+def test_repr_names_the_fields_that_are_set(name: str) -> None:
+    """The repr names each field that was set, so that it is still of use."""
+    model = _model(name)
+
+    assert all(f"{field}=" in repr(model) for field in type(model).model_fields)
+
+
+def test_repr_leaves_out_what_was_not_set() -> None:
+    """The repr does not name fields that were not given."""
+    assert repr(PersonData(email=CANARY)) == "PersonData(email=…)"
+
+
+def test_rich_console_and_log_show_no_value() -> None:
+    """Printing a model to a rich console, or logging it, shows no value."""
+    out = io.StringIO()
+    Console(file=out, width=200).print(_model("CreateRequest"))
+    record = logging.LogRecord("x", 10, "x", 1, "%s %r", (_model("PersonData"),) * 2, None)
+
+    assert CANARY not in out.getvalue()
+    assert CANARY not in record.getMessage()
+
+
+@pytest.mark.parametrize(("name", "wire_name"), SECRETS)
+def test_secret_is_masked_in_every_dump(name: str, wire_name: str) -> None:
+    """A sensitive field is masked in both kinds of dump and in the JSON, and clear in to_wire."""
+    model = getattr(models, name).model_validate({wire_name: CANARY})
+
+    assert CANARY not in repr(model.model_dump())
+    assert CANARY not in repr(model.model_dump(by_alias=True, exclude_unset=True))
+    assert model.model_dump(mode="json", by_alias=True, exclude_unset=True) == {wire_name: MASK}
+    assert json.loads(model.model_dump_json(by_alias=True, exclude_unset=True)) == {wire_name: MASK}
+    assert model.to_wire() == {wire_name: CANARY}
+
+
+@pytest.mark.parametrize("context", [None, {}, {"clear": True}, object(), True, "clear"])
+def test_no_context_of_the_user_unmasks(context: Any) -> None:
+    """No serialization context that a user could pass shows a secret."""
+    dumped = SecretQuestionItem(answer=SecretStr(CANARY)).model_dump(mode="json", context=context)
+
+    assert dumped == {"question": None, "answer": MASK}
+
+
+@pytest.mark.parametrize(("name", "wire_name"), SECRETS)
+@pytest.mark.parametrize("given", [MASK, SecretStr(MASK)])
+def test_mask_itself_is_refused(name: str, wire_name: str, given: Any) -> None:
+    """A secret that is the mask is refused: a dump read back must not become the password."""
+    with pytest.raises(ValidationError, match="is the mask of a secret"):
+        getattr(models, name).model_validate({wire_name: given})
+
+
+def test_dumped_request_read_back_is_refused() -> None:
+    """A whole request that was dumped to JSON cannot be validated again with its masks."""
+    dumped = _model("CreateRequest").model_dump_json(by_alias=True)
+
+    with pytest.raises(ValidationError) as caught:
+        CreateRequest.model_validate_json(dumped)
+
+    assert str(caught.value).count("is the mask of a secret") == 3
+
+
+@pytest.mark.parametrize(("name", "wire_name"), SECRETS)
+@pytest.mark.parametrize("given", [CANARY, SecretStr(CANARY)])
+def test_secret_may_be_given_as_text_or_wrapped(name: str, wire_name: str, given: Any) -> None:
+    """A plain string and a SecretStr are both taken, and kept wrapped."""
+    model = getattr(models, name).model_validate({wire_name: given})
+
+    assert model.to_wire() == {wire_name: CANARY}
+    assert all(isinstance(value, SecretStr) for _, value in model if value is not None)
+
+
+@pytest.mark.parametrize("name", CUSTOMER_MODELS)
+def test_validation_error_shows_no_value(name: str) -> None:
+    """The text of a ValidationError names fields and never repeats what was given."""
+    wrong: dict[str, Any] = {field.wire_name: [[CANARY]] for field in MODELS[name]}
+    if name == "DocumentsItem":
+        wrong["verificationResponse"] = [CANARY, object()]
+
+    with pytest.raises(ValidationError) as caught:
+        getattr(models, name).model_validate(wrong | {"unknown": CANARY})
+
+    assert CANARY not in str(caught.value)
+    assert CANARY not in repr(caught.value)
+
+
+def test_unset_and_null_secrets_are_told_apart() -> None:
+    """A secret that is not set is not sent; one set to None is sent as null."""
+    assert PersonData(pin_code=None).to_wire() == {"pinCode": None}
+    assert PersonData().to_wire() == {}
+
+
+def test_to_wire_failure_shows_no_secret() -> None:
+    """A model that was made past validation fails to be written without showing its secret."""
+    forged = PersonData.model_construct(pin_code=SecretStr(CANARY), email=[CANARY])  # type: ignore[arg-type]
+
+    with pytest.raises(Exception, match="email") as caught:
+        forged.to_wire()
+
+    assert CANARY not in str(caught.value)

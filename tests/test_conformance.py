@@ -1,0 +1,291 @@
+"""All twelve operations through a session, against the sandbox that knows only the interface."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    ConflictError,
+    GatewaySession,
+    InvalidRequestError,
+    NotFoundError,
+    Outcome,
+    UnauthorizedError,
+    operations,
+)
+from gateway_sdk.models import Country, CreateRequest, OrderHistoryPage, Revision
+from gateway_sdk.operations import OPERATIONS
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
+from tests import interface_table
+from tests.interface_table import FILLED
+from tests.support.calls import CALLS
+
+
+@pytest.fixture
+def sandbox() -> Sandbox:
+    """Provide a sandbox that behaves."""
+    return Sandbox()
+
+
+@pytest.fixture(params=["in process", "over a socket"])
+async def gateway(
+    request: pytest.FixtureRequest, sandbox: Sandbox
+) -> AsyncIterator[GatewaySession]:
+    """Provide a session to the sandbox, without and then with a socket between them."""
+    settings: dict[str, Any] = {
+        "access_token": SANDBOX_ACCESS_TOKEN,
+        "tenant_id": "acme",
+        "token_header": "tok",
+    }
+    async with AsyncExitStack() as stack:
+        if request.param == "in process":
+            made = GatewaySession("https://sandbox", transport=sandbox.transport(), **settings)
+        else:
+            made = GatewaySession(await stack.enter_async_context(sandbox.serve()), **settings)
+        yield await stack.enter_async_context(made)
+
+
+async def test_create_customer(gateway: GatewaySession, sandbox: Sandbox) -> None:
+    """1: a request with every field is understood to its last one, and a customer is there."""
+    created = await gateway.customer.create_customer(CreateRequest.model_validate(FILLED))
+
+    assert created == {"customerId": "customer-0005", "externalCustomerId": "ext-1"}
+    with pytest.raises(ConflictError) as caught:
+        await gateway.customer.create_customer(FILLED)
+    assert caught.value.outcome is Outcome.REFUSED
+    assert caught.value.payload is not None
+    assert caught.value.payload.status == 409
+    assert caught.value.payload.path == "/customer/1.0.0/create"
+    assert [call.applied for call in sandbox.received] == [True, False]
+
+
+async def test_create_customer_with_nulls(gateway: GatewaySession) -> None:
+    """1: every field that the interface calls nullable may be null, and any may be left out."""
+    nulls: dict[str, Any] = {
+        field.wire_name: None for field in interface_table.MODELS["CreateRequest"] if field.nullable
+    }
+    person = {
+        field.wire_name: None for field in interface_table.MODELS["PersonData"] if field.nullable
+    }
+
+    assert await gateway.customer.create_customer({**nulls, "person": person}) == {
+        "customerId": "customer-0005",
+        "externalCustomerId": None,
+    }
+    assert (await gateway.customer.create_customer({}))["customerId"] == "customer-0006"
+
+
+async def test_revise_customer(gateway: GatewaySession) -> None:
+    """2: revisions are applied in their order."""
+    revisions = [Revision(key="city", value="Bonn"), Revision(key="city", value="Köln")]
+
+    await gateway.customer.revise_customer("customer-0001", revisions)
+    revised = await gateway.customer.revise_customer("customer-0001", {"name": "A"})
+
+    assert revised == {"customerId": "customer-0001", "current": {"city": "Köln", "name": "A"}}
+    with pytest.raises(NotFoundError):
+        await gateway.customer.revise_customer("nobody", {"a": "b"})
+
+
+async def test_exchange_rate_series(gateway: GatewaySession) -> None:
+    """3: dates and codes are understood as the sandbox reads them."""
+    series = await gateway.currency.exchange_rate_series(
+        "EUR", ["USD", "GBP"], date(2024, 1, 2), "2024-01-03"
+    )
+
+    assert series["symbols"] == "USD,GBP"
+    assert series["startDate"] == "2024-01-02"
+    assert list(series["rates"]) == ["2024-01-02", "2024-01-03"]
+    assert set(series["rates"]["2024-01-02"]) == {"USD", "GBP"}
+    assert series["rates"]["2024-01-02"]["USD"] == 1.0956
+    with pytest.raises(InvalidRequestError):
+        await gateway.currency.exchange_rate_series("EUR", "USD", "yesterday", "today")
+
+
+async def test_order_history(gateway: GatewaySession) -> None:
+    """4: pages hold the orders of the tenant, the newest first."""
+    page = await gateway.wallet.order_history(page=2, take=5)
+
+    assert (page["page"], page["take"], page["total"]) == (2, 5, 57)
+    assert [order["orderId"] for order in page["orders"]] == [
+        "order-0052",
+        "order-0051",
+        "order-0050",
+        "order-0049",
+        "order-0048",
+    ]
+
+
+async def test_trading_order_history(gateway: GatewaySession) -> None:
+    """5: the orders are the customer's own."""
+    history = await gateway.wallet.trading_order_history("customer-0001")
+
+    assert history["customerId"] == "customer-0001"
+    assert {order["customerId"] for order in history["orders"]} == {"customer-0001"}
+    for customer_id in ("nobody", "a/b", "%2e%2e", "..%2f", "ä?#\\"):
+        with pytest.raises(NotFoundError):
+            await gateway.wallet.trading_order_history(customer_id)
+
+
+async def test_spot_trading_available_balance(gateway: GatewaySession) -> None:
+    """6: the balances are the tenant's."""
+    balances = (await gateway.wallet.spot_trading_available_balance())["balances"]
+
+    assert [balance["currency"] for balance in balances] == [
+        "CHF",
+        "EUR",
+        "GBP",
+        "JPY",
+        "PLN",
+        "USD",
+    ]
+
+
+async def test_cancel_order(gateway: GatewaySession) -> None:
+    """7: an open order is cancelled, again and again; another wallet's is not found."""
+    orders = (await gateway.wallet.order_history(1, 100))["orders"]
+    order = next(order for order in orders if order["status"] == "open")
+    filled = next(order for order in orders if order["status"] == "filled")
+
+    for _ in range(2):
+        cancelled = await gateway.wallet.cancel_order(order["walletId"], order["orderId"])
+        assert cancelled == {**order, "status": "cancelled"}
+    with pytest.raises(ConflictError):
+        await gateway.wallet.cancel_order(filled["walletId"], filled["orderId"])
+    with pytest.raises(NotFoundError):
+        await gateway.wallet.cancel_order("wallet-9999", order["orderId"])
+
+
+async def test_documents(gateway: GatewaySession, tmp_path: Path) -> None:
+    """8, 9, 10: a document is uploaded, replaced by a file and by a stream, and its status set."""
+    scan = b"%PDF-" + bytes(200_000)
+    (tmp_path / "scan.pdf").write_bytes(scan)
+    progress: list[tuple[int, int | None]] = []
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield scan[:7]
+        yield scan[7:]
+
+    uploaded = await gateway.aml.upload_document(b"x", "image/png")
+    replaced = await gateway.aml.update_document(
+        uploaded["documentId"],
+        tmp_path / "scan.pdf",
+        on_progress=lambda sent, total: progress.append((sent, total)),
+    )
+    streamed = await gateway.aml.update_document(uploaded["documentId"], stream(), "text/csv")
+    statuses = [
+        (await gateway.aml.change_document_status(uploaded["documentId"], status))["status"]
+        for status in ("approved", {"status": "rejected"})
+    ]
+
+    digest = hashlib.sha256(scan).hexdigest()
+    assert (uploaded["size"], uploaded["contentType"]) == (1, "image/png")
+    assert (replaced["sha256"], replaced["contentType"]) == (digest, "application/pdf")
+    assert (streamed["sha256"], streamed["contentType"]) == (digest, "text/csv")
+    assert statuses == ["approved", "rejected"]
+    assert progress[-1] == (200_005, 200_005)
+    assert progress == sorted(progress)
+
+
+async def test_send_webhook(gateway: GatewaySession, sandbox: Sandbox) -> None:
+    """11: the webhook is acknowledged, with and without an event."""
+    assert await gateway.kyc.send_webhook() is None  # type: ignore[func-returns-value]
+    assert await gateway.kyc.send_webhook({"kind": "x"}) is None  # type: ignore[func-returns-value]
+
+    assert [call.status for call in sandbox.received] == [202, 202]
+
+
+async def test_list_countries(gateway: GatewaySession) -> None:
+    """12: the countries of the world come as models, each with its seven fields."""
+    countries = await gateway.country_data.list_countries()
+
+    poland = next(country for country in countries if country.two_digit_iso_code == "PL")
+    assert len(countries) > 150
+    assert all(type(country) is Country for country in countries)
+    assert not any(country.model_extra for country in countries)
+    assert (poland.country_name, poland.nationality) == ("Poland", "Polish")
+    assert len({country.id for country in countries}) == len(countries)
+    assert (poland.three_digit_iso_code, poland.currency) == ("POL", "PLN")
+    assert poland.phone_code.lstrip("+") == "48"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_each_operation_is_the_one_that_was_meant(
+    operation: operations.Operation[Any], gateway: GatewaySession, sandbox: Sandbox
+) -> None:
+    """The sandbox takes each call for the operation that it is, by its own table of paths."""
+    with suppress(NotFoundError):  # of the made-up ids, which is an answer too
+        await CALLS[operation.name](gateway)
+
+    assert [call.operation for call in sandbox.received] == [operation.name]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_revoked_token_is_refused_everywhere(
+    operation: operations.Operation[Any], gateway: GatewaySession, sandbox: Sandbox
+) -> None:
+    """Each operation needs the bearer token, and its 401 is the error for that."""
+    sandbox.revoke(SANDBOX_ACCESS_TOKEN)
+
+    with pytest.raises(UnauthorizedError) as caught:
+        await CALLS[operation.name](gateway)
+
+    assert caught.value.outcome is Outcome.REFUSED
+    assert caught.value.payload is not None
+    assert caught.value.payload.status == 401
+
+
+async def test_tenants_see_their_own(gateway: GatewaySession) -> None:
+    """A view of another tenant sees nothing of what the first one did."""
+    other = gateway.with_options(tenant_id="other")
+    document = await gateway.aml.upload_document(b"x")
+
+    with pytest.raises(NotFoundError):
+        await other.aml.update_document(document["documentId"], b"y")
+    with pytest.raises(NotFoundError):
+        await gateway.with_options(tenant_id=None).aml.update_document(document["documentId"], b"y")
+
+
+async def test_send_says_the_same_with_more(gateway: GatewaySession) -> None:
+    """The one way down brings status, headers, bytes and attempts, and reads into own types."""
+    reply = await gateway.send(
+        operations.ORDER_HISTORY, body=OrderHistoryPage(page=1, take=1), into=dict[str, Any]
+    )
+
+    assert reply.status == 200
+    assert reply.value["total"] == 57
+    assert reply.headers["Content-Type"] == "application/json"
+    assert reply.body.startswith(b'{"page":1')
+    assert [attempt.status for attempt in reply.attempts] == [200]
+    assert reply.elapsed > 0
+
+
+async def test_socket_and_process_answer_alike(sandbox: Sandbox) -> None:
+    """What comes over a socket is what comes from the app itself."""
+    answers = []
+    async with sandbox.serve() as base_url:
+        for transport in (None, sandbox.transport()):
+            async with GatewaySession(
+                base_url,
+                access_token=SANDBOX_ACCESS_TOKEN,
+                tenant_id="acme",
+                transport=transport,
+            ) as gateway:
+                answers.append(await gateway.wallet.order_history(1, 100))
+
+    assert answers[0] == answers[1]
+
+
+async def test_own_client_reaches_it_too(sandbox: Sandbox) -> None:
+    """The sandbox serves a session over the user's own client as well."""
+    async with httpx.AsyncClient(transport=sandbox.transport()) as client:
+        gateway = GatewaySession(
+            "https://sandbox", access_token=SANDBOX_ACCESS_TOKEN, http_client=client
+        )
+        assert len(await gateway.country_data.list_countries()) > 150

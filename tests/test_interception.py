@@ -1,0 +1,433 @@
+"""Every usual way to intercept requests intercepts ours, and adds nothing to them."""
+
+import asyncio
+import gc
+import gzip
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+import respx
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from gateway_sdk import (
+    ConnectionFailedError,
+    GatewayError,
+    GatewaySession,
+    NotFoundError,
+    Outcome,
+    RedirectError,
+    ReplyLostError,
+    SessionStateError,
+    UnexpectedReplyError,
+)
+from tests.interface_table import COUNTRY
+from tests.support.calls import CALLS
+from tests.support.raw_server import OK, raw_server, read_request
+
+BASE_URL = "https://gateway.test"
+LIST = f"{BASE_URL}/countrydata/1.0.0/listData"
+CANARIES = {
+    "token": "canary" + "-token",
+    "tenant": "canary" + "-tenant",
+    "header": "canary" + "-header",
+    "body": "canary" + "-body",
+    "path": "canary" + "-path",
+}
+
+
+def session(base_url: str = BASE_URL, **settings: Any) -> GatewaySession:
+    """Make a session that tries once."""
+    return GatewaySession(base_url, access_token="token-1", retry=None, **settings)
+
+
+def answering(seen: list[httpx.Request], **reply: Any) -> Callable[[httpx.Request], httpx.Response]:
+    """Make a handler that keeps the requests."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(**{"status_code": 200, "json": [COUNTRY], **reply})
+
+    return answer
+
+
+# --- transport= -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_mock_transport(name: str) -> None:
+    """Every operation goes through the transport that was given, sync handler or async."""
+    seen: list[httpx.Request] = []
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        return answering(seen, json=[])(request)
+
+    for handler in (answering(seen, json=[]), answer):
+        transport = httpx.MockTransport(handler)
+        await CALLS[name](session(transport=transport, tenant_id="acme"))
+
+    assert len(seen) == 2
+    assert {request.headers["authorization"] for request in seen} == {"Bearer token-1"}
+
+
+async def test_asgi_transport() -> None:
+    """An app of the user's own can stand in for the gateway."""
+
+    async def list_data(request: Request) -> JSONResponse:
+        assert await request.body() == b""
+        return JSONResponse([{**COUNTRY, "currency": request.headers["authorization"]}])
+
+    app = Starlette(routes=[Route("/countrydata/1.0.0/listData", list_data, methods=["POST"])])
+    gateway = session(transport=httpx.ASGITransport(app))
+
+    countries = await gateway.country_data.list_countries()
+
+    assert [country.currency for country in countries] == ["Bearer token-1"]
+    with pytest.raises(NotFoundError):
+        await gateway.kyc.send_webhook()
+
+
+class Closing(httpx.MockTransport):
+    """Counts how often it was closed."""
+
+    closed = 0
+
+    async def aclose(self) -> None:
+        """Count."""
+        self.closed += 1
+
+
+@pytest.mark.parametrize("used", [True, False])
+async def test_given_transport_is_closed_with_the_session(used: bool) -> None:
+    """A transport that was given is the session's to close, once, whether it was used or not."""
+    transport = Closing(answering([]))
+    gateway = session(transport=transport)
+    if used:
+        await gateway.country_data.list_countries()
+    await gateway.with_options().aclose()
+    assert transport.closed == 0
+
+    await gateway.aclose()
+    await gateway.aclose()
+
+    assert transport.closed == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        httpx.ConnectError("x"),
+        httpx.ReadError("x"),
+        httpx.PoolTimeout("x"),
+        httpx.UnsupportedProtocol("x"),
+        httpx.DecodingError("x"),
+        httpx.TooManyRedirects("x"),
+        httpx.InvalidURL("x"),
+        OSError("x"),
+        TimeoutError("x"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_transport_that_fails(error: Exception) -> None:
+    """However a foreign transport fails, the error is ours, and its outcome is unknown."""
+
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise error
+
+    with pytest.raises(GatewayError) as caught:
+        await session(transport=httpx.MockTransport(fail)).aml.upload_document(b"x")
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert not caught.value.safe_to_repeat
+    assert not isinstance(caught.value, ConnectionFailedError)
+
+
+async def test_mistakes_in_a_transport_go_through() -> None:
+    """A programming error in the user's own transport is theirs to see, as it is."""
+
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise KeyError("mistake")
+
+    with pytest.raises(KeyError, match="mistake"):
+        await session(transport=httpx.MockTransport(fail)).aml.upload_document(b"x")
+
+
+# --- http_client= ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_hooks_of_the_own_client_run(encoding: str) -> None:
+    """Event hooks see request and reply, may read it, and the session still gets it whole."""
+    seen: list[Any] = []
+    body = b"[1]" if not encoding else gzip.compress(b"[1]")
+    headers = {"content-type": "application/json"}
+    if encoding:
+        headers["content-encoding"] = encoding
+
+    async def on_request(request: httpx.Request) -> None:
+        seen.append((request.method, str(request.url)))
+
+    async def on_response(response: httpx.Response) -> None:
+        seen.append(await response.aread())
+
+    async with httpx.AsyncClient(
+        transport=httpx.MockTransport(lambda _: httpx.Response(200, headers=headers, content=body)),
+        event_hooks={"request": [on_request], "response": [on_response]},
+    ) as client:
+        value = await session(http_client=client).wallet.spot_trading_available_balance()
+
+    assert value == [1]
+    assert seen == [("GET", f"{BASE_URL}/wallet/1.0.0/spot-trading/available-balance"), b"[1]"]
+
+
+async def test_own_client_adds_nothing() -> None:
+    """Cookies, auth, default headers, parameters and base URL of the client stay its own."""
+    seen: list[httpx.Request] = []
+    async with httpx.AsyncClient(
+        transport=httpx.MockTransport(answering(seen, headers={"set-cookie": "a=1"})),
+        auth=("user", "password"),
+        base_url="https://other.test/base",
+        cookies={"session": "cookie"},
+        follow_redirects=True,
+        headers={"tenantId": "theirs", "token": "theirs", "X-Theirs": "1", "User-Agent": "theirs"},
+        params={"theirs": "1"},
+    ) as client:
+        gateway = session(http_client=client, tenant_id="acme")
+        for _ in range(2):
+            await gateway.country_data.list_countries()
+        await gateway.wallet.order_history(1, 1)
+
+    for request in seen:
+        assert request.headers["authorization"] == "Bearer token-1"
+        assert request.headers["user-agent"].startswith("gateway-sdk/")
+        assert request.url.host == "gateway.test"
+        assert request.url.query == b""
+        assert not {"cookie", "x-theirs", "token"} & set(request.headers)
+    assert [request.headers.get("tenantId") for request in seen] == [None, None, "acme"]
+
+
+async def test_own_client_follows_no_redirect() -> None:
+    """A redirect is an error although the client would follow it: credentials stay here."""
+    seen: list[httpx.Request] = []
+    reply = {"status_code": 307, "headers": {"location": "https://evil.test/"}}
+    transport = httpx.MockTransport(answering(seen, **reply))
+    async with httpx.AsyncClient(transport=transport, follow_redirects=True) as client:
+        with pytest.raises(RedirectError, match=r"pointing to evil\.test"):
+            await session(http_client=client).country_data.list_countries()
+
+    assert [request.url.host for request in seen] == ["gateway.test"]
+
+
+async def test_own_client_is_never_closed() -> None:
+    """Closing the session leaves the client to who made it."""
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answering([]))) as client:
+        async with session(http_client=client) as gateway:
+            await gateway.country_data.list_countries()
+
+        assert not client.is_closed
+        with pytest.raises(SessionStateError):
+            await gateway.country_data.list_countries()
+        assert (await client.post(LIST)).status_code == 200
+
+
+async def test_own_client_that_is_closed() -> None:
+    """A client that its owner has closed is our error, and nothing was sent."""
+    client = httpx.AsyncClient(transport=httpx.MockTransport(answering([])))
+    await client.aclose()
+
+    with pytest.raises(GatewayError, match="closed"):
+        await session(http_client=client).country_data.list_countries()
+
+
+async def test_hook_that_meets_a_broken_body() -> None:
+    """A reply that a hook cannot read is an unexpected reply, not an error of httpx."""
+
+    async def read(response: httpx.Response) -> None:
+        await response.aread()
+
+    reply = {"json": None, "content": b"garbage", "headers": {"content-encoding": "gzip"}}
+    async with httpx.AsyncClient(
+        transport=httpx.MockTransport(answering([], **reply)), event_hooks={"response": [read]}
+    ) as client:
+        with pytest.raises(GatewayError) as caught:
+            await session(http_client=client).aml.upload_document(b"x")
+
+    assert caught.value.outcome >= Outcome.UNKNOWN
+
+
+async def test_hook_that_raises_for_status() -> None:
+    """The usual hook that raises for a status ends in our error, whose text has no address."""
+
+    async def check(response: httpx.Response) -> None:
+        response.raise_for_status()
+
+    async with httpx.AsyncClient(
+        transport=httpx.MockTransport(answering([], status_code=500)),
+        event_hooks={"response": [check]},
+    ) as client:
+        with pytest.raises(GatewayError) as caught:
+            await session(http_client=client).wallet.cancel_order(CANARIES["path"], "o")
+
+    assert CANARIES["path"] not in str(caught.value)
+    assert caught.value.outcome is Outcome.UNKNOWN
+
+
+# --- respx ----------------------------------------------------------------------------------
+
+
+@respx.mock
+async def test_respx_as_a_decorator() -> None:
+    """The decorator intercepts what our engine sends."""
+    route = respx.post(LIST).respond(json=[COUNTRY])
+
+    async with session() as gateway:
+        countries = await gateway.country_data.list_countries()
+
+    assert route.called
+    assert countries[0].currency == "PLN"
+
+
+async def test_respx_as_a_context_manager() -> None:
+    """Respx's usual mocker, the one of httpcore, intercepts our engine."""
+    async with respx.mock(base_url=BASE_URL, assert_all_called=True) as router:
+        route = router.post("/countrydata/1.0.0/listData").respond(json=[COUNTRY])
+        async with session() as gateway:
+            await gateway.country_data.list_countries()
+
+    (call,) = route.calls
+    assert call.request.headers["authorization"] == "Bearer token-1"
+
+
+async def test_respx_mocker_of_httpx_sees_the_own_client_alone() -> None:
+    """Respx's other mocker patches httpx.AsyncClient: it sees that, and not our engine."""
+    async with respx.mock(using="httpx", assert_all_called=True) as router:
+        router.post(LIST).respond(json=[COUNTRY])
+        async with httpx.AsyncClient() as client:
+            assert len(await session(http_client=client).country_data.list_countries()) == 1
+        async with session("http://127.0.0.1:1") as gateway:
+            with pytest.raises(ConnectionFailedError):
+                await gateway.country_data.list_countries()
+
+
+async def test_respx_lets_nothing_past() -> None:
+    """A request without a route does not reach the network: respx says so."""
+    async with respx.mock(), session() as gateway:
+        with pytest.raises(AssertionError, match="not mocked"):
+            await gateway.country_data.list_countries()
+
+
+async def test_respx_side_effects_are_failures() -> None:
+    """A side effect of httpx's errors ends in ours, with the outcome that our engine proves."""
+    async with respx.mock() as router, session() as gateway:
+        router.post(LIST).mock(side_effect=httpx.ConnectError("x"))
+        with pytest.raises(ConnectionFailedError) as not_sent:
+            await gateway.country_data.list_countries()
+        router.post(LIST).mock(side_effect=httpx.ReadTimeout("x"))
+        with pytest.raises(ReplyLostError):
+            await gateway.country_data.list_countries()
+
+    assert not_sent.value.outcome is Outcome.NOT_SENT
+
+
+async def test_respx_with_an_own_client() -> None:
+    """Respx intercepts the user's own client below our session as well."""
+    async with respx.mock() as router, httpx.AsyncClient() as client:
+        router.post(LIST).respond(json=[COUNTRY])
+
+        assert len(await session(http_client=client).country_data.list_countries()) == 1
+
+
+async def test_patched_client_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tools that patch `AsyncClient.send` see what goes through the user's own client."""
+    seen: list[str] = []
+    original = httpx.AsyncClient.send
+
+    async def send(self: httpx.AsyncClient, request: httpx.Request, **options: Any) -> Any:
+        seen.append(request.url.path)
+        return await original(self, request, **options)
+
+    monkeypatch.setattr(httpx.AsyncClient, "send", send)
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answering([]))) as client:
+        await session(http_client=client).country_data.list_countries()
+
+    assert seen == ["/countrydata/1.0.0/listData"]
+
+
+# --- what others may overhear ---------------------------------------------------------------
+
+
+async def _talk(base_url: str) -> None:
+    """Make a good call, a refused one and a lost one, with canaries in all places."""
+    async with GatewaySession(
+        base_url,
+        access_token=CANARIES["token"],
+        tenant_id=CANARIES["tenant"],
+        token_header=CANARIES["header"],
+        retry=None,
+    ) as gateway:
+        await gateway.wallet.cancel_order(CANARIES["path"], "o")
+        with pytest.raises(UnexpectedReplyError):
+            await gateway.aml.upload_document(CANARIES["body"])
+        with pytest.raises(ReplyLostError):
+            await gateway.customer.create_customer({"customerName": CANARIES["body"]})
+
+
+async def test_logs_at_debug_hold_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+    """With every logger at DEBUG and asyncio in debug mode, no log holds a secret or a body."""
+    caplog.set_level(logging.DEBUG)
+    asyncio.get_running_loop().set_debug(True)
+    replies = [OK, OK.replace(b"{}", b"{" + b"c"), b""]
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while replies:
+            await read_request(reader)
+            reply = replies.pop(0)
+            if not reply:
+                return
+            writer.write(reply)
+            await writer.drain()
+
+    async with raw_server(handler) as base_url:
+        await _talk(base_url)
+
+    logged = "\n".join(
+        f"{record.getMessage()} {record.args!r} {record.exc_text}" for record in caplog.records
+    )
+    assert "httpcore" in {record.name.split(".")[0] for record in caplog.records}
+    assert [name for name, canary in CANARIES.items() if canary in logged] == []
+
+
+async def test_nothing_is_left_open(recwarn: pytest.WarningsRecorder) -> None:
+    """After good, refused and cancelled calls no socket, task or coroutine is left behind."""
+    held = asyncio.Event()
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while b"webhook" not in await read_request(reader):
+            writer.write(OK)
+            await writer.drain()
+        held.set()
+        await reader.read()
+
+    before = asyncio.all_tasks()
+    async with raw_server(handler) as base_url:
+        async with session(base_url) as gateway:
+            await gateway.wallet.order_history(1, 1)
+            call = asyncio.create_task(gateway.kyc.send_webhook())
+            await held.wait()
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+        assert asyncio.all_tasks() - before <= set(_handlers())
+
+    del call
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+def _handlers() -> list[asyncio.Task[Any]]:
+    return [task for task in asyncio.all_tasks() if "connected" in repr(task.get_coro())]
