@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import BaseModel, Field
 
 from gateway_sdk import InvalidArgumentError, Outcome
 from gateway_sdk._body import PIECE
@@ -46,6 +47,23 @@ async def test_content_is_sent_as_what_it_is(
     assert engine.bodies == [sent]
     assert engine.requests[0].headers["Content-Type"] == content_type
     assert engine.requests[0].headers["Content-Length"] == str(len(sent))
+
+
+class Status(BaseModel):
+    """A model of the user's own."""
+
+    new_status: str = Field(serialization_alias="newStatus")
+    comment: str = ""
+
+
+async def test_a_model_of_the_users_own_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes out under its aliases, without what was not set."""
+    gateway, engine, _ = scripted(monkeypatch, DONE)
+
+    await gateway.aml.change_document_status("d-1", Status(new_status="verified"))
+
+    assert engine.bodies == [b'{"newStatus":"verified"}']
+    assert engine.requests[0].headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from gateway_sdk import (
     ForbiddenError,
     GatewayError,
     GatewaySession,
+    InvalidArgumentError,
     InvalidRequestError,
     NotFoundError,
     Outcome,
@@ -408,6 +409,30 @@ async def test_exponent_beyond_decimals_is_unexpected(body: bytes) -> None:
 
 def _fails(text: str) -> Any:
     raise LookupError(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1e100", 1e100), ("1e-999", 0.0), ("1.5E+300", 1.5e300)]
+)
+async def test_large_floats_are_floats(text: str, number: float) -> None:
+    """A number with a large exponent that a float can hold is that float."""
+    assert await read(text.encode()) == number
+
+
+async def test_keys_of_free_json_are_not_named() -> None:
+    """A wrong value deep in free JSON is named by its field, for the keys there may be data."""
+    document = {"verificationResponse": {CANARY: float("nan")}}
+    gateway = replying(b"{}")
+
+    with pytest.raises(InvalidArgumentError, match="verificationResponse: ") as caught:
+        await gateway.customer.create_customer({"person": {"documents": [document]}})
+
+    assert CANARY not in str(caught.value)
+
+
+async def test_content_type_sent_twice_is_read_once() -> None:
+    """Two headers that say JSON say JSON."""
+    assert await read(b"{}", headers={"content-type": "application/json, application/json"}) == {}
 
 
 async def test_parse_float_that_fails() -> None:

@@ -137,6 +137,20 @@ async def test_an_error_that_is_not_ours_is_not_repeated(monkeypatch: pytest.Mon
     assert len(engine.requests) == 1
 
 
+async def test_an_error_that_is_not_ours_ends_the_repeating(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A bug that shows in a later attempt is raised as it is, too."""
+    gateway, engine, _ = scripted(
+        monkeypatch, httpx.ConnectError("-"), ZeroDivisionError("bug"), httpx.Response(200)
+    )
+
+    with pytest.raises(ZeroDivisionError):
+        await CALLS["order_history"](gateway)
+
+    assert len(engine.requests) == 2
+
+
 async def test_the_last_error_goes_through_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """No RetryError stands around the error of the last attempt."""
     gateway, _, _ = scripted(monkeypatch, httpx.ConnectError("-"))

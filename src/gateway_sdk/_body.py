@@ -18,10 +18,18 @@ from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.operations import Content, Operation
 
 BodyContent: TypeAlias = (
-    bytes | bytearray | memoryview | str | Path | AsyncIterable[bytes] | dict[str, Any] | list[Any]
+    bytes
+    | bytearray
+    | memoryview
+    | str
+    | Path
+    | AsyncIterable[bytes]
+    | dict[str, Any]
+    | list[Any]
+    | BaseModel
 )
 """What the operations with any type of entity body take: a `str` is text, a `Path` is a file, a
-dictionary or list is JSON."""
+dictionary, list or model is JSON."""
 OnProgress = Callable[[int, int | None], None]
 """Called with the bytes sent so far and the total, which is None for a stream."""
 

@@ -160,3 +160,13 @@ def test_to_wire_failure_shows_no_secret() -> None:
         forged.to_wire()
 
     assert CANARY not in str(caught.value)
+
+
+def test_to_wire_refuses_a_model_within_a_model_that_was_never_validated() -> None:
+    """What was made past validation is refused at any depth, and is not shown."""
+    forged = CreateRequest(person=PersonData.model_construct(email=[CANARY]))  # type: ignore[arg-type]
+
+    with pytest.raises(ValueError, match="CreateRequest holds a model") as caught:
+        forged.to_wire()
+
+    assert CANARY not in str(caught.value)
