@@ -104,7 +104,7 @@ def types(session: nox.Session) -> None:
     """Check types with two checkers."""
     session.install("-e", ".[demo]", *group("test"), *group("examples"), *group("types"), "nox")
     session.run("mypy")
-    session.run("basedpyright")
+    session.run("basedpyright", "--pythonpath", str(Path(session.bin) / "python"))
 
 
 @nox.session(default=False)
