@@ -27,6 +27,7 @@ from gateway_sdk import (
     Outcome,
     RetryPolicy,
     SessionStateError,
+    UploadFailedError,
     operations,
 )
 from gateway_sdk.models import CreateRequest, PersonData, Revision
@@ -722,7 +723,7 @@ async def test_unreadable_file(
 async def test_stream_of_no_bytes() -> None:
     """A stream of anything but bytes is refused when it turns out, without what it yielded."""
     reading = httpx.MockTransport(lambda _: httpx.Response(200))
-    with pytest.raises(InvalidArgumentError, match="not of bytes") as caught:
+    with pytest.raises(UploadFailedError, match="not of bytes") as caught:
         await session(transport=reading).aml.upload_document(_no_bytes())
 
     assert CANARY not in rendered(caught.value)

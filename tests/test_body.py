@@ -9,7 +9,7 @@ import httpx
 import pytest
 from pydantic import BaseModel, Field
 
-from gateway_sdk import InvalidArgumentError, Outcome
+from gateway_sdk import Outcome, UploadFailedError
 from gateway_sdk._body import PIECE
 from gateway_sdk.models import OrderHistoryPage
 from tests.support.scripted import scripted
@@ -178,7 +178,7 @@ async def test_a_file_that_changes_its_size_is_an_error(
 
     engine.handle_async_request = change_then_send  # type: ignore[method-assign]
 
-    with pytest.raises(InvalidArgumentError, match="changed its size") as caught:
+    with pytest.raises(UploadFailedError, match="changed its size") as caught:
         await gateway.aml.upload_document(document)
 
     assert caught.value.outcome is Outcome.UNKNOWN
@@ -189,7 +189,7 @@ async def test_a_stream_of_something_else_is_an_error(monkeypatch: pytest.Monkey
     """A stream of strings is refused when its first piece comes."""
     gateway, _, _ = scripted(monkeypatch, DONE)
 
-    with pytest.raises(InvalidArgumentError, match="not of bytes"):
+    with pytest.raises(UploadFailedError, match="not of bytes"):
         await gateway.aml.upload_document(stream("text"))
 
 

@@ -118,19 +118,65 @@ async def test_cancelling_the_consumer_leaves_nothing_running() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_bug_in_the_call_is_not_a_result() -> None:
-    """An error that is not of this package ends the run, and the others are cancelled."""
+async def test_an_error_of_any_kind_is_a_result() -> None:
+    """Not even a bug in the call loses the results of the others."""
+
+    async def call(number: int) -> int:
+        if number == 3:
+            raise ZeroDivisionError
+        return number
+
+    results = {result.item: result async for result in bulk.run(call, range(6), concurrency=2)}
+
+    assert isinstance(results.pop(3).error, ZeroDivisionError)
+    assert [result.value for result in results.values()] == [0, 1, 2, 4, 5]
+
+
+async def test_an_iterable_that_fails_loses_no_result() -> None:
+    """The calls under way end and are yielded before the error of the iterable goes up."""
+
+    def items() -> Iterator[int]:
+        yield from (0, 2, 4)
+        raise LookupError("no more")
+
+    results = bulk.run(double, items(), concurrency=10)
+
+    assert [(await anext(results)).item for _ in range(3)] == [0, 2, 4]
+    with pytest.raises(LookupError, match="no more"):
+        await anext(results)
+
+
+async def test_results_come_in_the_order_in_which_calls_end() -> None:
+    """The quickest call is the first result, whichever item it was."""
+    doors = [asyncio.Event() for _ in range(4)]
+
+    async def call(number: int) -> int:
+        await doors[number].wait()
+        return number
+
+    order: list[int] = []
+    doors[2].set()
+    async for result in bulk.run(call, range(4)):
+        order.append(result.item)
+        for door in ({2: [3], 3: [0, 1]}).get(result.item, []):
+            doors[door].set()
+
+    assert order == [2, 3, 0, 1]
+
+
+async def test_slots_do_not_wait_for_the_consumer() -> None:
+    """When one result is taken, the next call starts, although more results are waiting."""
+    started: list[int] = []
 
     async def call(number: int) -> None:
-        if number == 1:
-            raise ZeroDivisionError
-        await asyncio.Event().wait()
+        started.append(number)
 
-    with pytest.raises(ZeroDivisionError):
-        async for _ in bulk.run(call, range(3)):
-            pass
+    async with aclosing(bulk.run(call, range(10), concurrency=3)) as results:
+        await anext(results)
+        await anext(results)
+        await asyncio.sleep(0)
 
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert started == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("concurrency", [0, -1, 1.5, True, "4"])

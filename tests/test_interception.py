@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gateway_sdk import (
+    ConflictError,
     ConnectionFailedError,
     GatewayError,
     GatewaySession,
@@ -275,6 +276,24 @@ async def test_hook_that_raises_for_status() -> None:
 
     assert CANARIES["path"] not in str(caught.value)
     assert caught.value.outcome is Outcome.UNKNOWN
+
+
+async def test_hook_that_reads_and_raises_for_status_keeps_the_payload() -> None:
+    """What a hook has read before it raised is the body of our error."""
+
+    async def check(response: httpx.Response) -> None:
+        await response.aread()
+        response.raise_for_status()
+
+    async with httpx.AsyncClient(
+        transport=httpx.MockTransport(answering([], status_code=409, json={"message": "taken"})),
+        event_hooks={"response": [check]},
+    ) as client:
+        with pytest.raises(ConflictError) as caught:
+            await session(http_client=client).wallet.cancel_order("w", "o")
+
+    assert caught.value.payload is not None
+    assert caught.value.payload.message == "taken"
 
 
 # --- respx ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import pickle
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,7 @@ from gateway_sdk import (
     GatewaySession,
     Outcome,
     SessionStateError,
+    _core,
 )
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
@@ -174,6 +176,85 @@ async def test_the_deadline_cuts_a_call_and_says_what_is_known() -> None:
     assert isinstance(caught.value, TimeoutError)
     assert caught.value.outcome is Outcome.UNKNOWN
     assert caught.value.safe_to_repeat is False
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "outcome"),
+    [(b"200 OK", 200, Outcome.APPLIED), (b"404 Not Found", 404, Outcome.REFUSED)],
+)
+async def test_the_deadline_does_not_forget_the_status(
+    head: bytes, status: int, outcome: Outcome
+) -> None:
+    """When the head of the reply was there, it decides what a cut body means."""
+
+    async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 " + head + b"\r\nContent-Length: 9\r\n\r\n{")
+        await reader.read()
+
+    async with raw_server(half) as url, session(url, deadline=0.1) as gateway:
+        with pytest.raises(DeadlineExceededError) as caught:
+            await CALLS["create_customer"](gateway)
+
+    assert caught.value.outcome is outcome
+    assert [attempt.status for attempt in caught.value.attempts] == [status]
+
+
+async def test_a_deadline_during_the_closing_is_a_deadline() -> None:
+    """A call whose own time is up while the session drains is not blamed on the closing."""
+    server = Gates()
+    async with raw_server(server.handle) as url:
+        gateway = session(url, deadline=0.1, drain=60)
+        call = asyncio.create_task(CALLS["create_customer"](gateway))
+        await server.arrived.wait()
+        await gateway.aclose()
+
+        with pytest.raises(DeadlineExceededError):
+            await call
+
+
+async def test_closing_is_bounded_even_if_a_call_does_not_listen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A token source that swallows its cancellation cannot keep a session from closing."""
+    asked, enough = asyncio.Event(), asyncio.Event()
+
+    async def stubborn() -> str:
+        asked.set()
+        while not enough.is_set():
+            with suppress(asyncio.CancelledError):
+                await enough.wait()
+        return "token"
+
+    monkeypatch.setattr(_core, "DEFAULT_CUT", 0.01)
+    gateway, engine, _ = scripted(
+        monkeypatch, httpx.Response(200, json={}), access_token=stubborn, drain=0
+    )
+    call = asyncio.create_task(CALLS["order_history"](gateway))
+    await asked.wait()
+    await gateway.aclose()
+
+    assert engine.closed
+    assert "closed" in repr(gateway)
+    enough.set()
+    await asyncio.wait([call])
+
+
+async def test_a_subclass_keeps_its_own_attributes_in_a_view(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A view of a subclass is of that subclass, with what its instances carry."""
+
+    class TeamSession(GatewaySession):
+        team = "none"
+
+    gateway = TeamSession("https://gateway.test", access_token="token")
+    gateway.team = "orders"
+
+    view = gateway.with_options(tenant_id="acme")
+
+    assert type(view) is TeamSession
+    assert view.team == "orders"
 
 
 async def test_the_deadline_covers_the_token(monkeypatch: pytest.MonkeyPatch) -> None:

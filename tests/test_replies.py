@@ -583,13 +583,13 @@ async def test_body_that_does_not_fit_a_type(into: Any, body: bytes, problems: s
     assert CANARY not in "".join(shown(caught.value))
 
 
-async def test_decimal_within_a_type_keeps_every_digit() -> None:
-    """A Decimal of a type of the user's holds the digits that came, where the session asks so."""
-    gateway = replying(b'{"a":0.1234567890123456789012345}', parse_float=Decimal)
+async def test_type_that_cannot_be_hashed() -> None:
+    """A type with metadata that has no hash is validated like any other."""
+    short = Annotated[list[int], {"at most": [3]}]
 
-    reply = await gateway.send(operations.SPOT_TRADING_AVAILABLE_BALANCE, into=dict[str, Decimal])
+    reply = await replying(b"[1]").send(operations.ORDER_HISTORY, body={}, into=short)
 
-    assert reply.value == {"a": Decimal("0.1234567890123456789012345")}
+    assert reply.value == [1]
 
 
 # --- error statuses -------------------------------------------------------------------------

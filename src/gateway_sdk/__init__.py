@@ -31,6 +31,7 @@ from gateway_sdk.errors import (
     TokenRejectedError,
     UnauthorizedError,
     UnexpectedReplyError,
+    UploadFailedError,
 )
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 from gateway_sdk.reply import Reply
@@ -64,6 +65,7 @@ __all__ = [
     "TokenSource",
     "UnauthorizedError",
     "UnexpectedReplyError",
+    "UploadFailedError",
     "__version__",
     "bulk",
     "models",

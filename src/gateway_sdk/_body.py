@@ -2,19 +2,19 @@
 
 import asyncio
 import mimetypes
-import os
-import stat
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import httpx
 from pydantic import BaseModel
 
+from gateway_sdk._file import read_pieces, size_of
 from gateway_sdk._options import check_header_value
 from gateway_sdk._wire.request import encode_json
-from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UploadFailedError
 from gateway_sdk.operations import Content, Operation
 
 BodyContent: TypeAlias = (
@@ -24,19 +24,17 @@ BodyContent: TypeAlias = (
     | str
     | Path
     | AsyncIterable[bytes]
-    | dict[str, Any]
+    | Mapping[str, Any]
     | list[Any]
     | BaseModel
 )
 """What the operations with any type of entity body take: a `str` is text, a `Path` is a file, a
-dictionary, list or model is JSON."""
-OnProgress = Callable[[int, int | None], None]
+mapping, list or model is JSON."""
+OnProgress = Callable[[int, int | None], object]
 """Called with the bytes sent so far and the total, which is None for a stream."""
 
 PIECE: Final = 64 * 1024
 """Bytes handed over at once: small enough for progress and cancellation to be prompt."""
-
-_READ: Final = 16 * PIECE  # bytes per hop to a thread: one hop costs about 0.1 ms
 
 BINARY: Final = "application/octet-stream"
 JSON: Final = "application/json"
@@ -55,41 +53,54 @@ class Body(httpx.AsyncByteStream):
         on_progress: Told how far it got; never told a smaller number than before.
     """
 
-    pieces: Callable[[], AsyncIterator[bytes]]
+    pieces: Callable[[], AsyncGenerator[bytes, None]]
     content_type: str
     length: int | None
     replayable: bool
     on_progress: OnProgress | None = None
-    started: bool = False
-    reported: int = 0
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        self.started = True
-        sent = 0
-        async for piece in self.pieces():
-            for part in _cut(piece):
-                yield part
-                sent += len(part)
-                self._report(sent)
-
-    def _report(self, sent: int) -> None:
-        if self.on_progress and sent > self.reported:
-            self.reported = sent
-            self.on_progress(sent, self.length)
+    _reported: int = 0
+    _sending: list[AsyncGenerator[bytes, None]] = field(default_factory=list[Any])
 
     @property
     def can_be_sent(self) -> bool:
         """Whether it is all there: it was never begun, or it can begin anew."""
-        return self.replayable or not self.started
+        return self.replayable or not self._sending
 
+    def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        """Begin to send it.
 
-def json_body(value: object) -> Body:
-    """Make a JSON body of a model or any JSON value.
+        Raises:
+            UploadFailedError: the content, or the one who is told of progress, raised an error.
+                What it raised is its `__context__`, for its text may show what was sent.
+        """
+        self._sending.append(self._send())
+        return self._sending[-1]
 
-    Raises:
-        InvalidArgumentError: it is no JSON value.
-    """
-    return _of_bytes(encode_json(value), JSON)
+    async def aclose(self) -> None:
+        """Let go of the content, wherever the sending stopped."""
+        for sending in self._sending:
+            await sending.aclose()
+
+    async def _send(self) -> AsyncGenerator[bytes, None]:
+        sent = 0
+        try:
+            async with aclosing(self.pieces()) as pieces:
+                async for piece in pieces:
+                    for part in _cut(piece):
+                        yield part
+                        sent += len(part)
+                        self._report(sent)
+        except UploadFailedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything
+            raise UploadFailedError(
+                f"the content raised {type(error).__name__} while it was sent"
+            ) from None
+
+    def _report(self, sent: int) -> None:
+        if self.on_progress and sent > self._reported:
+            self._reported = sent
+            self.on_progress(sent, self.length)
 
 
 async def make_body(
@@ -111,7 +122,7 @@ async def make_body(
         raise InvalidArgumentError("the operation takes no body")
     if operation.content is Content.JSON and content is None:
         raise InvalidArgumentError("the body is missing")
-    return None if content is None else json_body(content)
+    return None if content is None else _of_bytes(encode_json(content), JSON)
 
 
 async def _any_body(
@@ -133,21 +144,21 @@ async def _body_of(content: Any) -> Body:
             return _of_bytes(bytes(content), BINARY)
         case str():
             return _of_text(content)
-        case dict() | list() | BaseModel():
-            return json_body(content)
+        case Mapping() | list() | BaseModel():
+            return _of_bytes(encode_json(content), JSON)
         case Path():
             return await _of_file(content)
         case AsyncIterable():
             return _of_stream(content)
         case _:
             raise InvalidArgumentError(
-                "content must be bytes, a str (text), a Path (file), a dict or list (JSON) "
-                f"or an async iterable of bytes, not {type(content).__name__}"
+                "content must be bytes, a str (text), a Path (file), a mapping, list or model "
+                f"(JSON) or an async iterable of bytes, not {type(content).__name__}"
             )
 
 
 def _of_bytes(content: bytes, content_type: str) -> Body:
-    async def pieces() -> AsyncIterator[bytes]:
+    async def pieces() -> AsyncGenerator[bytes, None]:
         yield content
 
     return Body(pieces, content_type, len(content), replayable=True)
@@ -162,53 +173,23 @@ def _of_text(text: str) -> Body:
 
 async def _of_file(path: Path) -> Body:
     """Make a body of a file; it is opened when it is sent, and anew each time."""
-    length = await asyncio.to_thread(_size_of, path)
+    length = await asyncio.to_thread(size_of, path)
     guessed, compression = mimetypes.guess_type(path.name)
     content_type = guessed if guessed and not compression else BINARY
-    return Body(lambda: _read(path, length), content_type, length, replayable=True)
-
-
-def _size_of(path: Path) -> int:
-    """Return the bytes of a regular file that can be opened."""
-    with _open(path) as file:
-        return os.fstat(file.fileno()).st_size
-
-
-async def _read(path: Path, length: int) -> AsyncIterator[bytes]:
-    """Read exactly the bytes that the head of the request promised, off the event loop."""
-    left = length
-    with await asyncio.to_thread(_open, path) as file:
-        while piece := await asyncio.to_thread(_read_some, file, left):
-            left -= len(piece)
-            yield piece
-        beyond = await asyncio.to_thread(_read_some, file, 1)
-        if left or beyond:
-            raise InvalidArgumentError("content is a file that changed its size while it was sent")
-
-
-def _open(path: Path) -> BinaryIO:
-    """Open a regular file, or say why not without its name, which is often a person's."""
-    try:
-        if stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for a writer
-            return path.open("rb")
-        problem: str | None = "it is no regular file"
-    except OSError as error:
-        problem = error.strerror
-    except ValueError:  # NUL, or a lone surrogate
-        problem = "no file has such a name"
-    raise InvalidArgumentError(f"content is an unreadable file: {problem}")
-
-
-def _read_some(file: BinaryIO, most: int) -> bytes:
-    return file.read(min(most, _READ))
+    return Body(lambda: read_pieces(path, length), content_type, length, replayable=True)
 
 
 def _of_stream(content: AsyncIterable[Any]) -> Body:
-    async def pieces() -> AsyncIterator[bytes]:
-        async for piece in content:
-            if not isinstance(piece, bytes | bytearray | memoryview):
-                raise InvalidArgumentError("content is a stream, but not of bytes")
-            yield bytes(piece)
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        iterator = aiter(content)
+        try:
+            async for piece in iterator:
+                if not isinstance(piece, bytes | bytearray | memoryview):
+                    raise UploadFailedError("content is a stream, but not of bytes")
+                yield bytes(piece)
+        finally:
+            if isinstance(iterator, AsyncGenerator):
+                await iterator.aclose()
 
     return Body(pieces, BINARY, length=None, replayable=False)
 

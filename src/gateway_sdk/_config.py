@@ -35,6 +35,9 @@ DEFAULT_MAX_REPLY_BYTES: Final = 64 * 2**20
 DEFAULT_DRAIN: Final = 5.0
 """Seconds that closing waits for calls under way: well below the 30 that Kubernetes grants."""
 
+DEFAULT_CUT: Final = 1.0
+"""Seconds that calls have to end after closing cut them; one that does not listen is left."""
+
 _LONGEST: Final = 10 * 365 * 86400.0
 """Seconds: ten years. Beyond that event loops and sockets begin to overflow."""
 

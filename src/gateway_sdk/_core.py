@@ -8,6 +8,7 @@ from enum import Enum
 
 import httpx
 
+from gateway_sdk._config import DEFAULT_CUT
 from gateway_sdk._engine.factory import EngineConfig, make_transport
 from gateway_sdk._wire.content import ParseFloat
 from gateway_sdk.errors import SessionStateError
@@ -57,7 +58,9 @@ class Core:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self._calls: set[asyncio.Timeout] = set()
+        self._cut: set[asyncio.Timeout] = set()
         self._quiet = asyncio.Event()
+        self._closing: asyncio.Task[None] | None = None
 
     @property
     def tells_what_was_sent(self) -> bool:
@@ -110,33 +113,45 @@ class Core:
             if not self._calls:
                 self._quiet.set()
 
+    def was_cut(self, scope: asyncio.Timeout) -> bool:
+        """Tell whether it was the closing that ended a call, and not its own deadline."""
+        return scope in self._cut
+
     async def aclose(self) -> None:
         """Refuse new calls, wait a while for those under way, cut the rest, close the transport.
 
-        Closing a second time does nothing but wait for the first.
+        Whoever closes it too waits for the same end. Cancelling the closing shortens it: the
+        calls are cut at once, and nothing stays open.
 
         Raises:
             SessionStateError: the session belongs to another event loop or process.
         """
-        if self.state is State.CLOSED:
-            return
-        if self._transport is None:
-            self.state = State.CLOSED
-            if self._engine.transport is not None:
-                await self._engine.transport.aclose()
-            return
-        self._check_place()
-        self.state = State.CLOSING
+        if self._transport is not None and self.state is not State.CLOSED:
+            self._check_place()
+        if self._closing is None:
+            self.state = State.CLOSING
+            self._closing = asyncio.create_task(self._close())
+        try:
+            await asyncio.shield(self._closing)
+        except asyncio.CancelledError:
+            self._closing.cancel()
+            await asyncio.wait([self._closing])
+            raise
+
+    async def _close(self) -> None:
+        transport = self._transport or self._engine.transport
         try:
             await self._wait_until_quiet(self._drain)
         finally:
-            for scope in [scope for scope in self._calls if not scope.expired()]:
+            self._cut = {scope for scope in self._calls if not scope.expired()}
+            for scope in self._cut:
                 scope.reschedule(0)  # long past: its call ends at once
-            await self._wait_until_quiet(None)
-            await self._transport.aclose()
+            await self._wait_until_quiet(DEFAULT_CUT)
+            if transport is not None:
+                await transport.aclose()
             self.state = State.CLOSED
 
-    async def _wait_until_quiet(self, seconds: float | None) -> None:
+    async def _wait_until_quiet(self, seconds: float) -> None:
         if self._calls:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

@@ -43,6 +43,14 @@ _NOT_IN_HEADERS: Final = MappingProxyType(
         "content-length": "it follows from the body",
         "transfer-encoding": "it follows from the body",
         "host": "it follows from base_url",
+        "accept-encoding": "only what the SDK can decompress may be asked for",
+        "connection": "connections are the SDK's",
+        "expect": "the SDK does not wait for 100 Continue",
+        "keep-alive": "connections are the SDK's",
+        "proxy-authorization": "it would go to the gateway",
+        "te": "the SDK does not read trailers",
+        "trailer": "the SDK does not send trailers",
+        "upgrade": "the SDK speaks HTTP/1.1 only",
     }
 )
 

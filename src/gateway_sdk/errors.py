@@ -5,6 +5,7 @@
     ├── InvalidArgumentError          also ValueError: a wrong argument, before anything is sent
     ├── SessionStateError             also RuntimeError: closed, another event loop, after a fork
     ├── ConnectionFailedError         the last attempt was not sent
+    ├── UploadFailedError             the content that was being sent raised, or changed
     ├── ReplyLostError                sent, no complete reply
     │   └── ReplyTimeoutError         the same, because it took too long
     ├── DeadlineExceededError         also TimeoutError: the whole call took too long
@@ -80,8 +81,11 @@ class GatewayError(Exception):
         if self.operation is None:
             return message
         # What reads changes nothing, so there its outcome is no news.
-        told = [_OUTCOME_TEXT[self.outcome]] * (self.repeatability is not Repeatability.READ)
-        told += [f"{len(self.attempts)} attempts"] * (len(self.attempts) > 1)
+        told: list[str] = []
+        if self.repeatability is not Repeatability.READ:
+            told.append(_OUTCOME_TEXT[self.outcome])
+        if len(self.attempts) > 1:
+            told.append(f"{len(self.attempts)} attempts")
         return f"{self.operation}: {message}" + (f" ({'; '.join(told)})" if told else "")
 
     def __repr__(self) -> str:
@@ -117,6 +121,10 @@ class SessionStateError(GatewayError, RuntimeError):
 
 class ConnectionFailedError(GatewayError):
     """The last attempt did not get as far as sending: no connection, no TLS, no free slot."""
+
+
+class UploadFailedError(GatewayError):
+    """The content could not be sent to its end: it raised an error, or changed meanwhile."""
 
 
 class ReplyLostError(GatewayError):

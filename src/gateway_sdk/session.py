@@ -10,17 +10,15 @@ import httpx
 from pydantic import SecretStr
 
 from gateway_sdk import _config
-from gateway_sdk._body import OnProgress, make_body
+from gateway_sdk._body import OnProgress
 from gateway_sdk._call import Call
 from gateway_sdk._core import Core
 from gateway_sdk._engine.factory import EngineConfig
 from gateway_sdk._options import UNSET, Options, UnsetType
 from gateway_sdk._retry import RetryPolicy
-from gateway_sdk._wire.reply import check_type
-from gateway_sdk._wire.request import build_headers, fill_path
-from gateway_sdk.areas import Areas
+from gateway_sdk.areas import Areas, Send
 from gateway_sdk.auth import AccessTokenGiven
-from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.operations import Operation
 from gateway_sdk.reply import Reply
 
@@ -86,7 +84,7 @@ class GatewaySession(Areas):
         """
         if parse_float is not None and not callable(parse_float):
             raise ConfigurationError("parse_float must be a function of a string, such as Decimal")
-        core = Core(
+        self._core = Core(
             base_url=_config.parse_base_url(base_url, allow_insecure_http=allow_insecure_http),
             engine=EngineConfig(
                 engine=engine,
@@ -99,7 +97,7 @@ class GatewaySession(Areas):
             parse_float=parse_float,
             drain=_config.check_wait("drain", drain),
         )
-        options = Options.of(
+        self._options = Options.of(
             access_token=access_token,
             tenant_id=tenant_id,
             token_header=token_header,
@@ -108,13 +106,11 @@ class GatewaySession(Areas):
             retry=retry,
             headers=headers,
         )
-        self._set_up(core, options, is_view=False)
+        self._is_view = False
 
-    def _set_up(self, core: Core, options: Options, *, is_view: bool) -> None:
-        self._core = core
-        self._options = options
-        self._is_view = is_view
-        super().__init__(self.send)
+    @property
+    def _sender(self) -> Send:
+        return self.send
 
     @classmethod
     def from_env(cls, **overrides: Any) -> Self:
@@ -151,7 +147,10 @@ class GatewaySession(Areas):
         Raises:
             ConfigurationError: an option is wrong; the message names it.
         """
-        options = self._options.but(
+        view = object.__new__(type(self))
+        vars(view).update(vars(self))
+        view._is_view = True
+        view._options = self._options.but(
             access_token=access_token,
             tenant_id=tenant_id,
             token_header=token_header,
@@ -160,8 +159,6 @@ class GatewaySession(Areas):
             retry=retry,
             headers=headers,
         )
-        view = object.__new__(type(self))
-        view._set_up(self._core, options, is_view=True)
         return view
 
     @overload
@@ -187,6 +184,18 @@ class GatewaySession(Areas):
         on_progress: OnProgress | None = ...,
         into: type[T],
     ) -> Reply[T]: ...
+
+    @overload
+    async def send(
+        self,
+        operation: Operation[Any],
+        *,
+        path: Mapping[str, str] = ...,
+        body: object = ...,
+        content_type: str | None = ...,
+        on_progress: OnProgress | None = ...,
+        into: Any,
+    ) -> Reply[Any]: ...
 
     async def send(
         self,
@@ -217,19 +226,8 @@ class GatewaySession(Areas):
         """
         if not isinstance(operation, Operation):
             raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
-        try:
-            self._core.open()
-            if into is not None:
-                check_type(into)
-            target = fill_path(operation, path or {})
-            made = await make_body(operation, body, content_type, on_progress)
-            headers = build_headers(operation, self._options, made.content_type if made else None)
-        except GatewayError as error:
-            error.of_call(operation.name, operation.repeatability, ())
-            raise
-        url = self._core.address(target)
-        call = Call(self._core, self._options, operation, url, headers, made, into)
-        return await call.run()
+        call = Call(self._core, self._options, operation, into)
+        return await call.run(path or {}, body, content_type, on_progress)
 
     async def __aenter__(self) -> Self:
         self._core.open()

@@ -145,14 +145,57 @@ async def test_old_idle_connections_are_closed() -> None:
 
     async with raw_server(answer) as url:
         both = [await engine.handle_async_request(request(url)) for _ in range(2)]
-        for response in both:
-            await body_of(response)
-        assert repr(engine).endswith("2 idle>")
+        await body_of(both[0])
+        now = 30.0
+        await body_of(both[1])
         now = 60.0
-        await body_of(await engine.handle_async_request(request(url)))
+        engine._prune()  # what the timer does
 
         assert repr(engine).endswith("1 idle>")
+        now = 90.0
+        engine._prune()
+
+        assert repr(engine).endswith("0 idle>")
         await engine.aclose()
+
+
+async def test_a_cancelled_tls_handshake_leaves_no_socket(engine: HttpxEngine) -> None:
+    """The server sees the connection end at once, and not at some garbage collection."""
+    hello, cut = asyncio.Event(), asyncio.Event()
+
+    async def never_shake_hands(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        hello.set()
+        while await reader.read(1000):
+            pass
+        cut.set()
+
+    async with raw_server(never_shake_hands) as url:
+        call = asyncio.create_task(
+            engine.handle_async_request(request(url.replace("http:", "https:")))
+        )
+        await hello.wait()
+        call.cancel()
+        await asyncio.wait([call])
+        await asyncio.wait_for(cut.wait(), 5)
+
+    assert call.cancelled()
+
+
+async def test_a_connection_that_cannot_be_made_costs_no_slot(
+    engine: HttpxEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever goes wrong before there is a connection, the slot comes back."""
+
+    def fail() -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(engine, "take", fail)
+    for _ in range(3):
+        with pytest.raises(MemoryError):
+            await engine.handle_async_request(request("http://127.0.0.1:1"))
+
+    assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 0 idle>"
 
 
 async def test_a_failure_while_giving_back_costs_the_connection(engine: HttpxEngine) -> None:

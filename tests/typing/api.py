@@ -3,7 +3,7 @@
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, assert_type
+from typing import Any, TypedDict, assert_type
 
 from pydantic import SecretStr
 
@@ -29,9 +29,15 @@ async def token() -> str:
 class Tokens:
     """A token source."""
 
-    async def token(self, rejected: str | SecretStr | None = None) -> str | SecretStr:
+    async def token(self, rejected: str | None = None) -> str:
         """Return a token."""
-        return SecretStr("token")
+        return "token"
+
+
+class Status(TypedDict):
+    """A document's status in the user's own words."""
+
+    status: str
 
 
 async def every_operation() -> None:
@@ -67,6 +73,9 @@ async def every_operation() -> None:
         await gateway.customer.revise_customer("c-1", [Revision(key="email", value="a@b.c")])
         await gateway.wallet.cancel_order("w-1", "o-1")
         await gateway.aml.upload_document(Path("passport.pdf"), on_progress=print)
+        await gateway.aml.change_document_status("d-1", Status(status="ok"))
+        maybe = await gateway.send(operations.ORDER_HISTORY, body={}, into=Country | None)
+        assert_type(maybe, Reply[Any])
         assert_type(await gateway.kyc.send_webhook(), None)
         assert_type(await gateway.send(operations.LIST_COUNTRIES), Reply[list[Country]])
         assert_type(

@@ -23,14 +23,13 @@ class ClientTransport(httpx.AsyncBaseTransport):
                 request, auth=None, follow_redirects=False, stream=True
             )
         except httpx.HTTPStatusError as error:  # raised by a hook: to us a status is an answer
-            return _read_already(error.response, b"")
-        if response.is_stream_consumed:  # by a hook, which leaves the content
-            return _read_already(response, response.content)
-        return response
+            return _read_already(error.response)
+        return _read_already(response) if response.is_stream_consumed else response
 
 
-def _read_already(response: httpx.Response, content: bytes) -> httpx.Response:
-    """Return a reply with its content, which is decompressed by now."""
+def _read_already(response: httpx.Response) -> httpx.Response:
+    """Return a reply that a hook is done with, with the content that it read, if it did."""
+    content = response.content if response.is_stream_consumed else b""
     headers = [
         (name, value)
         for name, value in response.headers.multi_items()

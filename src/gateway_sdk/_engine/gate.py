@@ -1,7 +1,7 @@
 """The gate in front of the connections: first come, first served."""
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 
 
 class Gate:
@@ -13,26 +13,28 @@ class Gate:
     def __init__(self, size: int) -> None:
         self.size = size
         self.free = size
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
     async def enter(self) -> None:
         """Take a slot, now or when one comes free."""
-        if self.free and not self._waiters:
+        if self.free:  # then nobody waits: `leave` hands slots over while anybody does
             self.free -= 1
             return
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
+        self._waiters[waiter] = None
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
+            if waiter in self._waiters:
+                del self._waiters[waiter]
+            elif not waiter.cancelled():
                 self.leave()  # the slot was handed over in the same turn: pass it on
             raise
 
     def leave(self) -> None:
         """Give the slot back, to the longest waiting caller if there is one."""
         while self._waiters:
-            waiter = self._waiters.popleft()
+            waiter, _ = self._waiters.popitem(last=False)
             if not waiter.done():  # else cancelled, and its task has not run yet
                 waiter.set_result(None)
                 return

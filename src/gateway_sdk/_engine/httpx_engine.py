@@ -10,7 +10,7 @@ import asyncio
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, cast
 
 import httpx
@@ -40,6 +40,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         self._ssl_context = ssl_context
         self._clock = clock
         self._idle: deque[tuple[httpx.AsyncHTTPTransport, float]] = deque()  # oldest first
+        self._pruning: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -50,20 +51,21 @@ class HttpxEngine(httpx.AsyncBaseTransport):
             httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
         """
         await self._enter(request)
-        line = self._idle.pop()[0] if self._idle else self._new_line()
+        lease = _Lease(self)
         try:
-            _watch(request)
-            response = await line.handle_async_request(request)
+            response = await lease.send(request)
         except BaseException:
-            self.drop(line)
+            lease.drop()
             raise
-        stream = _Leased(cast("httpx.AsyncByteStream", response.stream), line, self)
+        stream = _LeasedStream(cast("httpx.AsyncByteStream", response.stream), lease)
         return httpx.Response(response.status_code, headers=response.headers, stream=stream)
 
     async def aclose(self) -> None:
         """Close every idle connection, and wait for those that are being closed."""
+        if self._pruning is not None:
+            self._pruning.cancel()
         while self._idle:
-            self._close(self._idle.pop()[0])
+            self.close(self._idle.pop()[0].aclose())
         if self._closing:
             await asyncio.wait(self._closing)
 
@@ -79,43 +81,95 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         except TimeoutError:
             raise httpx.PoolTimeout("no connection came free", request=request) from None
 
-    def _new_line(self) -> httpx.AsyncHTTPTransport:
+    def leave(self) -> None:
+        """Give a slot back."""
+        self._gate.leave()
+
+    def take(self) -> httpx.AsyncHTTPTransport:
+        """Return the connection that was idle for the shortest time, or a new one."""
+        if self._idle:
+            return self._idle.pop()[0]
         return httpx.AsyncHTTPTransport(
             verify=self._ssl_context, limits=_ONE_CONNECTION, trust_env=False
         )
 
-    def keep(self, line: httpx.AsyncHTTPTransport) -> None:
-        """Take back a connection after a whole reply, and let the oldest idle ones go."""
-        now = self._clock()
-        self._idle.append((line, now))
-        while self._idle[0][1] < now - KEEPALIVE_EXPIRY:
-            self._close(self._idle.popleft()[0])
-        self._gate.leave()
+    def keep(self, connection: httpx.AsyncHTTPTransport) -> None:
+        """Take a connection back after a whole reply."""
+        self._idle.append((connection, self._clock()))
+        if self._pruning is None:
+            self._wait_and_prune()
 
-    def drop(self, line: httpx.AsyncHTTPTransport) -> None:
-        """Throw a connection away whose state is not known; its slot is free at once."""
-        self._close(line)
-        self._gate.leave()
-
-    def _close(self, line: httpx.AsyncHTTPTransport) -> None:
-        """Close without making the caller wait, who may have been cancelled."""
-        task = asyncio.get_running_loop().create_task(line.aclose())
+    def close(self, closing: Coroutine[Any, Any, None]) -> None:
+        """Close something without making the caller wait, who may have been cancelled."""
+        task = asyncio.get_running_loop().create_task(closing)
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+    def _wait_and_prune(self) -> None:
+        self._pruning = asyncio.get_running_loop().call_later(KEEPALIVE_EXPIRY, self._prune)
+
+    def _prune(self) -> None:
+        """Close what was idle for too long; look again later if anything is left."""
+        oldest = self._clock() - KEEPALIVE_EXPIRY
+        while self._idle and self._idle[0][1] <= oldest:
+            self.close(self._idle.popleft()[0].aclose())
+        self._pruning = None
+        if self._idle:
+            self._wait_and_prune()
 
     def __repr__(self) -> str:
         return f"<HttpxEngine {self._gate!r}, {len(self._idle)} idle>"
 
 
-class _Leased(httpx.AsyncByteStream):
-    """The stream of a reply, and the connection that it comes over."""
+class _Lease:
+    """One connection and its slot, for one request and its reply."""
 
-    def __init__(
-        self, stream: httpx.AsyncByteStream, line: httpx.AsyncHTTPTransport, engine: HttpxEngine
-    ) -> None:
-        self._stream = stream
-        self._line: httpx.AsyncHTTPTransport | None = line
+    def __init__(self, engine: HttpxEngine) -> None:
         self._engine = engine
+        self._connection: httpx.AsyncHTTPTransport | None = None
+        self._progress: Progress | None = None
+        self._socket: Any = None
+
+    async def send(self, request: httpx.Request) -> httpx.Response:
+        """Send the request over a connection that nobody else uses."""
+        self._progress = request.extensions.get(EXTENSION)
+        request.extensions["trace"] = self._trace
+        self._connection = self._engine.take()
+        return await self._connection.handle_async_request(request)
+
+    async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Follow what httpcore does: `sent` must be true before the first byte is written."""
+        if event == "http11.send_request_headers.started" and self._progress is not None:
+            self._progress.sent = True
+        elif event == "connection.connect_tcp.complete":
+            self._socket = info["return_value"]
+
+    def keep(self) -> None:
+        """Give the slot back, and the connection to whoever comes next."""
+        if self._connection is not None:
+            self._engine.keep(self._connection)
+        self._engine.leave()
+
+    def drop(self) -> None:
+        """Give the slot back at once, and throw the connection away: its state is not known."""
+        self._engine.close(_close(self._socket, self._connection))
+        self._engine.leave()
+
+
+async def _close(socket: Any, connection: httpx.AsyncHTTPTransport | None) -> None:
+    """Close a connection, and the socket of a TLS handshake that never became one."""
+    if socket is not None:
+        await socket.aclose()
+    if connection is not None:
+        await connection.aclose()
+
+
+class _LeasedStream(httpx.AsyncByteStream):
+    """The stream of a reply, which ends its lease when it is closed."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, lease: _Lease) -> None:
+        self._stream = stream
+        self._lease: _Lease | None = lease
         self._whole = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -124,29 +178,16 @@ class _Leased(httpx.AsyncByteStream):
         self._whole = True
 
     async def aclose(self) -> None:
-        """Give the connection back, or throw it away if the reply was not read to its end."""
-        line, self._line = self._line, None
-        if line is None:
+        """Keep the connection, or drop it if the reply was not read to its end."""
+        lease, self._lease = self._lease, None
+        if lease is None:
             return
         if not self._whole:
-            self._engine.drop(line)
+            lease.drop()
             return
         try:
             await self._stream.aclose()
         except BaseException:
-            self._engine.drop(line)
+            lease.drop()
             raise
-        self._engine.keep(line)
-
-
-def _watch(request: httpx.Request) -> None:
-    """Have httpcore say when it begins to write, so that `Progress.sent` is true from then on."""
-    progress = cast("Progress | None", request.extensions.get(EXTENSION))
-    if progress is None:
-        return
-
-    async def trace(event: str, _: Mapping[str, Any]) -> None:
-        if event == "http11.send_request_headers.started":
-            progress.sent = True
-
-    request.extensions["trace"] = trace
+        lease.keep()

@@ -14,6 +14,8 @@ class Progress:
     Attributes:
         sent: Whether a byte of the request may have left. An engine that can tell sets it in
             time; for a transport that cannot, it is true from the start.
+        status: The HTTP status, once the head of the reply is there.
     """
 
     sent: bool
+    status: int | None = None

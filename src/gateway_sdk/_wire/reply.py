@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from gateway_sdk._wire.content import (
-    MAYBE_BEYOND_FLOATS,
     ContentError,
     ParseFloat,
     decode_json,
     decode_text,
     is_json,
+    may_exceed_floats,
     media_type,
     utf8_json,
 )
@@ -39,7 +39,6 @@ from gateway_sdk.outcome import Outcome
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _STATUS_CLASSES: Final = {3: RedirectError, 5: ServerError}
 _SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")
-_NOT_FINITE: Final = re.compile(rb"NaN|Infinity|" + MAYBE_BEYOND_FLOATS.pattern)
 _UNDECIDED_4XX: Final = 408  # intermediaries send it of their own accord
 _REFUSING_5XX: Final = frozenset({501, 505})  # the request was not even understood
 
@@ -81,9 +80,7 @@ def read_reply(
     if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
         raise _status_error(reply)
     try:
-        if into is None and operation.reply is not Any:
-            return _decode(reply, operation.reply, None)
-        return _decode(reply, Any if into is None else into, parse_float)
+        return _decode(reply, operation.reply if into is None else into, parse_float)
     except ContentError as error:
         raise _unexpected(reply, str(error), problems="") from None
     except ValidationError as error:
@@ -105,10 +102,8 @@ def _decode(reply: RawReply, wanted: Any, parse_float: ParseFloat | None) -> Any
     if wanted is Any:
         return _decode_unspecified(reply.body, essence, charset, parse_float)
     data = utf8_json(reply.body, charset)
-    if parse_float is not None:
-        return _adapter(wanted).validate_python(decode_json(data, parse_float))
-    if _NOT_FINITE.search(data):  # rare; pydantic would let them through where a type is open
-        decode_json(data, None)
+    if b"NaN" in data or b"Infinity" in data or may_exceed_floats(data):
+        decode_json(data, None)  # pydantic would let them through where a type is open
     return _adapter(wanted).validate_json(data)
 
 
@@ -141,8 +136,15 @@ def check_type(into: Any) -> None:
         raise InvalidArgumentError("into must be a type that pydantic can validate") from error
 
 
-@lru_cache(maxsize=256)
 def _adapter(wanted: Any) -> TypeAdapter[Any]:
+    try:
+        return _kept_adapter(wanted)
+    except TypeError:  # not hashable, as Annotated with a list
+        return TypeAdapter(wanted)
+
+
+@lru_cache(maxsize=256)
+def _kept_adapter(wanted: Any) -> TypeAdapter[Any]:
     return TypeAdapter(wanted)
 
 

@@ -105,13 +105,17 @@ def encode_json(value: object) -> bytes:
         return json.dumps(
             value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
         ).encode()
+    except ValidationError as error:  # of a model that was made past its validation
+        raise InvalidArgumentError(describe(error)) from None
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
         # Without the cause, whose text may show the value.
         raise InvalidArgumentError(f"the body is no JSON value ({type(error).__name__})") from None
 
 
-def _plain(value: object) -> dict[str, Any]:
-    """Return a model as a JSON object; what else json does not know is no JSON value."""
+def _plain(value: Any) -> dict[str, Any]:
+    """Return a model or mapping as a JSON object; what else json does not know is no JSON value."""
+    if isinstance(value, Mapping):
+        return dict(value)
     if isinstance(value, Model):
         return value.to_wire()
     if isinstance(value, BaseModel):

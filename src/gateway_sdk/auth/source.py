@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast
 
 from pydantic import SecretStr
 
@@ -15,16 +15,15 @@ AccessToken: TypeAlias = str | SecretStr
 _B64TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 
 
-@runtime_checkable
 class TokenSource(Protocol):
     """Anything that can be asked for an access token."""
 
-    async def token(self, rejected: AccessToken | None = None) -> AccessToken:
+    async def token(self, rejected: Any = None) -> AccessToken:
         """Return a token that can be sent.
 
         Args:
-            rejected: The token that the gateway has just answered with 401. Return another one
-                if there is one; returning the same means that there is none.
+            rejected: None, or what was returned before and has just been answered with 401.
+                Return another one if there is one; the same means that there is none.
         """
         ...
 
@@ -39,7 +38,7 @@ class StaticToken:
     def __init__(self, token: SecretStr) -> None:
         self._token = token
 
-    async def token(self, rejected: AccessToken | None = None) -> AccessToken:  # noqa: ARG002 - there is no other
+    async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - there is no other
         """Return the token, whatever was rejected."""
         return self._token
 
@@ -50,7 +49,7 @@ class CalledToken:
     def __init__(self, function: Callable[[], Awaitable[AccessToken]]) -> None:
         self._function = function
 
-    async def token(self, rejected: AccessToken | None = None) -> AccessToken:  # noqa: ARG002 - it takes no argument
+    async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - it takes no argument
         """Return what the function returns.
 
         Raises:
@@ -76,8 +75,8 @@ def as_token_source(access_token: object, name: str = "access_token") -> TokenSo
         return StaticToken(SecretStr(text_of(access_token)))
     if inspect.isclass(access_token):
         raise ConfigurationError(f"{name} is a class: give an instance of it")
-    if isinstance(access_token, TokenSource):
-        return access_token
+    if callable(getattr(access_token, "token", None)):
+        return cast("TokenSource", access_token)
     if callable(access_token):
         return CalledToken(cast("Callable[[], Awaitable[AccessToken]]", access_token))
     raise ConfigurationError(
@@ -97,8 +96,9 @@ async def ask(source: TokenSource, rejected: AccessToken | None = None) -> Acces
         token: Any = await (source.token(rejected) if rejected else source.token())
     except GatewayError:
         raise
-    except Exception as error:
-        raise AuthError(f"the source of the access token failed: {type(error).__name__}") from error
+    except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything
+        # Without the cause, whose text may hold an address with a token in it.
+        raise AuthError(f"the source of the access token failed: {type(error).__name__}") from None
     if not isinstance(token, str | SecretStr):
         raise AuthError("the source of the access token returned something that is no token")
     problem = _problem_of(text_of(token))

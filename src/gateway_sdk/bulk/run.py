@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, cast
 
-from gateway_sdk.errors import GatewayError, InvalidArgumentError
+from gateway_sdk.errors import InvalidArgumentError
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -23,7 +23,7 @@ class BulkResult(Generic[Item, Value]):
     """
 
     item: Item
-    error: GatewayError | None
+    error: Exception | None
     elapsed: float
     _value: Value | None = field(repr=False)
 
@@ -32,7 +32,7 @@ class BulkResult(Generic[Item, Value]):
         """What the call returned.
 
         Raises:
-            GatewayError: the call failed; the same as `error`.
+            Exception: the call failed; the same as `error`.
         """
         if self.error is not None:
             raise self.error
@@ -44,10 +44,10 @@ async def run(
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
     """Call a coroutine function with each item and yield the results as they come.
 
-    One failure loses nothing of the others. Items are taken from the iterable only as fast as
-    results are taken from here, so memory does not depend on how many there are. Closing the
-    iterator early, or cancelling it, leaves nothing running: use `contextlib.aclosing` where the
-    loop may be left early.
+    One failure loses nothing of the others: it is a result too. Items are taken from the iterable
+    only as fast as results are taken from here, so memory does not depend on how many there are.
+    Closing the iterator early, or cancelling it, leaves nothing running: use
+    `contextlib.aclosing` where the loop may be left early.
 
     Args:
         call: What is called with each item.
@@ -59,45 +59,59 @@ async def run(
 
     Raises:
         InvalidArgumentError: *concurrency* is less than 1.
+        Exception: taking an item from *items* failed; raised when the calls under way have ended
+            and their results were taken.
     """
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise InvalidArgumentError("concurrency must be a whole number of at least 1")
-    source = iter(items)
+    source = _Source(items)
     running: set[asyncio.Task[BulkResult[Item, Value]]] = set()
+    ended: asyncio.Queue[asyncio.Task[BulkResult[Item, Value]]] = asyncio.Queue()
     try:
-        while _fill(running, call, source, concurrency):
-            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                running.discard(task)
-                yield task.result()
+        while True:
+            while len(running) < concurrency and (item := source.next()):
+                task = asyncio.create_task(_result_of(call, item[0]))
+                task.add_done_callback(ended.put_nowait)
+                running.add(task)
+            if not running:
+                break
+            task = await ended.get()
+            running.discard(task)
+            yield task.result()
     finally:
         await _cancel(running)
+    if source.error is not None:
+        raise source.error
 
 
-def _fill(
-    running: set[asyncio.Task[BulkResult[Item, Value]]],
-    call: Callable[[Item], Awaitable[Value]],
-    source: Iterator[Item],
-    concurrency: int,
-) -> bool:
-    """Start calls until enough are under way; tell whether any is."""
-    while len(running) < concurrency:
+class _Source(Generic[Item]):
+    """The items, until there are no more or the iterable fails."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._iterator = iter(items)
+        self.error: Exception | None = None
+
+    def next(self) -> tuple[Item] | None:
+        """Return the next item in a tuple of its own, or None."""
+        if self.error is not None:
+            return None
         try:
-            item = next(source)
+            return (next(self._iterator),)
         except StopIteration:
-            break
-        running.add(asyncio.create_task(_result_of(call, item)))
-    return bool(running)
+            return None
+        except Exception as error:  # noqa: BLE001 - raised when the calls under way have ended
+            self.error = error
+            return None
 
 
 async def _result_of(
     call: Callable[[Item], Awaitable[Value]], item: Item
 ) -> BulkResult[Item, Value]:
-    """Make one call; an error of this package is a result, any other one is a bug and goes up."""
+    """Make one call; whatever it raises is its result, and loses nothing of the others."""
     began = time.monotonic()
     try:
         value = await call(item)
-    except GatewayError as error:
+    except Exception as error:  # noqa: BLE001 - it may be anything: the call is the user's
         return BulkResult(item=item, error=error, elapsed=time.monotonic() - began, _value=None)
     return BulkResult(item=item, error=None, elapsed=time.monotonic() - began, _value=value)
 

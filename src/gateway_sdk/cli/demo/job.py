@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
 
-from gateway_sdk import operations
+from gateway_sdk import GatewayError, operations
 from gateway_sdk.bulk.run import BulkResult, run
 from gateway_sdk.cli.demo.findings import Finding, Findings, Plan, State
 from gateway_sdk.cli.failure import FAILED, CommandError
@@ -120,13 +120,16 @@ async def _rates_of(
 
 
 def _read(result: BulkResult[str, Mapping[date, float]], plan: Plan) -> Finding:
-    rates = {} if result.error else result.value
+    error = result.error
+    if error is not None and not isinstance(error, GatewayError):
+        raise error  # a bug, and not a series that failed
+    rates = {} if error else result.value
     return Finding(
         currency=result.item,
         countries=plan.countries[result.item],
-        state=State.FAILED if result.error else _state_of(rates, plan.last_day),
+        state=State.FAILED if error else _state_of(rates, plan.last_day),
         rates=rates,
-        error=result.error,
+        error=error,
     )
 
 

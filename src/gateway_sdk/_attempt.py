@@ -1,0 +1,179 @@
+"""One attempt: a request, its reply, and what is known when it ends."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx
+
+from gateway_sdk._body import Body
+from gateway_sdk._core import Core
+from gateway_sdk._engine.progress import EXTENSION, Progress
+from gateway_sdk._wire.content import BodyReader
+from gateway_sdk._wire.reply import RawReply, outcome_of_status, read_reply
+from gateway_sdk.auth.source import AccessToken, text_of
+from gateway_sdk.errors import (
+    ConnectionFailedError,
+    GatewayError,
+    ReplyLostError,
+    ReplyTimeoutError,
+    StatusError,
+    UnexpectedReplyError,
+)
+from gateway_sdk.operations import Operation
+from gateway_sdk.outcome import Attempt, Outcome
+
+_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
+"""What our engines raise when no byte of the request has left."""
+
+_SELF_EXPLAINING = (ConnectionFailedError, ReplyLostError, StatusError, UnexpectedReplyError)
+"""Errors that are made of what an attempt proves."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Prepared:
+    """What every attempt of a call sends, but for the access token."""
+
+    operation: Operation[Any]
+    url: httpx.URL
+    headers: Mapping[str, str]
+    body: Body | None
+    timeout: httpx.Timeout
+    into: Any
+
+    @property
+    def can_be_sent(self) -> bool:
+        """Whether the body is all there: it was never begun, or it can begin anew."""
+        return self.body is None or self.body.can_be_sent
+
+    def request(self, token: AccessToken, progress: Progress) -> httpx.Request:
+        """Make the request of one attempt."""
+        headers = {
+            "Host": self.url.netloc.decode("ascii"),
+            **self.headers,
+            "Authorization": f"Bearer {text_of(token)}",
+            **self._framing(),
+        }
+        return httpx.Request(
+            self.operation.method,
+            self.url,
+            headers=[
+                (name.encode("ascii"), text.encode("latin-1")) for name, text in headers.items()
+            ],
+            stream=self.body or httpx.ByteStream(b""),
+            extensions={"timeout": self.timeout.as_dict(), EXTENSION: progress},
+        )
+
+    def _framing(self) -> dict[str, str]:
+        """Say how long the body is (RFC 9112, 6)."""
+        if self.body is None:  # a POST without a body says so (RFC 9110, 8.6)
+            return {"Content-Length": "0"} if self.operation.method == "POST" else {}
+        if self.body.length is None:
+            return {"Transfer-Encoding": "chunked"}
+        return {"Content-Length": str(self.body.length)}
+
+
+class Exchange:
+    """One attempt, made once.
+
+    Attributes:
+        ended: What became of it; there once `run` has ended, however it did.
+    """
+
+    ended: Attempt
+
+    def __init__(self, core: Core, transport: httpx.AsyncBaseTransport, prepared: Prepared) -> None:
+        self._core = core
+        self._transport = transport
+        self._prepared = prepared
+        self._progress = Progress(sent=not core.tells_what_was_sent)
+
+    async def run(self, token: AccessToken) -> tuple[RawReply, Any]:
+        """Send the request once and return the reply, raw and read.
+
+        Raises:
+            GatewayError: with the outcome of this attempt.
+        """
+        began = time.monotonic()
+        try:
+            raw = await self._send(token)
+            value = read_reply(
+                self._prepared.operation,
+                raw,
+                into=self._prepared.into,
+                parse_float=self._core.parse_float,
+            )
+        except BaseException as error:
+            self._end(began, self._outcome_of(error), type(error).__name__)
+            raise
+        self._end(began, Outcome.APPLIED, None)
+        return raw, value
+
+    def _end(self, began: float, outcome: Outcome, error: str | None) -> None:
+        elapsed = time.monotonic() - began
+        self.ended = Attempt(outcome, self._progress.status, error, elapsed)
+
+    def _outcome_of(self, error: BaseException) -> Outcome:
+        """Tell what an attempt did that ended like this; a cancellation knows how far it got."""
+        if isinstance(error, _SELF_EXPLAINING):
+            return error.outcome
+        if self._progress.status is not None:
+            return outcome_of_status(self._progress.status)
+        return Outcome.UNKNOWN if self._progress.sent else Outcome.NOT_SENT
+
+    async def _send(self, token: AccessToken) -> RawReply:
+        """Send the request and collect the reply; the content is let go of in any case."""
+        try:
+            return await self._exchange(self._prepared.request(token, self._progress))
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            failure = self._failure(error)
+            if isinstance(failure, ConnectionFailedError):
+                raise failure from error
+            raise failure from None  # the cause's text may show what the server sent
+        except OSError as error:
+            if self._core.tells_what_was_sent:
+                raise  # our engines raise none: it is a bug, and not ours to hide
+            raise self._failure(error) from None
+        finally:
+            if self._prepared.body is not None:
+                await self._prepared.body.aclose()
+
+    async def _exchange(self, request: httpx.Request) -> RawReply:
+        response = await self._transport.handle_async_request(request)
+        self._progress.status = response.status_code
+        try:
+            return await self._read(response)
+        finally:
+            await response.aclose()
+
+    async def _read(self, response: httpx.Response) -> RawReply:
+        """Collect the body up to the limit; what lies beyond it is never taken in."""
+        reader = BodyReader(
+            response.headers.get("content-encoding", ""), self._core.max_reply_bytes
+        )
+        async for piece in cast("httpx.AsyncByteStream", response.stream):
+            if not reader.feed(piece):
+                break
+        body = reader.finish()
+        return RawReply(response.status_code, response.headers, body, reader.problem)
+
+    def _failure(self, error: Exception) -> GatewayError:
+        """Say what a failed exchange proves."""
+        what = type(error).__name__
+        host = self._prepared.url.host
+        status = self._progress.status
+        if status is not None:
+            lost = ReplyLostError(f"the reply broke off after its head: {what}", status=status)
+            lost.outcome = outcome_of_status(status)
+            return lost
+        if isinstance(error, _NOT_SENT) and not self._progress.sent:
+            return ConnectionFailedError(f"no connection to {host}: {what}")
+        kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
+        return kind(f"no reply from {host}: {what}")
