@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -32,6 +33,7 @@ async def stream(*pieces: Any) -> AsyncIterator[Any]:
         (b"", b"", "application/octet-stream"),
         ("Zürich", "Zürich".encode(), "text/plain; charset=utf-8"),
         ({"status": "ok", "n": None}, b'{"status":"ok","n":null}', "application/json"),
+        (MappingProxyType({"status": "ok"}), b'{"status":"ok"}', "application/json"),
         (["ü", 1.5], '["ü",1.5]'.encode(), "application/json"),
         (OrderHistoryPage(page=1, take=2), b'{"page":1,"take":2}', "application/json"),
     ],
@@ -125,6 +127,28 @@ async def test_a_stream_is_sent_in_chunks(monkeypatch: pytest.MonkeyPatch) -> No
     assert engine.requests[0].headers["Content-Type"] == "image/png"
     assert "Content-Length" not in engine.requests[0].headers
     assert progress == [(2, None), (3, None), (4, None)]
+
+
+async def test_a_stream_need_not_be_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anything that can be iterated over asynchronously is a stream."""
+
+    class Pieces:
+        def __init__(self) -> None:
+            self.left = [b"b", b"a"]
+
+        def __aiter__(self) -> "Pieces":
+            return self
+
+        async def __anext__(self) -> bytes:
+            if not self.left:
+                raise StopAsyncIteration
+            return self.left.pop()
+
+    gateway, engine, _ = scripted(monkeypatch, DONE)
+
+    await gateway.aml.upload_document(Pieces())
+
+    assert engine.bodies == [b"ab"]
 
 
 async def test_large_content_goes_out_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,3 +151,16 @@ def test_country_that_a_currency_is_named_after_comes_first() -> None:
 def test_year_before_has_the_same_day(day: date, before: date) -> None:
     """Twelve months before is the same day, if that year has it."""
     assert year_before(day) == before
+
+
+async def test_bug_in_the_job_is_no_failed_series() -> None:
+    """What is not an error of the SDK goes up as it is."""
+
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise ZeroDivisionError
+
+    async with GatewaySession(
+        "https://gateway.test", access_token="token", transport=httpx.MockTransport(fail)
+    ) as gateway:
+        with pytest.raises(ZeroDivisionError):
+            await fetch(gateway, plan_of("USD"), concurrency=1, on_result=lambda: None)

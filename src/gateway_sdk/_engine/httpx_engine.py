@@ -146,8 +146,7 @@ class _Lease:
 
     def keep(self) -> None:
         """Give the slot back, and the connection to whoever comes next."""
-        if self._connection is not None:
-            self._engine.keep(self._connection)
+        self._engine.keep(cast("httpx.AsyncHTTPTransport", self._connection))
         self._engine.leave()
 
     def drop(self) -> None:
