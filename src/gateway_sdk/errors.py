@@ -240,17 +240,3 @@ class AuthError(GatewayError):
 
 class TokenRejectedError(UnauthorizedError, AuthError):
     """401, and 401 again with a renewed access token."""
-
-
-STATUS_ERRORS: Mapping[int, type[StatusError]] = MappingProxyType(
-    {
-        400: InvalidRequestError,
-        401: UnauthorizedError,
-        403: ForbiddenError,
-        404: NotFoundError,
-        409: ConflictError,
-        422: InvalidRequestError,
-        429: RateLimitedError,
-    }
-)
-"""The statuses that have a class of their own; 3xx and 5xx have one for all."""

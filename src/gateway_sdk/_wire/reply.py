@@ -25,11 +25,16 @@ from gateway_sdk._wire.content import (
 )
 from gateway_sdk._wire.request import describe
 from gateway_sdk.errors import (
-    STATUS_ERRORS,
+    ConflictError,
+    ForbiddenError,
     InvalidArgumentError,
+    InvalidRequestError,
+    NotFoundError,
+    RateLimitedError,
     RedirectError,
     ServerError,
     StatusError,
+    UnauthorizedError,
     UnexpectedReplyError,
 )
 from gateway_sdk.models import ErrorPayload
@@ -37,7 +42,16 @@ from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Outcome
 
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
-_STATUS_CLASSES: Final = {3: RedirectError, 5: ServerError}
+_KINDS: Final[Mapping[int, type[StatusError]]] = {
+    400: InvalidRequestError,
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    422: InvalidRequestError,
+    429: RateLimitedError,
+}
+_KINDS_BY_HUNDRED: Final = {3: RedirectError, 5: ServerError}
 _SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")
 _UNDECIDED_4XX: Final = 408  # intermediaries send it of their own accord
 _REFUSING_5XX: Final = frozenset({501, 505})  # the request was not even understood
@@ -167,7 +181,7 @@ def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedRe
 
 def _status_error(reply: RawReply) -> StatusError:
     """Make the error for a status that is not 2xx; the body has no say in its class."""
-    kind = STATUS_ERRORS.get(reply.status) or _STATUS_CLASSES.get(reply.status // 100, StatusError)
+    kind = _KINDS.get(reply.status) or _KINDS_BY_HUNDRED.get(reply.status // 100, StatusError)
     hint = _pointing_to(reply.headers.get("location", "")) if kind is RedirectError else ""
     error = kind(
         f"the gateway answered {_phrase(reply.status)}{hint}",
