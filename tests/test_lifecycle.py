@@ -17,9 +17,12 @@ from gateway_sdk import (
     GatewaySession,
     Outcome,
     SessionStateError,
+    _attempt,
     _core,
 )
+from gateway_sdk._wire.content import BodyReader
 from tests.support.calls import CALLS
+from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.scripted import scripted
 
@@ -169,9 +172,12 @@ async def test_cancelling_the_closing_still_closes() -> None:
 async def test_the_deadline_cuts_a_call_and_says_what_is_known() -> None:
     """A call that was sent when its deadline passed has an unknown outcome."""
     server = Gates()
-    async with raw_server(server.handle) as url, session(url, deadline=0.05) as gateway:
-        with pytest.raises(DeadlineExceededError, match=r"0\.05 s") as caught:
-            await CALLS["create_customer"](gateway)
+    async with raw_server(server.handle) as url, session(url, deadline=60) as gateway:
+        call = asyncio.create_task(CALLS["create_customer"](gateway))
+        await server.arrived.wait()
+        pass_deadlines(gateway)
+        with pytest.raises(DeadlineExceededError, match="deadline of 60 s") as caught:
+            await call
 
     assert isinstance(caught.value, TimeoutError)
     assert caught.value.outcome is Outcome.UNKNOWN
@@ -183,18 +189,28 @@ async def test_the_deadline_cuts_a_call_and_says_what_is_known() -> None:
     [(b"200 OK", 200, Outcome.APPLIED), (b"404 Not Found", 404, Outcome.REFUSED)],
 )
 async def test_the_deadline_does_not_forget_the_status(
-    head: bytes, status: int, outcome: Outcome
+    monkeypatch: pytest.MonkeyPatch, head: bytes, status: int, outcome: Outcome
 ) -> None:
     """When the head of the reply was there, it decides what a cut body means."""
+    reading = asyncio.Event()
+
+    class Noting(BodyReader):
+        def feed(self, piece: bytes) -> bool:
+            reading.set()
+            return super().feed(piece)
 
     async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
         writer.write(b"HTTP/1.1 " + head + b"\r\nContent-Length: 9\r\n\r\n{")
         await reader.read()
 
-    async with raw_server(half) as url, session(url, deadline=0.1) as gateway:
+    monkeypatch.setattr(_attempt, "BodyReader", Noting)
+    async with raw_server(half) as url, session(url) as gateway:
+        call = asyncio.create_task(CALLS["create_customer"](gateway))
+        await reading.wait()
+        pass_deadlines(gateway)
         with pytest.raises(DeadlineExceededError) as caught:
-            await CALLS["create_customer"](gateway)
+            await call
 
     assert caught.value.outcome is outcome
     assert [attempt.status for attempt in caught.value.attempts] == [status]
@@ -204,10 +220,13 @@ async def test_a_deadline_during_the_closing_is_a_deadline() -> None:
     """A call whose own time is up while the session drains is not blamed on the closing."""
     server = Gates()
     async with raw_server(server.handle) as url:
-        gateway = session(url, deadline=0.1, drain=60)
+        gateway = session(url, drain=60)
         call = asyncio.create_task(CALLS["create_customer"](gateway))
         await server.arrived.wait()
-        await gateway.aclose()
+        closing = asyncio.create_task(gateway.aclose())
+        await asyncio.sleep(0)
+        pass_deadlines(gateway)
+        await closing
 
         with pytest.raises(DeadlineExceededError):
             await call

@@ -21,12 +21,13 @@ from gateway_sdk import (
     _file,
 )
 from gateway_sdk._body import PIECE
+from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import raw_server
 
 
-def session(url: str, **options: float) -> GatewaySession:
+def session(url: str) -> GatewaySession:
     """Make a session for a test server."""
-    return GatewaySession(url, access_token="token", **options)  # type: ignore[arg-type]
+    return GatewaySession(url, access_token="token")
 
 
 class Slow:
@@ -107,12 +108,14 @@ async def test_a_stream_is_closed_wherever_its_sending_stopped(way: str) -> None
             closed_in.append(asyncio.current_task())
 
     async with raw_server(server.handle) as url:
-        gateway = session(url, deadline=0.2 if way == "deadline" else 60)
+        gateway = session(url)
         call = asyncio.create_task(gateway.aml.upload_document(endless()))
         await server.received.wait()
-        if way == "hang up":
+        if way == "deadline":
+            pass_deadlines(gateway)
+        elif way == "hang up":
             server.may_hang_up.set()
-        if way == "cancel":
+        else:
             call.cancel()
         await asyncio.wait([call])
 
@@ -145,10 +148,12 @@ async def test_a_file_is_never_waited_for_in_the_event_loop(
 
     monkeypatch.setattr(_file, "_read_some", hang)
     monkeypatch.setattr(_file, "_close", note_close)
-    async with raw_server(drain) as url, session(url, deadline=0.1) as gateway:
+    async with raw_server(drain) as url, session(url) as gateway:
+        call = asyncio.create_task(gateway.aml.upload_document(document))
+        assert await asyncio.to_thread(reading.wait, 10)
+        pass_deadlines(gateway)
         with pytest.raises(DeadlineExceededError):
-            await gateway.aml.upload_document(document)
-    assert reading.is_set()
+            await call
     assert not closed.is_set()
 
     go_on.set()
