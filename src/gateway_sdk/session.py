@@ -1,31 +1,25 @@
-"""The session: one gateway, one set of connections, six areas."""
+"""The session: how it is made, viewed, opened and closed."""
 
 import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self, TypeVar, overload
+from typing import Any, Literal, NoReturn, Self
 
 import httpx
 from pydantic import SecretStr
 
 from gateway_sdk import _config
-from gateway_sdk._body import OnProgress
-from gateway_sdk._call import Call
 from gateway_sdk._core import Core
 from gateway_sdk._engine.factory import EngineConfig
 from gateway_sdk._options import UNSET, Options, UnsetType
 from gateway_sdk._retry import RetryPolicy
-from gateway_sdk.areas import Areas, Send
+from gateway_sdk._sending import Sending
 from gateway_sdk.auth import AccessTokenGiven
-from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
-from gateway_sdk.operations import Operation
-from gateway_sdk.reply import Reply
-
-T = TypeVar("T")
+from gateway_sdk.errors import ConfigurationError
 
 
-class GatewaySession(Areas):
+class GatewaySession(Sending):
     """A connection to one gateway; make one per service and share it among all tasks.
 
     Making a session does no I/O: it opens on first use, or with `async with`, which also closes
@@ -108,10 +102,6 @@ class GatewaySession(Areas):
         )
         self._is_view = False
 
-    @property
-    def _sender(self) -> Send:
-        return self.send
-
     @classmethod
     def from_env(cls, **overrides: Any) -> Self:
         """Make a session from the environment.
@@ -160,74 +150,6 @@ class GatewaySession(Areas):
             headers=headers,
         )
         return view
-
-    @overload
-    async def send(
-        self,
-        operation: Operation[T],
-        *,
-        path: Mapping[str, str] = ...,
-        body: object = ...,
-        content_type: str | None = ...,
-        on_progress: OnProgress | None = ...,
-        into: None = ...,
-    ) -> Reply[T]: ...
-
-    @overload
-    async def send(
-        self,
-        operation: Operation[Any],
-        *,
-        path: Mapping[str, str] = ...,
-        body: object = ...,
-        content_type: str | None = ...,
-        on_progress: OnProgress | None = ...,
-        into: type[T],
-    ) -> Reply[T]: ...
-
-    @overload
-    async def send(
-        self,
-        operation: Operation[Any],
-        *,
-        path: Mapping[str, str] = ...,
-        body: object = ...,
-        content_type: str | None = ...,
-        on_progress: OnProgress | None = ...,
-        into: Any,
-    ) -> Reply[Any]: ...
-
-    async def send(
-        self,
-        operation: Operation[Any],
-        *,
-        path: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-        on_progress: OnProgress | None = None,
-        into: Any = None,
-    ) -> Reply[Any]:
-        """Make one call and return its reply; every coroutine method is a line on top of this.
-
-        Args:
-            operation: One of `gateway_sdk.operations`.
-            path: Values for the placeholders of its path, under their names there.
-            body: A model or JSON value, or for the operations that take any type of entity body
-                what `BodyContent` lists. None sends no body.
-            content_type: The media type of such a body, in place of the one that follows from it.
-            on_progress: Called with the bytes sent so far and the total.
-            into: A type that pydantic knows, to validate the reply's JSON into, for those who
-                know their gateway's shapes.
-
-        Raises:
-            InvalidArgumentError: an argument is wrong; nothing was sent.
-            SessionStateError: the session is closed, or belongs elsewhere.
-            GatewayError: its `outcome` says what became of the call.
-        """
-        if not isinstance(operation, Operation):
-            raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
-        call = Call(self._core, self._options, operation, into)
-        return await call.run(path or {}, body, content_type, on_progress)
 
     async def __aenter__(self) -> Self:
         self._core.open()

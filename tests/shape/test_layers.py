@@ -23,6 +23,7 @@ LAYERS = (
     ("_core", "areas"),
     ("_attempt",),
     ("_call",),
+    ("_sending",),
     ("session",),
     ("bulk",),
     ("", "sandbox"),
