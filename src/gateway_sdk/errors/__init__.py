@@ -1,0 +1,107 @@
+"""Every error of this package.
+
+    GatewayError
+    ├── ConfigurationError            also ValueError: a wrong or missing setting
+    ├── InvalidArgumentError          also ValueError: a wrong argument, before anything is sent
+    ├── SessionStateError             also RuntimeError: closed, another event loop, after a fork
+    ├── ConnectionFailedError         the last attempt was not sent
+    ├── UploadFailedError             the content that was being sent raised, or changed
+    ├── ReplyLostError                sent, no complete reply
+    │   └── ReplyTimeoutError         the same, because it took too long
+    ├── DeadlineExceededError         also TimeoutError: the whole call took too long
+    ├── StatusError                   the gateway answered with an error status
+    │   ├── InvalidRequestError       400, 422
+    │   ├── UnauthorizedError         401
+    │   ├── ForbiddenError            403
+    │   ├── NotFoundError             404
+    │   ├── ConflictError             409
+    │   ├── RateLimitedError          429
+    │   ├── ServerError               5xx
+    │   └── RedirectError             3xx
+    ├── UnexpectedReplyError          the reply is not what the interface promises
+    └── AuthError                     no usable access token
+        ├── LoginRequiredError        nobody here may be asked to log in
+        ├── LoginError                a login did not bring a token
+        │   ├── AuthorizationDeniedError   the authorization server said no
+        │   ├── StateMismatchError         an answer that belongs to another login, or to none
+        │   ├── MalformedResponseError     an answer that breaks RFC 6749
+        │   ├── LoginTimeoutError          also TimeoutError: nobody finished it
+        │   └── ReceiverUnavailableError   the answer's address cannot be had
+        ├── TokenStoreError           tokens cannot be read or kept
+        └── TokenRejectedError        also UnauthorizedError: a renewed token was refused too
+
+Texts and pickles hold no body, no words of the gateway, no filled path and no secret: what the
+gateway said is on the error object, for as long as it stays in its process.
+"""
+
+from gateway_sdk.errors.auth import (
+    AuthError,
+    AuthorizationDeniedError,
+    LoginError,
+    LoginRequiredError,
+    LoginTimeoutError,
+    MalformedResponseError,
+    ReceiverUnavailableError,
+    StateMismatchError,
+    TokenRejectedError,
+    TokenStoreError,
+)
+from gateway_sdk.errors.reply import (
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    NotFoundError,
+    RateLimitedError,
+    RedirectError,
+    ServerError,
+    StatusError,
+    UnauthorizedError,
+    UnexpectedReplyError,
+)
+from gateway_sdk.errors.root import (
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    GatewayError,
+    InvalidArgumentError,
+    ReplyLostError,
+    ReplyTimeoutError,
+    SessionStateError,
+    UploadFailedError,
+)
+
+__all__ = [
+    "AuthError",
+    "AuthorizationDeniedError",
+    "ConfigurationError",
+    "ConflictError",
+    "ConnectionFailedError",
+    "DeadlineExceededError",
+    "ForbiddenError",
+    "GatewayError",
+    "InvalidArgumentError",
+    "InvalidRequestError",
+    "LoginError",
+    "LoginRequiredError",
+    "LoginTimeoutError",
+    "MalformedResponseError",
+    "NotFoundError",
+    "RateLimitedError",
+    "ReceiverUnavailableError",
+    "RedirectError",
+    "ReplyLostError",
+    "ReplyTimeoutError",
+    "ServerError",
+    "SessionStateError",
+    "StateMismatchError",
+    "StatusError",
+    "TokenRejectedError",
+    "TokenStoreError",
+    "UnauthorizedError",
+    "UnexpectedReplyError",
+    "UploadFailedError",
+]
+
+for _name in __all__:
+    # Tracebacks and pickles name an error by where users import it from.
+    globals()[_name].__module__ = __name__

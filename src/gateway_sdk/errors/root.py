@@ -1,0 +1,125 @@
+"""The root of every error, and the errors that hold no reply."""
+
+from collections.abc import Mapping
+from typing import Any, Self, cast
+
+from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
+
+_OUTCOME_TEXT = {
+    Outcome.NOT_SENT: "nothing was sent",
+    Outcome.REFUSED: "the gateway refused it: nothing was changed",
+    Outcome.UNKNOWN: "it is unknown whether the gateway did it",
+    Outcome.APPLIED: "the gateway did it",
+}
+
+_PICKLED = frozenset({"operation", "outcome", "attempts", "repeatability", "status", "retry_after"})
+
+
+class GatewayError(Exception):
+    """The root of every error of this package.
+
+    Attributes:
+        operation: The operation's name, such as "cancel_order"; None outside of a call.
+        outcome: What the whole call did, over all its attempts.
+        attempts: Every attempt, oldest first; empty if none was made.
+        repeatability: What sending the operation twice would do; None outside of a call.
+    """
+
+    operation: str | None = None
+    outcome: Outcome = Outcome.NOT_SENT
+    attempts: tuple[Attempt, ...] = ()
+    repeatability: Repeatability | None = None
+
+    def of_call(
+        self, operation: str, repeatability: Repeatability, attempts: tuple[Attempt, ...]
+    ) -> Self:
+        """Write on the error which call it ended, and return it."""
+        self.operation = operation
+        self.repeatability = repeatability
+        self.attempts = attempts
+        self.outcome = outcome_of(attempts, repeatability)
+        return self
+
+    @property
+    def safe_to_repeat(self) -> bool:
+        """Whether making the same call again can do no harm."""
+        return self.repeatability is not Repeatability.ONCE or self.outcome in (
+            Outcome.NOT_SENT,
+            Outcome.REFUSED,
+        )
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        if self.operation is None:
+            return message
+        # What reads changes nothing, so there its outcome is no news.
+        told: list[str] = []
+        if self.repeatability is not Repeatability.READ:
+            told.append(_OUTCOME_TEXT[self.outcome])
+        if len(self.attempts) > 1:
+            told.append(f"{len(self.attempts)} attempts")
+        return f"{self.operation}: {message}" + (f" ({'; '.join(told)})" if told else "")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self}>"
+
+    def __copy__(self) -> Self:
+        """Return the same error for another caller: all of it, unlike what is pickled."""
+        return cast("Self", _make(type(self), self.args, vars(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (type(self), self.args, self._pickled())
+
+    def _pickled(self) -> dict[str, Any]:
+        """Return what leaves the process with the error."""
+        return {name: value for name, value in vars(self).items() if name in _PICKLED}
+
+
+def _make(kind: type[GatewayError], args: tuple[Any, ...], kept: Mapping[str, Any]) -> GatewayError:
+    error = kind.__new__(kind, *args)
+    error.args = args  # an OSError takes them in __init__ only, where a subclass has its own
+    error.__dict__.update(kept)
+    return error
+
+
+class ConfigurationError(GatewayError, ValueError):
+    """A setting is wrong or missing; the message names it."""
+
+
+class InvalidArgumentError(GatewayError, ValueError):
+    """An argument of a call is wrong; nothing was sent."""
+
+
+class SessionStateError(GatewayError, RuntimeError):
+    """The session is closed, or belongs to another event loop or to the parent process."""
+
+
+class ConnectionFailedError(GatewayError):
+    """The last attempt did not get as far as sending: no connection, no TLS, no free slot."""
+
+
+class UploadFailedError(GatewayError):
+    """The content could not be sent to its end: it raised an error, or changed meanwhile."""
+
+
+class ReplyLostError(GatewayError):
+    """A request was sent and no complete reply came back.
+
+    Attributes:
+        status: The HTTP status, if the head of the reply came before it broke off.
+    """
+
+    outcome = Outcome.UNKNOWN
+    status: int | None = None
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ReplyTimeoutError(ReplyLostError):
+    """A request was sent and the gateway was silent for longer than the time-out allows."""
+
+
+class DeadlineExceededError(GatewayError, TimeoutError):
+    """The call as a whole took longer than its deadline."""
