@@ -9,6 +9,7 @@ from gateway_sdk.sandbox.operations import OPERATIONS, Operation
 
 CREATE = "/customer/1.0.0/create"
 JSON = {"Content-Type": "application/json"}
+UNKNOWN = 'Bearer error="invalid_token", error_description="The access token is unknown"'
 
 
 def assert_payload(reply: httpx.Response, status: int, reason: str, path: str, method: str) -> None:
@@ -27,9 +28,9 @@ def assert_payload(reply: httpx.Response, status: int, reason: str, path: str, m
     [
         (None, "Bearer"),
         ("Basic YTpi", "Bearer"),
-        ("Bearer", 'Bearer error="invalid_token"'),
-        ("Bearer another", 'Bearer error="invalid_token"'),
-        (f"Bearer {SANDBOX_ACCESS_TOKEN}x", 'Bearer error="invalid_token"'),
+        ("Bearer", UNKNOWN),
+        ("Bearer another", UNKNOWN),
+        (f"Bearer {SANDBOX_ACCESS_TOKEN}x", UNKNOWN),
     ],
 )
 async def test_every_operation_requires_the_token(
@@ -54,19 +55,6 @@ async def test_scheme_is_case_insensitive(client: httpx.AsyncClient) -> None:
     reply = await client.post("/kyc/1.0.0/webhook")
 
     assert reply.status_code == 202
-
-
-async def test_token_is_issued_and_revoked(sandbox: Sandbox, client: httpx.AsyncClient) -> None:
-    """A token is valid from when it is issued to when it is revoked."""
-    client.headers["Authorization"] = "Bearer fresh"
-    statuses = [(await client.post("/kyc/1.0.0/webhook")).status_code]
-    sandbox.issue("fresh")
-    statuses.append((await client.post("/kyc/1.0.0/webhook")).status_code)
-    sandbox.revoke("fresh")
-    sandbox.revoke("never issued")
-    statuses.append((await client.post("/kyc/1.0.0/webhook")).status_code)
-
-    assert statuses == [401, 202, 401]
 
 
 @pytest.mark.parametrize("path", ["/", "/customer/1.0.0/create/", "/customer/2.0.0/create"])

@@ -152,7 +152,7 @@ def test_wing_imports_nothing_else_of_the_sdk() -> None:
     folder = Path(gateway_sdk.sandbox.__file__).parent
     imported = {
         name
-        for module in folder.glob("*.py")
+        for module in folder.rglob("*.py")
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
         for name in _names(node)
     }

@@ -7,6 +7,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from gateway_sdk.sandbox import handlers
+from gateway_sdk.sandbox.authorization.client import RedirectUris
+from gateway_sdk.sandbox.authorization.endpoint import AuthorizationEndpoint
 from gateway_sdk.sandbox.endpoint import Endpoint, Handler, State
 from gateway_sdk.sandbox.operations import OPERATIONS
 from gateway_sdk.sandbox.replies import reply_to_refusal
@@ -27,10 +29,12 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 
-def build_app(state: State) -> Starlette:
+def build_app(state: State, redirect_uris: RedirectUris) -> Starlette:
     """Build the app on this state; the bearer check belongs to each operation, not to the app."""
+    authorization = AuthorizationEndpoint(state.tokens, redirect_uris)
     app = Starlette(
-        routes=gateway_routes(state), exception_handlers={HTTPException: reply_to_refusal}
+        routes=[*gateway_routes(state), authorization.route()],
+        exception_handlers={HTTPException: reply_to_refusal},
     )
     # A path with a slash too many is unknown, and no redirect: a client's credentials stay put.
     app.router.redirect_slashes = False

@@ -33,17 +33,17 @@ async def read_json(request: Request, shape: Record) -> Any:
     return parse_json(await read_text(request), shape)
 
 
-async def read_text(request: Request) -> str:
+async def read_text(request: Request, limit: int = MAX_HELD_BYTES) -> str:
     """Read a body of UTF-8 text, without the white space around it; the empty one is "".
 
     Raises:
-        HTTPException: 413 above MAX_HELD_BYTES, 400 for what is not UTF-8.
+        HTTPException: 413 above *limit* bytes, 400 for what is not UTF-8.
     """
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MAX_HELD_BYTES:
-            raise HTTPException(413, f"the body is longer than {MAX_HELD_BYTES} bytes")
+        if len(body) > limit:
+            raise HTTPException(413, f"the body is longer than {limit} bytes")
     try:
         return body.decode().strip()
     except UnicodeDecodeError:

@@ -11,11 +11,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway_sdk.sandbox.faults import REVOKED, Exchange, Fault
+from gateway_sdk.sandbox.faults import Exchange, Fault
 from gateway_sdk.sandbox.operations import Operation
 from gateway_sdk.sandbox.replies import error_reply, reply_to_refusal
 from gateway_sdk.sandbox.schedule import Faults
 from gateway_sdk.sandbox.store import Tenant
+from gateway_sdk.sandbox.tokens import TokenRegistry
 
 DEFAULT_TENANT = "default"
 MAX_RECEIVED = 10_000
@@ -44,7 +45,7 @@ class Received:
 class State:
     """What all endpoints share; *tenants* makes a missing one, *received* has the oldest first."""
 
-    tokens: set[str]
+    tokens: TokenRegistry
     tenants: dict[str, Tenant]
     faults: Faults
     received: MutableSequence[Received] = field(
@@ -101,8 +102,13 @@ class Endpoint:
         if scheme.lower() != "bearer":
             challenge = {"WWW-Authenticate": "Bearer"}
             raise HTTPException(401, "the header Authorization: Bearer is required", challenge)
-        if token.strip() not in self._state.tokens:
-            raise HTTPException(401, "the access token is not valid", REVOKED)
+        complaint = self._state.tokens.check(token.strip())
+        if complaint is not None:
+            described = (
+                f'Bearer error="invalid_token", error_description="The access token {complaint}"'
+            )
+            challenge = {"WWW-Authenticate": described}
+            raise HTTPException(401, f"the access token {complaint}", challenge)
 
     def _tenant(self, request: Request) -> Tenant:
         name = request.headers.get("tenantId", "").strip()

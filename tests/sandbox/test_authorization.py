@@ -1,0 +1,148 @@
+import re
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from urllib.parse import parse_qs
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk.sandbox import AUTHORIZE_PATH, Sandbox
+from gateway_sdk.sandbox.authorization.answer import ReturnAddress
+from gateway_sdk.sandbox.authorization.endpoint import MAX_QUERY
+from gateway_sdk.sandbox.authorization.request import AuthorizationRequest
+from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, DENIED, NASTY, answer_of
+
+Connect = Callable[[Sandbox], AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+async def webhook(client: httpx.AsyncClient, token: str) -> httpx.Response:
+    """Call an operation with a token."""
+    return await client.post("/kyc/1.0.0/webhook", headers={"Authorization": f"Bearer {token}"})
+
+
+async def test_allow_hands_out_a_token(connect: Connect) -> None:
+    """A token comes back in the fragment with its type, lifetime and state, and is accepted."""
+    async with connect(Sandbox()) as client:
+        reply = await client.post(AUTHORIZE_PATH, data=ALLOWED)
+        answer = answer_of(reply)
+        accepted = await webhook(client, answer.pop("access_token"))
+
+    assert answer == {"token_type": "Bearer", "expires_in": "3600", "state": "xyz"}
+    assert accepted.status_code == 202
+
+
+async def test_every_token_is_another(client: httpx.AsyncClient) -> None:
+    """No two logins get the same token, and each is of 256 bits that need no encoding."""
+    tokens = {
+        answer_of(await client.post(AUTHORIZE_PATH, data=ALLOWED))["access_token"]
+        for _ in range(50)
+    }
+
+    assert len(tokens) == 50
+    assert all(re.fullmatch(r"[\w-]{43}", token, re.ASCII) for token in tokens)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated", "at_once", "after_a_minute", "after_a_day"),
+    [
+        ("hour", "3600", "", "", "expired"),
+        ("minute", "60", "", "expired", "expired"),
+        ("unstated", None, "", "", ""),
+        ("expired", "3600", "expired", "expired", "expired"),
+        ("revoked", "3600", "was revoked", "was revoked", "was revoked"),
+    ],
+)
+async def test_token_is_of_the_kind_chosen(
+    kind: str, stated: str | None, at_once: str, after_a_minute: str, after_a_day: str
+) -> None:
+    """The answer states what the kind states, and the gateway does what the kind is."""
+    now = 0.0
+    sandbox = Sandbox(clock=lambda: now)
+    found: list[str] = []
+    async with httpx.AsyncClient(transport=sandbox.transport(), base_url="http://s") as client:
+        answer = answer_of(await client.post(AUTHORIZE_PATH, data={**ALLOWED, "token": kind}))
+        for now in (0.0, 60.0, 86400.0):  # noqa: B007 - the clock reads it
+            challenge = (await webhook(client, answer["access_token"])).headers.get(
+                "WWW-Authenticate", ""
+            )
+            found += re.findall('The access token (.*)"$', challenge) or [""]
+
+    assert answer.get("expires_in") == stated
+    assert found == [at_once, after_a_minute, after_a_day]
+
+
+async def test_deny_says_so(connect: Connect) -> None:
+    """A person who says no needs no account, and the client is told in the fragment."""
+    async with connect(Sandbox()) as client:
+        answer = answer_of(await client.post(AUTHORIZE_PATH, data=DENIED))
+
+    assert answer == {
+        "error": "access_denied",
+        "error_description": "the person said no",
+        "state": "xyz",
+    }
+
+
+@pytest.mark.parametrize("form", [ALLOWED, DENIED])
+async def test_answer_comes_without_a_state_if_none_was_given(
+    client: httpx.AsyncClient, form: dict[str, str]
+) -> None:
+    """A missing state stays missing, and an empty one counts as that (RFC 6749, 3.1)."""
+    for state in ({}, {"state": ""}):
+        given = {**form, "state": "", **state}
+
+        assert "state" not in answer_of(await client.post(AUTHORIZE_PATH, data=given))
+
+
+@pytest.mark.parametrize("form", [ALLOWED, DENIED])
+async def test_state_comes_back_exactly(client: httpx.AsyncClient, form: dict[str, str]) -> None:
+    """A state full of what forms and fragments treat specially comes back as it was."""
+    answer = answer_of(await client.post(AUTHORIZE_PATH, data={**form, "state": NASTY}))
+
+    assert answer["state"] == NASTY
+
+
+@given(
+    state=st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1),
+    scope=st.none() | st.text(min_size=1),
+)
+def test_any_state_survives_the_way(state: str, scope: str | None) -> None:
+    """Whatever the state, a form decoder finds it again, and nothing but it, in the fragment."""
+    address = ReturnAddress(CALLBACK, state)
+    location = address.location({"access_token": "a"})
+
+    assert parse_qs(location.partition("#")[2]) == {"access_token": ["a"], "state": [state]}
+    assert AuthorizationRequest(address, scope).parameters().get("scope") == scope
+
+
+async def test_scope_is_granted_as_none(client: httpx.AsyncClient) -> None:
+    """Whoever asks for a scope learns that the set of scopes is empty; others read nothing."""
+    asked = await client.post(AUTHORIZE_PATH, data={**ALLOWED, "scope": "wallet customer"})
+    not_asked = await client.post(AUTHORIZE_PATH, data=ALLOWED)
+
+    assert answer_of(asked)["scope"] == ""
+    assert "scope" not in answer_of(not_asked)
+
+
+async def test_logins_are_no_calls(sandbox: Sandbox, client: httpx.AsyncClient) -> None:
+    """The authorization server is none of the twelve operations, so nothing is received."""
+    await client.get(AUTHORIZE_PATH, params=ASKED)
+    await client.post(AUTHORIZE_PATH, data=ALLOWED)
+
+    assert list(sandbox.received) == []
+
+
+async def test_longest_request_fits_into_its_form(client: httpx.AsyncClient) -> None:
+    """A request that the page is shown for can be decided, though a form writes it longer."""
+    query = "&".join(f"{name}={value}" for name, value in {**ASKED, "state": ""}.items())
+    room = MAX_QUERY - len(query)
+
+    page = await client.get(
+        f"{AUTHORIZE_PATH}?{query.replace('state=', 'state=' + chr(39) * room)}"
+    )
+    reply = await client.post(AUTHORIZE_PATH, data={**ALLOWED, "state": "'" * room})
+
+    assert page.status_code == 200
+    assert answer_of(reply)["state"] == "'" * room

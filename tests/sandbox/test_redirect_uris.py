@@ -1,0 +1,113 @@
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk.sandbox import Sandbox
+from gateway_sdk.sandbox.authorization.client import RedirectUris
+
+HERE = {"127.0.0.1", "::1", "localhost"}
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://127.0.0.1",
+        "http://127.0.0.1/",
+        "http://127.0.0.1:1/callback",
+        "http://127.0.0.1:65535/a/b/c?d=e&f=%20",
+        "http://127.0.0.1?d=e",
+        "http://[::1]:8080/callback",
+        "http://localhost:8080/callback;v=1",
+    ],
+)
+def test_this_machine_is_allowed(uri: str) -> None:
+    """Answers may go to this machine, whatever the port and the path (RFC 8252, 7.3)."""
+    assert uri in RedirectUris()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "/callback",
+        "//127.0.0.1/callback",
+        "127.0.0.1:8080/callback",
+        "https://127.0.0.1/callback",
+        "http://evil.example/callback",
+        "http://127.0.0.1.evil.example/",
+        "http://localhost.evil.example/",
+        "http://127.0.0.2/",
+        "http://0.0.0.0/",
+        "http://[::]/",
+        "http://2130706433/",
+        "http://127.1/",
+        "http://127.0.0.1:1@evil.example/",
+        "http://127.0.0.1@evil.example/",
+        "http://user@127.0.0.1/",
+        "http://[::1]:1@evil.example/",
+        "http://127.0.0.1\\@evil.example/",
+        "http://127.0.0.1:8080\\.evil.example/",
+        "http:\\\\127.0.0.1/",
+        "http://127.0.0.1:8080/a#b",
+        "http://127.0.0.1:8080/#",
+        "http://127.0.0.1:8080/a\nb",
+        "http://127.0.0.1:8080/a\r\nSet-Cookie: a=b",
+        "http://127.0.0.1:8080/\n",
+        "http://127.0.0.1:8080/a b",
+        'http://127.0.0.1:8080/"><script>alert(1)</script>',
+        "http://127.0.0.1:8080/\u00e4",
+        "http://127.0.0.1:\u0661/",
+        "http://127.0.0.1:0/",
+        "http://127.0.0.1:65536/",
+        "http://127.0.0.1:/",
+        "http://127.0.0.1:80a/",
+        "javascript:alert(1)",
+        "javascript://127.0.0.1/%0aalert(1)",
+        "data:text/html,a",
+        "file:///etc/passwd",
+    ],
+)
+def test_everything_else_is_not(uri: str) -> None:
+    """Other hosts, other schemes, fragments, userinfo and tricks with characters are refused."""
+    assert uri not in RedirectUris()
+
+
+@given(
+    st.from_regex(re.compile(r"http://[^\n]{0,3}(127\.0\.0\.1|localhost)[^\n]*"), fullmatch=True)
+)
+def test_what_is_allowed_is_this_machine(uri: str) -> None:
+    """However an allowed URI is built, a parser finds one of the three hosts and no userinfo."""
+    if uri in RedirectUris():
+        assert urlsplit(uri).hostname in HERE
+        assert "@" not in urlsplit(uri).netloc
+
+
+def test_registered_uri_is_allowed_to_the_letter() -> None:
+    """A registered URI may be any, and nothing but itself."""
+    allowed = RedirectUris(["https://app.example/callback", "com.example.app:/callback"])
+
+    assert "https://app.example/callback" in allowed
+    assert "com.example.app:/callback" in allowed
+    assert "https://app.example/callback/" not in allowed
+    assert "https://app.example/callback?a=b" not in allowed
+    assert "HTTPS://app.example/callback" not in allowed
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "app.example/callback",
+        "https://app.example/callback#",
+        "https://app.example/a\nb",
+        "https://user@app.example/callback",
+        "https://app.example;script-src/callback",
+    ],
+)
+def test_what_is_no_redirect_uri_is_not_registered(uri: str) -> None:
+    """A relative URI, a fragment, userinfo or a foreign character is refused when it is given."""
+    with pytest.raises(ValueError, match="not a redirect URI"):
+        Sandbox(redirect_uris=[uri])

@@ -1,0 +1,192 @@
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import parse_qsl, urlencode
+
+import httpx
+import pytest
+
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox, Visitor
+from tests.support.raw_server import raw_server, read_request
+
+STATE = """<script>"'&amp; +%20;=#"""
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+TAKEN = b"HTTP/1.1 204 No Content\r\n\r\n"
+GONE = b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"
+
+
+@asynccontextmanager
+async def answering(*replies: bytes) -> AsyncGenerator[tuple[str, list[bytes]]]:
+    """Give such a server, one reply per connection, and the requests that it has had."""
+    waiting, requests = list(replies), list[bytes]()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        requests.append(await read_request(reader))
+        writer.write(waiting.pop(0))
+        await writer.drain()
+
+    async with raw_server(handle) as base_url:
+        yield base_url, requests
+
+
+@pytest.fixture
+async def base_url(sandbox: Sandbox) -> AsyncIterator[str]:
+    """Provide the address of a sandbox on a socket."""
+    async with sandbox.serve() as base_url:
+        yield base_url
+
+
+def authorization_url(base_url: str, redirect_uri: str, **changes: str) -> str:
+    """Give the address that a client would send its person to."""
+    asked = {
+        "response_type": "token",
+        "client_id": SANDBOX_CLIENT_ID,
+        "redirect_uri": redirect_uri,
+        "state": STATE,
+        **changes,
+    }
+    return f"{base_url}{AUTHORIZE_PATH}?{urlencode(asked)}"
+
+
+async def visit(url: str, visitor: Visitor | None = None) -> bool:
+    """Send the visitor off in a thread, as the sandbox needs this one."""
+    return await asyncio.to_thread(visitor or Visitor(), url)
+
+
+def handed_over(request: bytes) -> dict[str, str]:
+    """Give the fields of the fragment that a client was sent."""
+    body = json.loads(request.partition(b"\r\n\r\n")[2])
+    return dict(parse_qsl(body["fragment"], strict_parsing=True))
+
+
+async def test_visitor_hands_over_what_a_browser_would(base_url: str) -> None:
+    """The client's page is got without the fragment, which is then posted to its path."""
+    async with answering(PAGE, TAKEN) as (client, requests):
+        taken = await visit(authorization_url(base_url, f"{client}/callback?a=b"))
+
+    got, posted = requests
+    head, _, body = posted.partition(b"\r\n\r\n")
+    assert taken
+    assert got.startswith(b"GET /callback?a=b HTTP/1.1\r\n")
+    assert head.startswith(b"POST /callback HTTP/1.1\r\n")
+    assert f"\r\nHost: {client.removeprefix('http://')}\r\n".encode() in head
+    assert f"\r\nOrigin: {client}".encode() in head
+    assert b"\r\nContent-Type: application/json" in head
+    assert json.loads(body).keys() == {"fragment", "query"}
+    assert json.loads(body)["query"] == "a=b"
+    assert handed_over(posted)["state"] == STATE
+
+
+async def test_token_of_a_visit_is_valid(base_url: str) -> None:
+    """The gateway accepts what the visitor has brought."""
+    async with answering(PAGE, TAKEN) as (client, requests):
+        await visit(authorization_url(base_url, client), Visitor(token="unstated"))
+
+    answer = handed_over(requests[1])
+    async with httpx.AsyncClient(base_url=base_url, trust_env=False) as gateway:
+        gateway.headers["Authorization"] = f"Bearer {answer['access_token']}"
+        called = await gateway.post("/kyc/1.0.0/webhook")
+    assert requests[0].startswith(b"GET / HTTP/1.1\r\n")
+    assert "expires_in" not in answer
+    assert called.status_code == 202
+
+
+async def test_visitor_may_say_no(base_url: str) -> None:
+    """A refusal is handed over like a token."""
+    async with answering(PAGE, TAKEN) as (client, requests):
+        taken = await visit(authorization_url(base_url, client), Visitor(decision="deny"))
+
+    assert taken
+    assert handed_over(requests[1])["error"] == "access_denied"
+
+
+async def test_mistake_of_the_client_is_handed_over_at_once(base_url: str) -> None:
+    """Where there is nothing to decide, the visitor follows the redirect as a browser does."""
+    async with answering(PAGE, TAKEN) as (client, requests):
+        taken = await visit(authorization_url(base_url, client, response_type="code"))
+
+    assert taken
+    assert handed_over(requests[1])["error"] == "unsupported_response_type"
+
+
+@pytest.mark.parametrize(
+    ("replies", "words"),
+    [
+        ([GONE], "the redirect URI was answered with status 410"),
+        ([PAGE, GONE], "the answer was answered with status 410"),
+        ([b"no HTTP at all\r\n\r\n"], "BadStatusLine"),
+        ([b""], "RemoteDisconnected"),
+    ],
+)
+async def test_client_that_does_not_take_the_answer_is_told_of(
+    base_url: str, caplog: pytest.LogCaptureFixture, replies: list[bytes], words: str
+) -> None:
+    """The visitor reports a client that refuses or fails, and says where, in the log."""
+    async with answering(*replies) as (client, _):
+        taken = await visit(authorization_url(base_url, client))
+
+    assert not taken
+    assert caplog.messages == [f"the visitor gave up: {words}"]
+
+
+async def test_refused_request_ends_the_visit(
+    base_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the sandbox shows its refusal, nobody else is visited."""
+    taken = await visit(authorization_url(base_url, "http://evil.example/"))
+
+    assert not taken
+    assert caplog.messages == ["the visitor gave up: the login page was answered with status 400"]
+
+
+async def test_refused_form_ends_the_visit(base_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A visitor without an account does not get in."""
+    taken = await visit(authorization_url(base_url, "http://127.0.0.1:1/"), Visitor(account=" "))
+
+    assert not taken
+    assert caplog.messages == ["the visitor gave up: the decision was answered with status 400"]
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("https://127.0.0.1/authorize", "it speaks plain http only"),
+        ("http://[bad/authorize", "ValueError"),
+        ("http://127.0.0.1:port/authorize", "InvalidURL"),
+        ("http://127.0.0.1:1/a b", "InvalidURL"),
+    ],
+)
+def test_address_that_is_none_ends_the_visit(
+    caplog: pytest.LogCaptureFixture, url: str, words: str
+) -> None:
+    """An address that cannot be visited is no failure of the visitor."""
+    assert not Visitor()(url)
+    assert caplog.messages == [f"the visitor gave up: {words}"]
+
+
+async def test_visitor_does_not_wait_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    """A server that never answers is given up after the time-out."""
+
+    async def be_silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with raw_server(be_silent) as silent:
+        assert not await visit(f"{silent}/authorize", Visitor(timeout=0.05))
+
+    assert caplog.messages == ["the visitor gave up: TimeoutError"]
+
+
+async def test_visit_leaves_the_token_in_no_log(
+    base_url: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With every logger at DEBUG, the token is neither logged nor printed, taken or not."""
+    caplog.set_level(logging.DEBUG)
+    async with answering(PAGE, TAKEN, PAGE, GONE) as (client, requests):
+        for _ in range(2):
+            await visit(authorization_url(base_url, client))
+
+    written = caplog.text + "".join(capfd.readouterr())
+    for posted in (requests[1], requests[3]):
+        assert handed_over(posted)["access_token"] not in written
