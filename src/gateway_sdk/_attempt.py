@@ -12,7 +12,7 @@ from gateway_sdk._core import Core
 from gateway_sdk._engine.progress import EXTENSION, Progress
 from gateway_sdk._wire.content import BodyReader
 from gateway_sdk._wire.reply import RawReply, outcome_of_status, read_reply
-from gateway_sdk.auth.source import AccessToken, text_of
+from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     ConnectionFailedError,
     GatewayError,

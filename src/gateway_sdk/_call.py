@@ -15,7 +15,8 @@ from gateway_sdk._options import Options
 from gateway_sdk._retry import may_repeat, with_retries
 from gateway_sdk._wire.reply import RawReply, check_type
 from gateway_sdk._wire.request import build_headers, fill_path
-from gateway_sdk.auth.source import AccessToken, ask, text_of
+from gateway_sdk.auth.source import ask
+from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     DeadlineExceededError,
     GatewayError,

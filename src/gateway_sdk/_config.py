@@ -47,21 +47,27 @@ ENVIRONMENT: Final = {
     "tenant_id": "GATEWAY_TENANT_ID",
     "token_header": "GATEWAY_TOKEN_HEADER",
     "engine": "GATEWAY_ENGINE",
+    "auth_url": "GATEWAY_AUTH_URL",
+    "client_id": "GATEWAY_CLIENT_ID",
+    "token_store": "GATEWAY_TOKEN_STORE",
 }
 
 
 def with_environment(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in from the environment what was not given; an empty variable counts as missing.
+    """Fill in from the environment what was not given; an empty variable counts as missing."""
+    found = {name: os.environ.get(variable) for name, variable in ENVIRONMENT.items()}
+    return {name: value for name, value in found.items() if value} | dict(given)
+
+
+def require(settings: Mapping[str, Any], *names: str) -> None:
+    """Make sure that settings are there.
 
     Raises:
-        ConfigurationError: a setting that no session can do without is missing.
+        ConfigurationError: one is missing; the message names it.
     """
-    found = {name: os.environ.get(variable) for name, variable in ENVIRONMENT.items()}
-    settings = {name: value for name, value in found.items() if value} | dict(given)
-    for name in ("base_url", "access_token"):
+    for name in names:
         if name not in settings:
             raise ConfigurationError(f"{ENVIRONMENT[name]} is not set, and no {name}= was given")
-    return settings
 
 
 def parse_base_url(base_url: object, *, allow_insecure_http: bool) -> httpx.URL:
@@ -75,15 +81,9 @@ def parse_base_url(base_url: object, *, allow_insecure_http: bool) -> httpx.URL:
         raise ConfigurationError(
             "base_url is missing: give the gateway's address, such as https://gateway.example.com"
         )
-    if not isinstance(base_url, str):
-        raise ConfigurationError("base_url must be a str")
     check_switch("allow_insecure_http", allow_insecure_http)
-    url = _parse(base_url)
-    if url.userinfo or "@" in base_url:
-        raise ConfigurationError(
-            "base_url carries a user name or password: the gateway takes an access_token instead"
-        )
-    if "?" in base_url or "#" in base_url:
+    url = parse_url("base_url", base_url)
+    if "?" in str(base_url) or "#" in str(base_url):
         raise ConfigurationError("base_url carries a query or a fragment: leave it out")
     if url.scheme == "http" and not (allow_insecure_http or is_loopback(url.host)):
         raise ConfigurationError(
@@ -93,27 +93,49 @@ def parse_base_url(base_url: object, *, allow_insecure_http: bool) -> httpx.URL:
     return url
 
 
-def _parse(base_url: str) -> httpx.URL:
-    """Parse an absolute URL, or say what is wrong with it without printing it."""
-    if any(character.isspace() for character in base_url):
-        raise ConfigurationError("base_url holds a space or a newline: strip() it")
-    if "{" in base_url or "}" in base_url:
-        raise ConfigurationError("base_url holds a placeholder in braces that was never filled in")
+def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
+    """Parse an absolute http(s) URL without credentials.
+
+    Args:
+        name: What it is, for the message.
+        text: The URL.
+        any_port: Whether port 0 is one, which stands for any that is free.
+
+    Raises:
+        ConfigurationError: it is none; the message names it and never shows it.
+    """
+    if not isinstance(text, str):
+        raise ConfigurationError(f"{name} must be a str")
+    if any(character.isspace() for character in text):
+        raise ConfigurationError(f"{name} holds a space or a newline: strip() it")
+    if "{" in text or "}" in text:
+        raise ConfigurationError(f"{name} holds a placeholder in braces that was never filled in")
     try:
-        url = httpx.URL(base_url)
+        url = httpx.URL(text)
         host = url.host  # decodes a host in punycode, which may fail
     except (httpx.InvalidURL, ValueError):
-        raise ConfigurationError("base_url is not a URL") from None
+        raise ConfigurationError(f"{name} is not a URL") from None
     if url.scheme not in ("http", "https") or not host:
-        raise ConfigurationError("base_url must start with https:// and name a host")
-    if not _HOST.fullmatch(url.raw_host) or (url.port is not None and url.port not in _PORTS):
-        raise ConfigurationError("base_url is not a URL: its host or its port cannot be")
-    return url
+        raise ConfigurationError(f"{name} must start with https:// and name a host")
+    ports = _PORTS if not any_port else range(2**16)
+    if not _HOST.fullmatch(url.raw_host) or (url.port is not None and url.port not in ports):
+        raise ConfigurationError(f"{name} is not a URL: its host or its port cannot be")
+    if url.userinfo or _USERINFO.match(text):
+        raise ConfigurationError(f"{name} carries a user name or password: leave it out")
+    # Again, because behind a scheme in capitals httpx does not know the scheme's own port.
+    return httpx.URL(str(url))
+
+
+def origin_of(url: httpx.URL) -> str:
+    """Return scheme, host and port, the latter only where it is not the scheme's own."""
+    return f"{url.scheme}://{url.netloc.decode('ascii')}"
 
 
 # RFC 3986, 3.2.2: what is left of a host when it was encoded, or an IPv6 address.
 _HOST: Final = re.compile(rb"[A-Za-z0-9._~-]+|[0-9A-Fa-f:.]+")
 _PORTS: Final = range(1, 2**16)
+# RFC 3986, 3.2: an authority with an @, even if nothing stands before it.
+_USERINFO: Final = re.compile(r"[^/?#]*//[^/?#]*@")
 
 
 def is_loopback(host: str) -> bool:

@@ -14,7 +14,8 @@ LAYERS = (
     ("outcome", "_version"),
     ("models",),
     ("errors",),
-    ("_config", "auth", "operations", "reply"),
+    ("_config", "operations", "reply"),
+    ("auth",),
     ("_retry",),
     ("_options",),
     ("_wire",),
@@ -33,6 +34,10 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 
 FOREIGN = {
     "tenacity": {"_retry"},
+    "authlib": {"auth"},
+    "h11": {"auth"},
+    "keyring": {"auth"},
+    "redis": {"auth"},
     "starlette": {"sandbox"},
     "uvicorn": {"sandbox"},
     "typer": {"cli"},

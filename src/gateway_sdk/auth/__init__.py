@@ -1,5 +1,6 @@
-"""Where access tokens come from."""
+"""Where access tokens come from: a string, a function, a login, a store that many share."""
 
-from gateway_sdk.auth.source import AccessToken, AccessTokenGiven, TokenSource
+from gateway_sdk.auth.source import AccessTokenGiven, TokenSource
+from gateway_sdk.auth.token import AccessToken, Token
 
-__all__ = ["AccessToken", "AccessTokenGiven", "TokenSource"]
+__all__ = ["AccessToken", "AccessTokenGiven", "Token", "TokenSource"]

@@ -1,18 +1,14 @@
 """Token sources: the seam between a session and whatever knows how to get an access token."""
 
 import inspect
-import re
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeAlias, cast
 
 from pydantic import SecretStr
 
-from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError
-
-AccessToken: TypeAlias = str | SecretStr
-
-# RFC 6750, 2.1. Nothing else may stand in the header, above all no newline.
-_B64TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+from gateway_sdk.auth.token import AccessToken, Token, problem_of, text_of
+from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 
 
 class TokenSource(Protocol):
@@ -35,7 +31,7 @@ AccessTokenGiven: TypeAlias = AccessToken | Callable[[], Awaitable[AccessToken]]
 class StaticToken:
     """One token, for as long as it lasts."""
 
-    def __init__(self, token: SecretStr) -> None:
+    def __init__(self, token: Token) -> None:
         self._token = token
 
     async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - there is no other
@@ -68,11 +64,13 @@ def as_token_source(access_token: object, name: str = "access_token") -> TokenSo
     Raises:
         ConfigurationError: it is missing, cannot be a token, or is of a type that cannot give one.
     """
+    if isinstance(access_token, Token):
+        return StaticToken(access_token)
     if isinstance(access_token, str | SecretStr):
-        problem = _problem_of(text_of(access_token))
+        problem = problem_of(text_of(access_token))
         if problem:
             raise ConfigurationError(f"{name} {problem}")
-        return StaticToken(SecretStr(text_of(access_token)))
+        return StaticToken(Token(access_token))
     if inspect.isclass(access_token):
         raise ConfigurationError(f"{name} is a class: give an instance of it")
     if callable(getattr(access_token, "token", None)):
@@ -80,7 +78,7 @@ def as_token_source(access_token: object, name: str = "access_token") -> TokenSo
     if callable(access_token):
         return CalledToken(cast("Callable[[], Awaitable[AccessToken]]", access_token))
     raise ConfigurationError(
-        f"{name} must be a string, a SecretStr, a coroutine function or an object with "
+        f"{name} must be a string, a SecretStr, a Token, a coroutine function or an object with "
         "async token(rejected=None)"
     )
 
@@ -89,6 +87,7 @@ async def ask(source: TokenSource, rejected: AccessToken | None = None) -> Acces
     """Return a token whose text may stand in a header.
 
     Raises:
+        LoginRequiredError: the token has expired.
         AuthError: the source failed, or what it returned cannot be a token. Errors of this
             package come through as they are.
     """
@@ -99,25 +98,18 @@ async def ask(source: TokenSource, rejected: AccessToken | None = None) -> Acces
     except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything
         # Without the cause, whose text may hold an address with a token in it.
         raise AuthError(f"the source of the access token failed: {type(error).__name__}") from None
+    if isinstance(token, Token):
+        return _unexpired(token)
     if not isinstance(token, str | SecretStr):
         raise AuthError("the source of the access token returned something that is no token")
-    problem = _problem_of(text_of(token))
+    problem = problem_of(text_of(token))
     if problem:
         raise AuthError(f"the access token from its source {problem}")
     return token
 
 
-def text_of(token: AccessToken) -> str:
-    """Return the token in clear, for the header and for nothing else."""
-    return token.get_secret_value() if isinstance(token, SecretStr) else token
-
-
-def _problem_of(text: str) -> str | None:
-    """Say what keeps a text from being a bearer token, without showing it; None if nothing does."""
-    if not text:
-        return "is empty"
-    if _B64TOKEN.fullmatch(text):
-        return None
-    if _B64TOKEN.fullmatch(text.strip()):
-        return "has white space around it, as a token read from a file often has: strip() it"
-    return "holds characters that no bearer token may hold (RFC 6750, 2.1)"
+def _unexpired(token: Token) -> Token:
+    """Return the token, unless it is known that the gateway will refuse it."""
+    if token.expired(time.time(), leeway=0.0):
+        raise LoginRequiredError(f"the access token expired at {token.ends}: get another one")
+    return token
