@@ -1,0 +1,108 @@
+"""What becomes of each bad answer, of the attempt that it came for, and of the next answer."""
+
+import pytest
+
+from gateway_sdk.auth import LoginAttempt, Token
+from gateway_sdk.errors import LoginError, MalformedResponseError, StateMismatchError
+from tests.auth.answers import CALLBACK, CANARY, FLOW, GOOD, WAYS, Finish, finish, granted, paste
+from tests.auth.bad_answers import CASES, Case
+
+WRONG = [case for case in CASES if not isinstance(case.expected, Token)]
+FOREIGN = [case for case in CASES if case.expected is StateMismatchError]
+OURS = [case for case in CASES if case.expected is not StateMismatchError]
+
+
+def outcome(case: Case, attempt: LoginAttempt, way: Finish) -> Token | type[LoginError]:
+    """Hand over an answer, and give the token or the class of the error."""
+    try:
+        return (
+            paste(attempt, case.pasted) if case.pasted else way(attempt, case.fragment, case.query)
+        )
+    except LoginError as error:
+        return type(error)
+
+
+def test_the_table_is_complete() -> None:
+    """Every number from 1 to 50 is in the table, and no name is there twice."""
+    assert {case.number for case in CASES} == set(range(1, 51))
+    assert len({str(case) for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_each_answer_is_read_for_what_it_is(case: Case, way: Finish) -> None:
+    """An answer is one class of error, or one token, whichever way it comes."""
+    assert outcome(case, FLOW.start(CALLBACK), way) == case.expected
+
+
+@pytest.mark.parametrize("case", FOREIGN, ids=str)
+def test_an_answer_that_is_not_ours_leaves_the_attempt_open(case: Case) -> None:
+    """Without our state nothing ends an attempt: the right answer is still taken after it."""
+    attempt = FLOW.start(CALLBACK)
+
+    outcome(case, attempt, finish)
+
+    assert attempt.is_open
+    assert finish(attempt, GOOD) == granted()
+
+
+@pytest.mark.parametrize("case", OURS, ids=str)
+def test_an_answer_that_is_ours_ends_the_attempt(case: Case) -> None:
+    """With our state, good, denied or malformed, an answer is the only one of its attempt."""
+    attempt = FLOW.start(CALLBACK)
+
+    outcome(case, attempt, finish)
+
+    assert not attempt.is_open
+    with pytest.raises(StateMismatchError, match="used before"):
+        finish(attempt, GOOD)
+
+
+@pytest.mark.parametrize("text", ["{} x", "{}\r\nX: 1", "{}\x00", "{}\n", "\ud800{}", "{}\xe4"])
+def test_raw_characters_in_a_token_are_refused(text: str) -> None:
+    """What never comes through a browser unencoded, but through other hands, is refused too."""
+    token = text.format(CANARY)
+
+    with pytest.raises(MalformedResponseError, match="RFC 6750"):
+        finish(FLOW.start(CALLBACK), GOOD.replace(CANARY, token))
+
+
+@pytest.mark.parametrize(("length", "expected"), [(64 * 1024, granted), (64 * 1024 + 1, None)])
+@pytest.mark.parametrize("in_query", [0, 1, 30_000])
+def test_the_longest_answer_is_64_kib(length: int, expected: object, in_query: int) -> None:
+    """Fragment and query together may hold 65536 characters, and not one more."""
+    attempt = FLOW.start(CALLBACK)
+    state = len(attempt.url.partition("state=")[2])
+    query = "x" * in_query
+    fragment = GOOD + "&x=" + "1" * (length - in_query - len(GOOD) - 3 - state + len("{state}"))
+
+    if expected is None:
+        with pytest.raises(StateMismatchError, match="longer than 65536"):
+            finish(attempt, fragment, query)
+    else:
+        assert finish(attempt, fragment, query) == granted()
+
+
+def test_an_attempt_takes_only_its_own_answer() -> None:
+    """Of two attempts at once each is ended by its own state, in any order."""
+    first, second = FLOW.start(CALLBACK), FLOW.start(CALLBACK)
+    state = first.url.partition("state=")[2]
+
+    with pytest.raises(StateMismatchError, match="another login"):
+        finish(second, GOOD.replace("{state}", state))
+
+    assert finish(second, GOOD) == granted()
+    assert finish(first, GOOD) == granted()
+
+
+@pytest.mark.parametrize("fragment", [GOOD, "error=access_denied&state={state}", "state={state}"])
+def test_a_used_attempt_is_over_for_good(fragment: str) -> None:
+    """A second answer is refused whatever the first was, and whatever the second is."""
+    attempt = FLOW.start(CALLBACK)
+    outcome(Case(0, "first", StateMismatchError, fragment), attempt, finish)
+
+    for again in (GOOD, fragment, "error=access_denied&state={state}"):
+        with pytest.raises(StateMismatchError, match="used before"):
+            finish(attempt, again)
+    with pytest.raises(StateMismatchError, match="another login"):
+        finish(attempt, GOOD.replace("{state}", "another"))

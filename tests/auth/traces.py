@@ -1,0 +1,57 @@
+"""What must not be left behind by a login: tasks, threads, connections, warnings, log records."""
+
+import asyncio
+import gc
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+SECRETS = ("CANARY", "state=")
+
+
+@asynccontextmanager
+async def no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
+    """Require that a test leaves nothing behind, with asyncio's own checks switched on."""
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)
+    loop.slow_callback_duration = 60  # a slow machine is no finding
+    caplog.set_level(logging.NOTSET)
+    gc.freeze()  # only what is made from here on is looked through
+    tasks, files = asyncio.all_tasks(), open_files()
+    yield
+    join_threads()
+    for _ in range(4):  # turns, in which connections that were cut are closed
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() - tasks - {asyncio.current_task()} == set()
+    assert open_files() == files
+    gc.collect()  # what was forgotten warns now, and pytest makes errors of warnings
+    gc.unfreeze()
+    no_records(caplog)
+
+
+def no_records(caplog: pytest.LogCaptureFixture) -> None:
+    """Require that nothing was logged but what asyncio says for debugging, and no secret at all."""
+    setup, call = caplog.get_records("setup"), caplog.get_records("call")
+    for record in [*setup, *call, *caplog.get_records("teardown")]:
+        assert (record.name, record.levelno <= logging.INFO) == ("asyncio", True), record
+        assert not any(secret in record.getMessage() for secret in SECRETS)
+
+
+def open_files() -> list[str]:
+    """Return the file descriptors that this process has open."""
+    return sorted(os.listdir("/dev/fd"))  # noqa: PTH208 - it is no folder
+
+
+def threads() -> list[threading.Thread]:
+    """Return the threads in which browsers are opened."""
+    return [thread for thread in threading.enumerate() if thread.name == "gateway_sdk-browser"]
+
+
+def join_threads() -> None:
+    """Wait until the browsers that were opened are done."""
+    for thread in threads():
+        thread.join()
