@@ -1,0 +1,287 @@
+"""A login: the browser that is opened, what is shown, and what comes of each answer."""
+
+import asyncio
+import gc
+import logging
+import socket
+import threading
+import traceback
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk.auth import LoopbackReceiver, Token, login
+from gateway_sdk.auth.login import _guided
+from gateway_sdk.errors import (
+    AuthorizationDeniedError,
+    ConfigurationError,
+    LoginError,
+    LoginTimeoutError,
+    MalformedResponseError,
+    ReceiverUnavailableError,
+)
+from tests.auth.people import (
+    DENIED,
+    ELSEWHERE,
+    FLOW,
+    FOREIGN,
+    GOOD,
+    MALFORMED,
+    TOKEN,
+    Reader,
+    Surfer,
+    asked_in,
+    command,
+)
+from tests.auth.traces import join_threads, no_records, no_traces, open_files, threads
+
+
+@pytest.fixture(autouse=True)
+async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
+    async with no_traces(caplog):
+        yield
+
+
+def must_be_closed(url: str) -> None:
+    """Require that nobody listens any more where the answer to a login goes."""
+    host, _, port = asked_in(url)[0].split("/")[2].partition(":")
+    with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
+        probe.connect((host, int(port)))
+
+
+async def test_a_browser_logs_in() -> None:
+    """The token of the answer comes back, with the life that it has from now on."""
+    surfer, reader = Surfer(GOOD), Reader()
+
+    token = await login(FLOW, browser=surfer, show=reader, clock=lambda: 1000.0)
+
+    assert token.value.get_secret_value() == TOKEN
+    assert (token.obtained_at, token.expires_at) == (1000, 4600)
+    must_be_closed(surfer.went[0])
+
+
+async def test_what_is_shown() -> None:
+    """A person reads the address that the browser goes to, and never a token."""
+    surfer, reader = Surfer(FOREIGN, GOOD), Reader()
+
+    await login(FLOW, browser=surfer, show=reader)
+
+    assert reader.texts == [
+        "Log in at this address, if no browser opens by itself:",
+        *surfer.went,
+    ]
+
+
+async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where nothing else is said, it does not mix with what a program prints."""
+    surfer = Surfer(GOOD)
+
+    await login(FLOW, browser=surfer)
+
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines()[1:] == surfer.went
+
+
+def _breaks(url: str) -> bool:
+    raise LookupError("CANARY")
+
+
+@pytest.mark.parametrize(
+    "browser", [_breaks, lambda url: False, lambda url: 0, "no-such-browser", "no-such-browser %s"]
+)
+async def test_a_browser_that_does_not_open_is_said(browser: Any) -> None:
+    """The login goes on, and the address that was shown is used by hand."""
+    reader = Reader()
+    task = asyncio.create_task(login(FLOW, browser=browser, show=reader))
+    await reader.line("No browser could be opened here.")
+
+    assert await reader.go(GOOD) == 200
+    assert (await task).value.get_secret_value() == TOKEN
+    assert len(reader.texts) == 3
+
+
+async def test_what_cannot_be_said_of_the_browser_is_no_end() -> None:
+    """Where even that fails to be shown, the login can still be finished."""
+    reader = Reader()
+
+    def show(text: str) -> None:
+        reader(text)
+        if not text.startswith(("Log in", "https:")):
+            raise BrokenPipeError
+
+    task = asyncio.create_task(login(FLOW, browser=_breaks, show=show))
+    await reader.line("No browser")
+
+    assert await reader.go(GOOD) == 200
+    assert (await task).value.get_secret_value() == TOKEN
+
+
+async def test_no_browser_is_opened_if_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With browser=False the address is shown and nothing is started."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("webbrowser.get", opened.append)
+    reader = Reader()
+    task = asyncio.create_task(login(FLOW, browser=False, show=reader))
+
+    assert await reader.go(GOOD) == 200
+    await task
+    assert reader.texts == ["Log in at this address:", await reader.url()]
+    assert opened == []
+    assert threads() == []
+
+
+async def test_a_command_opens_the_browser(tmp_path: Path) -> None:
+    """A command gets the address in place of its %s, as it was shown."""
+    reader = Reader()
+
+    token = await login(FLOW, browser=command(tmp_path), show=reader)
+
+    assert token.value.get_secret_value() == TOKEN
+    assert (tmp_path / "went").read_text() == await reader.url()
+
+
+@pytest.mark.parametrize("before", ["", "no-such-browser %s:"])
+async def test_the_environment_names_the_browser(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: str
+) -> None:
+    """Without a word about it, the first one of $BROWSER that works is opened."""
+    monkeypatch.setenv("BROWSER", before + command(tmp_path))
+    # What the module has found out about this machine before.
+    monkeypatch.setattr("webbrowser._tryorder", None)
+    monkeypatch.setattr("webbrowser._browsers", {})
+    reader = Reader()
+
+    token = await login(FLOW, show=reader)
+
+    assert token.value.get_secret_value() == TOKEN
+    assert (tmp_path / "went").read_text() == await reader.url()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "text"),
+    [
+        (DENIED, AuthorizationDeniedError, "the login was refused (access_denied)"),
+        (MALFORMED, MalformedResponseError, "the answer's token_type is not Bearer"),
+    ],
+)
+async def test_an_answer_that_is_no_token_ends_the_login(
+    answer: str, error: type[LoginError], text: str
+) -> None:
+    """A refusal or a broken answer with our state is an error of its own, without its contents."""
+    surfer, reader = Surfer(answer), Reader()
+
+    with pytest.raises(error) as caught:
+        await login(FLOW, browser=surfer, show=reader)
+
+    assert str(caught.value) == text
+    assert "CANARY" not in "".join(traceback.format_exception(caught.value))
+    assert asked_in(surfer.went[0])[1] not in "".join(traceback.format_exception(caught.value))
+    must_be_closed(surfer.went[0])
+
+
+async def test_an_answer_to_another_login_is_turned_away() -> None:
+    """Answers with another state, with none and with two are refused until the right one comes."""
+    surfer = Surfer(
+        FOREIGN, "", "error=access_denied", "state=STATE&state=STATE", "state=\ud800", GOOD
+    )
+
+    token = await login(FLOW, browser=surfer, show=Reader())
+
+    join_threads()
+    assert token.value.get_secret_value() == TOKEN
+    assert surfer.statuses == [400, 400, 400, 400, 400, 200]
+
+
+async def test_nobody_logs_in_in_time() -> None:
+    """The error says so, and the port is closed."""
+    reader = Reader()
+
+    with pytest.raises(LoginTimeoutError, match=r"within 0\.01 s$"):
+        await login(FLOW, browser=False, show=reader, timeout=0.01)
+
+    must_be_closed(await reader.url())
+
+
+async def test_a_port_that_is_taken_is_said_before_anything_is_shown() -> None:
+    """Nobody is sent to log in where the answer would go to another program."""
+    reader = Reader()
+    async with LoopbackReceiver() as other:
+        with pytest.raises(ReceiverUnavailableError):
+            await login(FLOW, redirect_uri=other.redirect_uri, browser=_breaks, show=reader)
+
+    assert reader.texts == []
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"redirect_uri": ELSEWHERE}, "redirect_uri is not http on this machine.* give paste="),
+        ({"redirect_uri": "callback"}, "redirect_uri must start with https://"),
+        ({"timeout": 0}, "timeout must be more than 0 seconds"),
+        ({"timeout": 0, "redirect_uri": ELSEWHERE}, "timeout must be more than 0 seconds"),
+    ],
+)
+async def test_what_cannot_work_is_said_at_once(options: dict[str, Any], problem: str) -> None:
+    """A wrong option is a ConfigurationError before anything is shown."""
+    reader = Reader()
+
+    with pytest.raises(ConfigurationError, match=problem):
+        await login(FLOW, browser=_breaks, show=reader, **options)
+
+    assert reader.texts == []
+
+
+async def test_nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither the token nor the state is in any record, whatever the level."""
+    surfer, reader = Surfer(FOREIGN, GOOD), Reader()
+
+    token = await login(FLOW, browser=surfer, show=reader)
+
+    _, state = asked_in(await reader.url())
+    assert logging.getLogger().level == logging.NOTSET
+    assert any(record.name == "asyncio" for record in caplog.records)
+    assert not any(secret in caplog.text for secret in (state, TOKEN, "CANARY"))
+    assert "CANARY" not in repr(token)
+
+
+def test_a_browser_may_outlive_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
+    """A browser that blocks keeps no program from ending, and finds nobody to tell about it."""
+    files, left, began = open_files(), threading.Event(), threading.Event()
+
+    def blocks(url: str) -> bool:
+        began.set()
+        return left.wait()
+
+    async def main() -> None:
+        with pytest.raises(LoginTimeoutError):
+            await login(FLOW, browser=blocks, show=str, timeout=0.01)
+
+    asyncio.run(main(), debug=True)
+    [thread] = threads()
+    assert began.wait()
+    assert thread.daemon
+    left.set()
+    thread.join()
+
+    assert open_files() == files
+    gc.collect()
+    no_records(caplog)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_a_token_counts_more_than_an_error(order: int) -> None:
+    """Where two ways end in the same turn, the one that brought a token wins."""
+    token = Token(TOKEN)
+
+    async def works() -> Token:
+        return token
+
+    async def fails() -> Token:
+        raise LoginError("nothing was pasted")
+
+    ways = [works(), fails()][::order]
+    assert await _guided("https://gateway.test", lambda url: True, str, ways) is token

@@ -1,0 +1,238 @@
+"""Where the receiver listens, what it needs for that, and what ends the wait."""
+
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from gateway_sdk.auth import LoopbackReceiver
+from gateway_sdk.auth.loopback import address
+from gateway_sdk.errors import (
+    ConfigurationError,
+    LoginError,
+    ReceiverUnavailableError,
+    SessionStateError,
+)
+from tests.auth.traces import no_traces
+from tests.auth.visits import RIGHT, answer, is_refused, names_of, post, read_answer, visit, waiting
+
+WITH_IPV6 = pytest.mark.skipif(not address._has("::1"), reason="this machine has no IPv6")
+
+
+@pytest.fixture(autouse=True)
+async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
+    async with no_traces(caplog):
+        yield
+
+
+def other_address() -> str:
+    """Return an address by which other machines reach this one, or else 127.0.0.1."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            return "127.0.0.1"
+        name: str = probe.getsockname()[0]
+    return name
+
+
+async def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    async with LoopbackReceiver() as receiver:
+        return names_of(receiver)[0][1]
+
+
+async def test_it_listens_on_this_machine_only() -> None:
+    """It has a port of its own on 127.0.0.1, and is not there for other machines."""
+    async with waiting() as there:
+        assert there.host == "127.0.0.1"
+        assert there.receiver.redirect_uri == f"http://127.0.0.1:{there.port}/callback"
+        assert there.names == [("127.0.0.1", there.port)]
+        outside = other_address()
+        assert outside == "127.0.0.1" or is_refused(outside, there.port)
+        await there.must_still_wait()
+
+
+@pytest.mark.parametrize(
+    ("redirect_uri", "path"),
+    [
+        ("http://127.0.0.1:0", "/"),
+        ("http://127.0.0.1:0/", "/"),
+        ("http://127.0.0.1:0/a/b%20c", "/a/b%20c"),
+        ("http://127.0.0.1:0/login?tenant=acme", "/login"),
+        pytest.param("http://[::1]:0/callback", "/callback", marks=WITH_IPV6),
+        ("http://localhost:0/callback", "/callback"),
+        ("HTTP://LOCALHOST:0/callback", "/callback"),
+    ],
+)
+async def test_any_address_of_this_machine_will_do(redirect_uri: str, path: str) -> None:
+    """The redirect URI keeps host, path and query; only port 0 becomes the one that was found."""
+    async with waiting(redirect_uri) as there:
+        expected = redirect_uri.lower().replace(":0", f":{there.port}")
+        assert there.receiver.redirect_uri == expected
+        assert (await there.send(visit(target=path))).status == 200
+        assert (await there.send(visit(target=f"{path}?x"))).status == 200
+        assert (await there.send(visit(target=f"{path}x"))).status == 404
+        assert (await there.send(post(answer(RIGHT), target=path))).status == 200
+        assert await there.task == RIGHT
+
+
+async def test_a_fixed_port_can_be_had_again_at_once() -> None:
+    """A port that was in the redirect URI is taken as it is, and given back with the answer."""
+    port = await free_port()
+    for _ in range(3):
+        async with waiting(f"http://127.0.0.1:{port}/callback") as there:
+            assert there.port == port
+            await there.must_still_wait()
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"), [({}, 200), ({"Host": "HOST", "Origin": "http://127.0.0.1"}, 403)]
+)
+async def test_bind_listens_elsewhere_under_the_same_name(
+    changes: dict[str, str], status: int
+) -> None:
+    """A port that is forwarded is bound where it is said, and requests still name the address."""
+    async with waiting("http://localhost:0/callback", bind="127.0.0.1") as there:
+        assert there.names == [("127.0.0.1", there.port)]
+        assert there.authority == f"localhost:{there.port}"
+        reply = await there.send(post(answer(RIGHT), changes))
+        assert reply.status == status
+
+
+async def test_bind_may_be_every_address() -> None:
+    """Whoever says 0.0.0.0 gets it, and requests still have to name the redirect URI's host."""
+    async with waiting(bind="0.0.0.0") as there:  # noqa: S104 - what it is about
+        assert there.host == "0.0.0.0"  # noqa: S104 - same
+        assert not is_refused(other_address(), there.port)
+        assert (await there.send(visit({"Host": f"0.0.0.0:{there.port}"}))).status == 421
+        await there.must_still_wait()
+
+
+@WITH_IPV6
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_localhost_is_both_addresses(host: str) -> None:
+    """A browser may go to either address of localhost and finds the same wait there."""
+    async with waiting("http://localhost:0/callback") as there:
+        assert there.names == [("127.0.0.1", there.port), ("::1", there.port)]
+        assert (await there.send(post(answer(RIGHT)), host=host)).status == 200
+        assert await there.task == RIGHT
+    assert is_refused("127.0.0.1", there.port)
+    assert is_refused("::1", there.port)
+
+
+@WITH_IPV6
+async def test_half_of_localhost_is_not_enough() -> None:
+    """Where another program has ::1, 127.0.0.1 is given back: an answer could go to the other."""
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(ReceiverUnavailableError, match=f"port {port} of ::1 is taken"):
+            await LoopbackReceiver(f"http://localhost:{port}/callback").__aenter__()
+        assert is_refused("127.0.0.1", port)
+        async with waiting(f"http://127.0.0.1:{port}/callback") as there:
+            await there.must_still_wait()
+
+
+@pytest.mark.parametrize("fails", ["bind", "socket"])
+async def test_localhost_is_one_address_without_ipv6(
+    monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    """A machine without the address ::1, or without IPv6 altogether, listens at 127.0.0.1."""
+
+    class Old(socket.socket):
+        def __init__(self, family: int = -1, *arguments: Any, **more: Any) -> None:
+            if fails == "socket" and family == socket.AF_INET6:
+                raise OSError(97, "Address family not supported by protocol")
+            super().__init__(family, *arguments, **more)
+
+        def bind(self, name: Any) -> None:
+            if self.family == socket.AF_INET6:
+                raise OSError(99, "Cannot assign requested address")
+            super().bind(name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("gateway_sdk.auth.loopback.address.socket.socket", Old)
+        receiver = await LoopbackReceiver("http://localhost:0/callback").__aenter__()
+    assert [host for host, _ in names_of(receiver)] == ["127.0.0.1"]
+    await receiver.__aexit__(None, None, None)
+
+
+async def test_a_port_is_shared_with_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where reusing a port would mean sharing it, the option against that takes its place."""
+    monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_KEEPALIVE, raising=False)
+    async with LoopbackReceiver() as receiver:
+        [listener] = receiver._sockets
+        assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR) == 0
+
+
+async def test_a_port_that_is_taken_is_said() -> None:
+    """The error names the port and says what to do; nothing stays open."""
+    async with waiting() as there:
+        with pytest.raises(ReceiverUnavailableError) as caught:
+            await LoopbackReceiver(there.receiver.redirect_uri).__aenter__()
+        await there.must_still_wait()
+
+    assert str(caught.value) == (
+        f"port {there.port} of 127.0.0.1 is taken: another login may wait there; finish or stop "
+        "it, or use a redirect URI with another port"
+    )
+    assert isinstance(caught.value, LoginError)
+
+
+async def test_an_address_that_is_not_ours_is_said() -> None:
+    """The error of an address that this machine does not have says so."""
+    with pytest.raises(ReceiverUnavailableError, match=r"^port 0 of 192\.0\.2\.1 cannot be had: C"):
+        await LoopbackReceiver(bind="192.0.2.1").__aenter__()
+
+
+@pytest.mark.parametrize(
+    ("redirect_uri", "problem"),
+    [
+        ("https://127.0.0.1:0/callback", "can only be pasted"),
+        ("http://gateway.test/callback", "can only be pasted"),
+        ("http://0.0.0.0:0/callback", "can only be pasted"),
+        ("http://127.0.0.1.evil.test/callback", "can only be pasted"),
+        ("http://127.0.0.1:0/callback#", "fragment"),
+        ("http://127.0.0.1:0/callback#x", "fragment"),
+        ("http://CANARY:CANARY@127.0.0.1:0/callback", "user name or password"),
+        ("http://@127.0.0.1:0/callback", "user name or password"),
+        ("http://127.0.0.1:65536/callback", "port"),
+        ("http://127.0.0.1:0/call back", "space"),
+        ("http://127.0.0.1:0/{path}", "placeholder"),
+        ("ftp://127.0.0.1/callback", "https://"),
+        ("127.0.0.1:0/callback", "https://"),
+        ("", "https://"),
+        (b"http://127.0.0.1:0/callback", "must be a str"),
+        (None, "must be a str"),
+        (80, "must be a str"),
+    ],
+)
+async def test_a_wrong_redirect_uri_is_refused_at_once(redirect_uri: Any, problem: str) -> None:
+    """What cannot be listened at is a ConfigurationError, before anything is opened."""
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        LoopbackReceiver(redirect_uri)
+    assert "CANARY" not in str(caught.value)
+
+
+async def test_a_receiver_is_open_inside_of_async_with_only() -> None:
+    """Waiting before it or after it is an error of use."""
+    receiver = LoopbackReceiver()
+    with pytest.raises(SessionStateError, match="async with"):
+        await receiver.receive(read_answer)
+    async with receiver:
+        assert not is_refused(*names_of(receiver)[0])
+    with pytest.raises(SessionStateError, match="async with"):
+        await receiver.receive(read_answer)
+
+
+async def test_a_receiver_waits_once() -> None:
+    """Waiting again, during the wait or after it, is an error of use and disturbs nobody."""
+    async with waiting() as there:
+        await there.send(visit())
+        with pytest.raises(SessionStateError, match="once"):
+            await there.receiver.receive(read_answer)
+        await there.must_still_wait()
+        with pytest.raises(SessionStateError, match="once"):
+            await there.receiver.receive(read_answer)

@@ -1,0 +1,202 @@
+"""What a browser and others send to the receiver of a login, byte by byte, and what comes back."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from gateway_sdk.auth import LoopbackReceiver
+from gateway_sdk.auth.loopback.receiver import DEFAULT_REDIRECT_URI
+from gateway_sdk.errors import StateMismatchError
+
+RIGHT = "state=ours&access_token=CANARY-TOKEN"
+WRONG = "state=theirs&access_token=CANARY-TOKEN"
+
+Headers = Mapping[str, str | None]
+NO_CHANGE: Headers = MappingProxyType({})
+
+# HOST stands for the receiver's host and port.
+OF_A_BROWSER: Headers = MappingProxyType({"Host": "HOST", "Sec-Fetch-Site": "cross-site"})
+OF_THE_PAGE: Headers = MappingProxyType(
+    {
+        "Host": "HOST",
+        "Origin": "http://HOST",
+        "Content-Type": "application/json",
+        "Sec-Fetch-Site": "same-origin",
+        "Sec-Fetch-Dest": "empty",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def visit(changes: Headers = NO_CHANGE, *, method: str = "GET", target: str = "/callback") -> bytes:
+    """Make the request of a browser that is sent to the page; a header of None is left out."""
+    return _request(method, target, {**OF_A_BROWSER, "Sec-Fetch-Dest": "document", **changes})
+
+
+def post(body: bytes, changes: Headers = NO_CHANGE, *, target: str = "/callback") -> bytes:
+    """Make the request of the page, which hands over an answer; a header of None is left out."""
+    length = {"Content-Length": str(len(body))}
+    return _request("POST", target, {**OF_THE_PAGE, **length, **changes}) + body
+
+
+def answer(fragment: str, query: str = "") -> bytes:
+    """Make the body in which the page hands over an answer."""
+    return json.dumps({"fragment": fragment, "query": query}).encode()
+
+
+def _request(method: str, target: str, headers: Headers) -> bytes:
+    lines = [f"{name}: {text}" for name, text in headers.items() if text is not None]
+    return "\r\n".join([f"{method} {target} HTTP/1.1", *lines, "", ""]).encode()
+
+
+def read_answer(fragment: str, query: str) -> str:
+    """Return an answer's fragment, if it carries the state that is waited for."""
+    if "state=ours" not in fragment:
+        raise StateMismatchError("the answer has another state")
+    return fragment
+
+
+def read_reply(received: bytes) -> Reply:
+    """Take a reply apart; no header may be there twice."""
+    head, _, body = received.partition(b"\r\n\r\n")
+    first, *lines = head.decode("ascii").split("\r\n")
+    protocol, status, *_ = first.split(" ")
+    assert protocol == "HTTP/1.1"
+    headers = dict(line.split(": ", 1) for line in lines)
+    assert len(headers) == len(lines)
+    return Reply(int(status), headers, body)
+
+
+class Line:
+    """A connection to the receiver, from the other side."""
+
+    def __init__(
+        self, authority: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._authority = authority.encode("ascii")
+        self._reader, self._writer = reader, writer
+
+    async def send(self, raw: bytes) -> None:
+        """Send bytes, in which HOST is replaced."""
+        self._writer.write(raw.replace(b"HOST", self._authority))
+        await self._writer.drain()
+
+    async def reply(self) -> Reply:
+        """Read the reply, which the connection ends with."""
+        return read_reply(await self._reader.read())
+
+    async def ended(self) -> bytes:
+        """Wait until the other side closes or cuts the connection, and return what came."""
+        with suppress(ConnectionError):
+            return await self._reader.read()
+        return b""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the other side has not closed it yet, as far as is known here."""
+        return not self._reader.at_eof() and self._reader.exception() is None
+
+    async def close(self) -> None:
+        """Close it."""
+        self._writer.transport.abort()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+
+class Waiting:
+    """A receiver that waits for an answer, and those who talk to it."""
+
+    def __init__(
+        self,
+        receiver: LoopbackReceiver,
+        finish: Callable[[str, str], str] = read_answer,
+        seconds: float | None = None,
+    ) -> None:
+        self.receiver = receiver
+        self.names = names_of(receiver)
+        self.task = asyncio.create_task(receiver.receive(finish, timeout=seconds))
+        self.host, self.port = self.names[0]
+        self.authority = receiver.redirect_uri.split("/")[2]
+        self._lines: list[Line] = []
+
+    async def connect(self, host: str | None = None) -> Line:
+        """Open a connection."""
+        return self._add(*await asyncio.open_connection(host or self.host, self.port))
+
+    async def take(self, opened: socket.socket) -> Line:
+        """Take a connection over that is open already."""
+        return self._add(*await asyncio.open_connection(sock=opened))
+
+    def _add(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Line:
+        self._lines.append(Line(self.authority, reader, writer))
+        return self._lines[-1]
+
+    async def send(self, raw: bytes, *, host: str | None = None) -> Reply:
+        """Send bytes on a connection of their own, and return the reply."""
+        line = await self.connect(host)
+        await line.send(raw)
+        reply = await line.reply()
+        await line.close()
+        return reply
+
+    async def hand_in(self, fragment: str = RIGHT) -> Reply:
+        """Hand in an answer as the page does."""
+        return await self.send(post(answer(fragment)))
+
+    async def must_still_wait(self) -> None:
+        """Require that the wait goes on, and that the right answer ends it."""
+        assert not self.task.done()
+        reply = await self.hand_in()
+        assert (reply.status, json.loads(reply.body)["good"]) == (200, True)
+        assert await self.task == RIGHT
+
+    async def close(self) -> None:
+        """Stop waiting, and hang up."""
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        for line in self._lines:
+            await line.close()
+
+
+@asynccontextmanager
+async def waiting(
+    redirect_uri: str = DEFAULT_REDIRECT_URI,
+    *,
+    bind: str | None = None,
+    finish: Callable[[str, str], str] = read_answer,
+    timeout: float | None = None,  # noqa: ASYNC109 - the receiver's own
+) -> AsyncIterator[Waiting]:
+    """Let a receiver wait for an answer."""
+    async with LoopbackReceiver(redirect_uri, bind=bind) as receiver:
+        there = Waiting(receiver, finish, timeout)
+        try:
+            yield there
+        finally:
+            await there.close()
+
+
+def names_of(receiver: LoopbackReceiver) -> list[tuple[str, int]]:
+    """Return each host and port that an open receiver listens at, before it waits."""
+    return [listener.getsockname()[:2] for listener in receiver._sockets]
+
+
+def is_refused(host: str, port: int) -> bool:
+    """Tell whether nobody listens at a port."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        try:
+            probe.connect((host, port))
+        except ConnectionRefusedError:
+            return True
+    return False

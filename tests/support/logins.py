@@ -1,0 +1,101 @@
+"""Clocks, people who log in, and stores, that do what a test says."""
+
+import asyncio
+
+import pytest
+
+from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
+from tests.support.secrecy import CANARY
+
+KEY = TokenKey("https://login.test/authorize", "client-1", "https://gateway.test")
+
+
+class Clock:
+    """Stands still until a test moves it."""
+
+    def __init__(self, now: float = 1_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        """Return the seconds since 1970."""
+        return self.now
+
+
+def make_token(name: object, *, expires_at: float | None = None, life: float = 3600.0) -> Token:
+    """Make a token whose text is a canary; it lives so many seconds if its end is known."""
+    began = None if expires_at is None else expires_at - life
+    return Token(f"{CANARY}-{name}", expires_at=expires_at, obtained_at=began)
+
+
+class Person:
+    """Logs in once a test lets it: with each of the answers in turn, then with new tokens.
+
+    Attributes:
+        asked: Logins that began.
+        done: Logins that ended, however they did.
+        sits: Set as soon as a login has begun.
+        may_answer: Clear it, and logins wait for it.
+    """
+
+    def __init__(self, *answers: object) -> None:
+        self.asked = 0
+        self.done = 0
+        self.sits = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self._answers = list(answers)
+
+    async def __call__(self) -> Token:
+        """Return a token, or raise the answer if it is an error."""
+        self.asked += 1
+        self.sits.set()
+        try:
+            await self.may_answer.wait()
+        finally:
+            self.done += 1
+        answer = self._answers.pop(0) if self._answers else make_token(self.asked)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer  # type: ignore[return-value]  # which may be the point of a test
+
+
+class Store(MemoryStore):
+    """Counts its uses, and fails while it has an error to raise.
+
+    Attributes:
+        down: What every use raises; None if the store works.
+        loads: How often it was read.
+        saves: How often it was written.
+    """
+
+    def __init__(self, token: Token | None = None, key: TokenKey | None = None) -> None:
+        super().__init__(key)
+        self._token = token
+        self.down: BaseException | None = None
+        self.loads = 0
+        self.saves = 0
+
+    async def load(self) -> Token | None:
+        """Return the token after a turn of the event loop, as a real store does."""
+        self.loads += 1
+        await asyncio.sleep(0)
+        if self.down:
+            raise self.down
+        return await super().load()
+
+    async def save(self, token: Token) -> None:
+        """Keep a token."""
+        self.saves += 1
+        await asyncio.sleep(0)
+        if self.down:
+            raise self.down
+        await super().save(token)
+
+
+def at_once(source: SharedTokenSource) -> Token:
+    """Return the source's token, and fail if it takes a single turn of the event loop."""
+    coroutine = source.token()
+    with pytest.raises(StopIteration) as ended:
+        coroutine.send(None)
+    token: Token = ended.value.value
+    return token
