@@ -6,10 +6,10 @@ async with GatewaySession("https://gateway.example.com", access_token="...") as 
     countries = await gateway.country_data.list_countries()
 """
 
-from gateway_sdk import bulk, models, operations
+from gateway_sdk import auth, bulk, models, operations
 from gateway_sdk._retry import RetryPolicy
 from gateway_sdk._version import __version__
-from gateway_sdk.auth import TokenSource
+from gateway_sdk.auth import Token, TokenSource
 from gateway_sdk.errors import (
     AuthError,
     AuthorizationDeniedError,
@@ -76,6 +76,7 @@ __all__ = [
     "SessionStateError",
     "StateMismatchError",
     "StatusError",
+    "Token",
     "TokenRejectedError",
     "TokenSource",
     "TokenStoreError",
@@ -83,6 +84,7 @@ __all__ = [
     "UnexpectedReplyError",
     "UploadFailedError",
     "__version__",
+    "auth",
     "bulk",
     "models",
     "operations",

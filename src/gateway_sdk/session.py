@@ -16,6 +16,7 @@ from gateway_sdk._options import UNSET, Options, UnsetType
 from gateway_sdk._retry import RetryPolicy
 from gateway_sdk._sending import Sending
 from gateway_sdk.auth import AccessTokenGiven
+from gateway_sdk.auth.environment import with_access_token
 from gateway_sdk.errors import ConfigurationError
 
 
@@ -51,8 +52,8 @@ class GatewaySession(Sending):
 
         Args:
             base_url: The gateway's address; https, unless it is this machine.
-            access_token: A string, a `SecretStr`, a coroutine function that returns one, or an
-                object with `async token(rejected=None)`.
+            access_token: A string, a `SecretStr`, a `Token`, a coroutine function that returns
+                one, or an object with `async token(rejected=None)`, as `SharedTokenSource` is.
             tenant_id: The header tenantId; `create_customer` needs it.
             token_header: The header token, whose meaning the interface leaves open.
             timeout: Seconds for each phase of an attempt, or an `httpx.Timeout`; None for none.
@@ -100,6 +101,7 @@ class GatewaySession(Sending):
             retry=retry,
             headers=headers,
         )
+        self._check_gateway()
         self._is_view = False
 
     @classmethod
@@ -107,15 +109,18 @@ class GatewaySession(Sending):
         """Make a session from the environment.
 
         Read are GATEWAY_BASE_URL, GATEWAY_ACCESS_TOKEN, GATEWAY_TENANT_ID, GATEWAY_TOKEN_HEADER
-        and GATEWAY_ENGINE; one that is empty counts as missing.
+        and GATEWAY_ENGINE; one that is empty counts as missing. Without GATEWAY_ACCESS_TOKEN the
+        token is the one that `gateway login` left, for the same GATEWAY_AUTH_URL,
+        GATEWAY_CLIENT_ID and GATEWAY_TOKEN_STORE.
 
         Args:
-            overrides: Arguments of the session, in place of or beside the environment's.
+            overrides: Arguments of the session, in place of or beside the environment's; also
+                `auth_url`, `client_id` and `token_store`.
 
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.
         """
-        return cls(**_config.with_environment(overrides))
+        return cls(**with_access_token(_config.with_environment(overrides)))
 
     def with_options(
         self,
@@ -149,7 +154,18 @@ class GatewaySession(Sending):
             retry=retry,
             headers=headers,
         )
+        view._check_gateway()
         return view
+
+    def _check_gateway(self) -> None:
+        """Refuse a token source that says it is for another gateway."""
+        gateway = getattr(self._options.access_token, "gateway", None)
+        origin = _config.origin_of(self._core.base_url)
+        if isinstance(gateway, str) and gateway != origin:
+            raise ConfigurationError(
+                f"access_token is for {gateway}, and base_url is at {origin}: "
+                "a token goes to its own gateway only"
+            )
 
     async def __aenter__(self) -> Self:
         self._core.open()

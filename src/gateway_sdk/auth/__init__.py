@@ -4,7 +4,17 @@ from gateway_sdk.auth.browser import Browser
 from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
 from gateway_sdk.auth.login import Paste, login
 from gateway_sdk.auth.loopback import LoopbackReceiver
+from gateway_sdk.auth.shared import SharedTokenSource
 from gateway_sdk.auth.source import AccessTokenGiven, TokenSource
+from gateway_sdk.auth.stores import (
+    KeyringStore,
+    MemoryStore,
+    PrivateFileStore,
+    RedisStore,
+    TokenKey,
+    TokenStore,
+    open_store,
+)
 from gateway_sdk.auth.terminal import PasteFromTerminal
 from gateway_sdk.auth.token import AccessToken, Token
 
@@ -13,11 +23,19 @@ __all__ = [
     "AccessTokenGiven",
     "Browser",
     "ImplicitFlow",
+    "KeyringStore",
     "LoginAttempt",
     "LoopbackReceiver",
+    "MemoryStore",
     "Paste",
     "PasteFromTerminal",
+    "PrivateFileStore",
+    "RedisStore",
+    "SharedTokenSource",
     "Token",
+    "TokenKey",
     "TokenSource",
+    "TokenStore",
     "login",
+    "open_store",
 ]

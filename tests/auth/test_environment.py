@@ -1,0 +1,245 @@
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from gateway_sdk import ConfigurationError, GatewaySession, LoginRequiredError
+from gateway_sdk._config import ENVIRONMENT
+from gateway_sdk.auth import (
+    KeyringStore,
+    PrivateFileStore,
+    RedisStore,
+    SharedTokenSource,
+    TokenKey,
+    open_store,
+)
+from gateway_sdk.auth.environment import token_store
+from tests.support.calls import CALLS
+from tests.support.logins import make_token
+from tests.support.scripted import ScriptedEngine
+from tests.support.secrecy import CANARY, texts_of
+
+BASE_URL = {"GATEWAY_BASE_URL": "https://gateway.test/below"}
+LOGIN = {
+    **BASE_URL,
+    "GATEWAY_AUTH_URL": "https://login.test/authorize",
+    "GATEWAY_CLIENT_ID": "client-1",
+}
+KEY = TokenKey.of("https://login.test/authorize", "client-1", "https://gateway.test/below")
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Provide the folder of this user's state, in an environment that says nothing else."""
+    for variable in ENVIRONMENT.values():
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def set_all(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:
+    """Set variables of the environment."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+async def sent_by(**overrides: Any) -> str:
+    """Return the Authorization that a session of the environment sends."""
+    engine = ScriptedEngine([httpx.Response(200, json={})])
+    async with GatewaySession.from_env(transport=engine, **overrides) as gateway:
+        await CALLS["order_history"](gateway)
+    return engine.requests[0].headers["Authorization"]
+
+
+def store_of(gateway: GatewaySession) -> Any:
+    """Return the store in which a session looks for a token."""
+    source = gateway._options.access_token
+    assert isinstance(source, SharedTokenSource)
+    return source._store
+
+
+async def test_the_token_of_a_login_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was kept under the same settings is sent."""
+    set_all(monkeypatch, LOGIN)
+    await open_store(None, KEY).save(make_token("kept"))
+
+    assert await sent_by() == f"Bearer {CANARY}-kept"
+
+
+@pytest.mark.parametrize(
+    ("environment", "overrides", "sent"),
+    [
+        ({"GATEWAY_ACCESS_TOKEN": "env"}, {}, "Bearer env"),
+        ({"GATEWAY_ACCESS_TOKEN": "env"}, {"access_token": "given"}, "Bearer given"),
+        ({}, {"access_token": SecretStr("given")}, "Bearer given"),
+        ({"GATEWAY_ACCESS_TOKEN": ""}, {}, f"Bearer {CANARY}-kept"),
+        ({"GATEWAY_ACCESS_TOKEN": "env"}, {"client_id": "client-1"}, "Bearer env"),
+    ],
+)
+async def test_a_token_that_is_given_goes_before_that_of_a_login(
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    overrides: dict[str, Any],
+    sent: str,
+) -> None:
+    """The argument comes first, then the variable, then the login; an empty variable is none."""
+    set_all(monkeypatch, {**LOGIN, **environment})
+    await open_store(None, KEY).save(make_token("kept"))
+
+    assert await sent_by(**overrides) == sent
+
+
+def test_no_token_at_all_is_told_with_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who set nothing but the address is told what there is to set."""
+    set_all(monkeypatch, BASE_URL)
+
+    with pytest.raises(ConfigurationError) as caught:
+        GatewaySession.from_env()
+
+    for name in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID", "gateway login"):
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", LOGIN)
+@pytest.mark.parametrize("empty", [False, True])
+def test_what_is_missing_for_a_login_is_named(
+    monkeypatch: pytest.MonkeyPatch, missing: str, empty: bool
+) -> None:
+    """Each variable that is missing or empty is named, with the argument in its place."""
+    set_all(monkeypatch, LOGIN)
+    if empty:
+        monkeypatch.setenv(missing, "")
+    else:
+        monkeypatch.delenv(missing)
+    argument = {variable: name for name, variable in ENVIRONMENT.items()}[missing]
+
+    with pytest.raises(
+        ConfigurationError, match=f"^{missing} is not set, and no {argument}= was given$"
+    ):
+        GatewaySession.from_env()
+
+
+@pytest.mark.parametrize(
+    ("variable", "wrong", "named"),
+    [
+        ("GATEWAY_AUTH_URL", "login.test", "authorization_url"),
+        ("GATEWAY_AUTH_URL", "https://{host}/authorize", "authorization_url"),
+        ("GATEWAY_AUTH_URL", f"https://ada:{CANARY}@login.test", "authorization_url"),
+        ("GATEWAY_BASE_URL", "gateway.test", "base_url"),
+        ("GATEWAY_BASE_URL", "http://gateway.test", "base_url"),
+        ("GATEWAY_TOKEN_STORE", "nonsense", "GATEWAY_TOKEN_STORE"),
+        ("GATEWAY_TOKEN_STORE", f"ada:{CANARY}@redis.test", "GATEWAY_TOKEN_STORE"),
+        ("GATEWAY_TOKEN_STORE", f"redis://:{CANARY}@redis.test", "the address of Redis"),
+    ],
+)
+def test_what_is_wrong_for_a_login_is_named(
+    monkeypatch: pytest.MonkeyPatch, variable: str, wrong: str, named: str
+) -> None:
+    """A wrong value is told when the session is made, and is not shown."""
+    set_all(monkeypatch, {**LOGIN, variable: wrong})
+
+    with pytest.raises(ConfigurationError, match=f"^{named} ") as caught:
+        GatewaySession.from_env()
+
+    assert CANARY not in texts_of(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [
+        ("", PrivateFileStore),
+        ("file", PrivateFileStore),
+        ("file:/srv/tokens", PrivateFileStore),
+        ("keyring", KeyringStore),
+        ("redis://127.0.0.1:7000", RedisStore),
+        ("rediss://redis.test", RedisStore),
+        ("unix:///run/redis.sock", RedisStore),
+    ],
+)
+def test_login_and_session_agree_on_the_store(
+    monkeypatch: pytest.MonkeyPatch, setting: str, kind: type
+) -> None:
+    """The same settings lead to the same place, in the environment or given as arguments."""
+    set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": setting})
+    settings = {
+        "base_url": LOGIN["GATEWAY_BASE_URL"],
+        "auth_url": LOGIN["GATEWAY_AUTH_URL"],
+        "client_id": LOGIN["GATEWAY_CLIENT_ID"],
+        **({"token_store": setting} if setting else {}),
+    }
+
+    stores = [
+        store_of(GatewaySession.from_env()),
+        store_of(GatewaySession.from_env(**settings)),
+        token_store(settings),
+        open_store(setting, KEY),
+    ]
+
+    assert {type(store) for store in stores} == {kind}
+    assert len({repr(store) for store in stores}) == 1
+    assert {store.key for store in stores} == {KEY}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key"),
+    [
+        (
+            {"auth_url": "https://other.test/authorize"},
+            TokenKey("https://other.test/authorize", "client-1", "https://gateway.test"),
+        ),
+        (
+            {"client_id": "client-2"},
+            TokenKey("https://login.test/authorize", "client-2", "https://gateway.test"),
+        ),
+        (
+            {"base_url": "https://other.test"},
+            TokenKey("https://login.test/authorize", "client-1", "https://other.test"),
+        ),
+    ],
+)
+def test_arguments_go_before_variables(
+    monkeypatch: pytest.MonkeyPatch, overrides: dict[str, str], key: TokenKey
+) -> None:
+    """What is given takes the place of the variable in the key of the store."""
+    set_all(monkeypatch, LOGIN)
+
+    assert store_of(GatewaySession.from_env(**overrides)).key == key
+
+
+def test_another_store_may_be_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A store that is given takes the place of the variable."""
+    set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": "keyring"})
+
+    store = store_of(GatewaySession.from_env(token_store=f"file:{tmp_path}"))
+
+    assert store.path == tmp_path / f"{KEY.digest}.json"
+
+
+@pytest.mark.parametrize("given", [7, b"file", ["file"], None])
+def test_a_store_of_another_type_is_refused_or_the_default(
+    monkeypatch: pytest.MonkeyPatch, given: Any
+) -> None:
+    """None stands for the default, and anything but a string for a mistake."""
+    set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": "keyring"})
+
+    if given is None:
+        assert isinstance(store_of(GatewaySession.from_env(token_store=None)), PrivateFileStore)
+        return
+    with pytest.raises(ConfigurationError, match=r"^GATEWAY_TOKEN_STORE must be"):
+        GatewaySession.from_env(token_store=given)
+
+
+async def test_making_a_session_asks_nobody_to_log_in(
+    monkeypatch: pytest.MonkeyPatch, state_folder: Path
+) -> None:
+    """Nothing is read or made until a call needs a token; then the command is named."""
+    set_all(monkeypatch, LOGIN)
+
+    GatewaySession.from_env()
+    with pytest.raises(LoginRequiredError, match="`gateway login`"):
+        await sent_by()
+
+    assert list(state_folder.iterdir()) == []  # noqa: ASYNC240 - an empty folder

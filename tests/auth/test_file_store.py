@@ -1,0 +1,163 @@
+import json
+import os
+import pickle
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway_sdk.auth import PrivateFileStore
+from gateway_sdk.auth.stores import file as file_store
+from tests.support.file_store import mode_of, names_in, refusal
+from tests.support.logins import KEY, make_token
+from tests.support.records import BROKEN, GOOD
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PrivateFileStore:
+    """Provide a store in a folder that is not there yet."""
+    return PrivateFileStore(KEY, tmp_path / "state" / "tokens")
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    """Let nothing but the program itself keep others out."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+async def test_a_file_keeps_the_last_token(store: PrivateFileStore) -> None:
+    """There is none at first; then the last one that was saved, until it is deleted."""
+    assert await store.load() is None
+    await store.delete()
+
+    for name in ("first", "second"):
+        await store.save(token := make_token(name, expires_at=4e9))
+        assert await store.load() == token
+        assert names_in(store.path.parent) == [store.path.name]
+    await store.delete()
+
+    assert await store.load() is None
+    assert names_in(store.path.parent) == []
+
+
+async def test_each_key_has_a_file_of_its_own(tmp_path: Path) -> None:
+    """Tokens for two gateways lie side by side."""
+    other_key = type(KEY)(KEY.authorization_url, KEY.client_id, "https://other.test")
+    mine, other = PrivateFileStore(KEY, tmp_path), PrivateFileStore(other_key, tmp_path)
+    await mine.save(make_token("mine"))
+    await other.save(make_token("other"))
+
+    await other.delete()
+
+    assert await mine.load() is not None
+    assert await other.load() is None
+
+
+@pytest.mark.usefixtures("no_umask")
+async def test_nobody_else_can_read_it(tmp_path: Path, store: PrivateFileStore) -> None:
+    """Whatever the umask: each folder that is made has mode 0700, and the file 0600."""
+    before = mode_of(tmp_path)
+
+    await store.save(make_token("kept"))
+
+    assert mode_of(store.path) == 0o600
+    assert mode_of(tmp_path / "state" / "tokens") == 0o700
+    assert mode_of(tmp_path / "state") == 0o700
+    assert mode_of(tmp_path) == before
+
+
+@pytest.mark.usefixtures("no_umask")
+async def test_nobody_else_can_read_it_while_it_is_written(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no moment in which the file has another mode."""
+    modes: list[int] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    await store.save(make_token("kept"))
+
+    assert modes == [0o600, 0o700]  # of the file, and then of its folder
+
+
+@pytest.mark.parametrize("record", BROKEN.values(), ids=BROKEN)
+async def test_a_broken_file_is_named_and_not_shown(store: PrivateFileStore, record: bytes) -> None:
+    """What is no token for this key is refused; saving another one mends it."""
+    await store.save(make_token("kept"))
+    store.path.write_bytes(record)
+
+    assert str(store.path) in await refusal(store)
+    await store.save(token := make_token("new"))
+
+    assert await store.load() == token
+
+
+async def test_a_file_that_is_cut_anywhere_is_broken(store: PrivateFileStore) -> None:
+    """No beginning of a record is taken for the whole."""
+    await store.save(make_token("kept"))
+    record = store.path.read_bytes()
+
+    for length in range(len(record)):
+        store.path.write_bytes(record[:length])
+        assert "holds no token" in await refusal(store)
+
+
+async def test_no_more_than_a_record_is_read(store: PrivateFileStore) -> None:
+    """A file that somebody filled up is not taken into memory, though it begins well."""
+    await store.save(make_token("kept"))
+    store.path.write_bytes(json.dumps({**GOOD, "more": "x" * 2**20}).encode())
+    assert "holds no token" in await refusal(store)
+    with store.path.open("wb") as file:
+        file.truncate(2**32)  # a sparse one, which takes no room
+
+    assert "holds no token" in await refusal(store)
+
+
+def test_a_store_shows_its_path_and_can_be_pickled(store: PrivateFileStore) -> None:
+    """It holds no secret, so it may go to another process."""
+    copied = pickle.loads(pickle.dumps(store))  # noqa: S301 - ours
+
+    assert repr(copied) == repr(store) == f"<PrivateFileStore {store.path}>"
+    assert (copied.key, copied.path) == (store.key, store.path)
+
+
+def test_making_a_store_touches_nothing(tmp_path: Path) -> None:
+    """Nothing is read or made before it is needed."""
+    PrivateFileStore(KEY, tmp_path / "state")
+
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("folder", [None, ""])
+def test_by_default_it_is_in_the_folder_for_state(
+    folder: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default follows XDG_STATE_HOME, and is nobody else's."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    path = PrivateFileStore(KEY, folder).path
+
+    assert path == tmp_path / "gateway-sdk" / "tokens" / f"{KEY.digest}.json"
+
+
+async def test_where_files_have_no_modes_none_is_asked_for(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Windows a profile's folders are private already, and os.getuid is not there."""
+    monkeypatch.setattr(file_store, "_HAS_MODES", False)
+    monkeypatch.delattr(os, "getuid")
+
+    await store.save(token := make_token("kept"))
+    store.path.chmod(0o644)
+    assert await store.load() == token
+    store.path.unlink()
+    store.path.mkdir()
+
+    assert "is no ordinary file" in await refusal(store)

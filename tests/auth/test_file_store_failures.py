@@ -1,0 +1,145 @@
+import errno
+import io
+import logging
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway_sdk import TokenStoreError
+from gateway_sdk.auth import PrivateFileStore, SharedTokenSource
+from tests.support.file_store import failure, names_in, refusal
+from tests.support.logins import KEY, Person, make_token
+from tests.support.secrecy import CANARY, logged
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PrivateFileStore:
+    """Provide a store in a folder that is not there yet."""
+    return PrivateFileStore(KEY, tmp_path / "state" / "tokens")
+
+
+async def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
+    """A folder that cannot be is named with the reason, whatever is done."""
+    (tmp_path / "file").write_bytes(b"")
+    store = PrivateFileStore(KEY, tmp_path / "file" / "tokens")
+
+    assert "cannot be read: Not a directory" in await refusal(store)
+    assert "cannot be written: " in await failure(store)
+    with pytest.raises(TokenStoreError, match="cannot be removed: Not a directory"):
+        await store.delete()
+
+
+async def test_a_folder_in_place_of_the_file_is_an_error(store: PrivateFileStore) -> None:
+    """It is neither replaced nor removed."""
+    store.path.mkdir(parents=True, mode=0o700)
+    store.path.parent.chmod(0o700)
+
+    assert "cannot be written: Is a directory" in await failure(store)
+    with pytest.raises(TokenStoreError, match="cannot be removed"):
+        await store.delete()
+    assert names_in(store.path.parent) == [store.path.name]
+
+
+async def test_a_file_that_fails_while_it_is_read_is_an_error(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fails is told as such."""
+
+    class Failing(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    await store.save(make_token("kept"))
+    monkeypatch.setattr(os, "fdopen", lambda *_, **__: Failing())
+
+    assert "cannot be read: Input/output error" in await refusal(store)
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """Provide a file system in which one token has room, and a second one has not."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = [
+        shutil.which("mount") or "mount",
+        "-t",
+        "tmpfs",
+        "-o",
+        "size=4k,mode=0700",
+        "tmpfs",
+        str(place),
+    ]
+    try:
+        mounted = subprocess.run(mount, check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("not tested, because no file system can be mounted here")
+    yield place
+    subprocess.run([shutil.which("umount") or "umount", str(place)], check=True)
+
+
+async def test_on_a_full_disk_the_old_token_stays(full_disk: Path) -> None:
+    """If there is no room for the new token, that is said, and nothing is lost or left."""
+    store = PrivateFileStore(KEY, full_disk)
+    await store.save(old := make_token("old"))
+
+    assert "cannot be written: No space left on device" in await failure(store)
+
+    assert await store.load() == old
+    assert names_in(full_disk) == [store.path.name]
+
+
+@pytest.mark.parametrize(("owner", "step"), [(os, "open"), (os, "fsync"), (Path, "replace")])
+async def test_wherever_writing_fails_the_old_token_stays(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch, owner: object, step: str
+) -> None:
+    """Each step may fail: the error says why, the old token is there, and no draft is."""
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    await store.save(old := make_token("old"))
+    with monkeypatch.context() as broken:
+        broken.setattr(owner, step, fail)
+        assert "cannot be written: No space left on device" in await failure(store)
+
+    assert await store.load() == old
+    assert names_in(store.path.parent) == [store.path.name]
+
+
+async def test_a_folder_that_cannot_be_flushed_is_no_error(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the file is in its place the token is kept, even where folders cannot be synced."""
+    real = os.open
+
+    def no_folders(path: Path, flags: int, mode: int = 0o777) -> int:
+        if path == store.path.parent:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", no_folders)
+    await store.save(token := make_token("kept"))
+
+    assert await store.load() == token
+
+
+async def test_a_store_that_cannot_write_still_serves_the_login(
+    store: PrivateFileStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The source that got a token uses it, and warns with the place and the reason."""
+    store.path.parent.mkdir(parents=True)
+    store.path.parent.chmod(0o777)
+    source = SharedTokenSource(store, Person())
+
+    token = await source.token()
+
+    assert await source.token() is token
+    (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert f"the folder {store.path.parent} can be written by others" in warning.getMessage()
+    assert CANARY not in logged(caplog.records)

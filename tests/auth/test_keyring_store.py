@@ -1,0 +1,234 @@
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keyring
+import keyring.backend
+import keyring.backends.chainer
+import keyring.backends.fail
+import keyring.backends.null
+import keyring.errors
+import pytest
+
+from gateway_sdk import ConfigurationError, TokenStoreError
+from gateway_sdk.auth import KeyringStore, SharedTokenSource, TokenKey
+from tests.support.logins import KEY, Person, make_token
+from tests.support.records import BROKEN
+from tests.support.secrecy import CANARY, logged, texts_of
+
+
+class Ring(keyring.backend.KeyringBackend):
+    """A keyring in memory, which notes the threads that use it, and fails if a test says so."""
+
+    priority = 1
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.kept: dict[tuple[str, str], str] = {}
+        self.threads: set[int] = set()
+        self.error: Exception | None = None
+
+    def _use(self) -> None:
+        self.threads.add(threading.get_ident())
+        if self.error:
+            raise self.error
+
+    def get_password(self, service: str, username: str) -> str | None:
+        """Return what is kept."""
+        self._use()
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        """Keep something."""
+        self._use()
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        """Forget what is kept, which must be there."""
+        self._use()
+        if self.kept.pop((service, username), None) is None:
+            raise keyring.errors.PasswordDeleteError
+
+
+class PlaintextKeyring(Ring):
+    """A keyring by its name and its methods alone."""
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Put back the keyring of this process, and look for tokens in all that was logged."""
+    caplog.set_level(logging.DEBUG)
+    before = keyring.get_keyring()
+    yield
+    keyring.set_keyring(before)
+    assert CANARY not in logged(caplog.get_records("call"))
+
+
+@pytest.fixture
+def ring() -> Ring:
+    """Provide a keyring in memory, which is the one of this process."""
+    ring = Ring()
+    keyring.set_keyring(ring)
+    return ring
+
+
+USES: dict[str, Callable[[KeyringStore], Any]] = {
+    "load": lambda store: store.load(),
+    "save": lambda store: store.save(make_token("new")),
+    "delete": lambda store: store.delete(),
+}
+
+
+@pytest.fixture(params=USES.values(), ids=list(USES))
+def use(request: pytest.FixtureRequest) -> Callable[[KeyringStore], Any]:
+    """Provide each use of a store, one after the other."""
+    use: Callable[[KeyringStore], Any] = request.param
+    return use
+
+
+async def refusal(use: Callable[[KeyringStore], Any]) -> str:
+    """Return what a use of the store fails with, having looked for the token in it."""
+    with pytest.raises(TokenStoreError) as caught:
+        await use(KeyringStore(KEY))
+    assert CANARY not in texts_of(caught.value)
+    return str(caught.value)
+
+
+async def test_a_keyring_keeps_the_last_token(ring: Ring) -> None:
+    """There is none at first; then the last one that was saved, until it is deleted."""
+    store = KeyringStore(KEY)
+    assert await store.load() is None
+    await store.delete()
+
+    for name in ("first", "second"):
+        await store.save(token := make_token(name, expires_at=4e9))
+        assert await store.load() == token
+        assert list(ring.kept) == [("gateway-sdk", KEY.digest)]
+    await store.delete()
+
+    assert await store.load() is None
+    assert ring.kept == {}
+
+
+@pytest.mark.usefixtures("ring")
+async def test_each_key_has_an_entry_of_its_own() -> None:
+    """Tokens for two gateways lie side by side."""
+    other = KeyringStore(TokenKey(KEY.authorization_url, KEY.client_id, "https://other.test"))
+    await KeyringStore(KEY).save(make_token("mine"))
+
+    assert await other.load() is None
+    await other.delete()
+
+    assert await KeyringStore(KEY).load() is not None
+
+
+async def test_a_keyring_is_not_used_in_the_event_loop(
+    ring: Ring, use: Callable[[KeyringStore], Any]
+) -> None:
+    """A keyring may ask a person to unlock it, so it is used in other threads."""
+    await use(KeyringStore(KEY))
+
+    assert ring.threads
+    assert threading.get_ident() not in ring.threads
+
+
+async def test_without_a_keyring_it_says_so(use: Callable[[KeyringStore], Any]) -> None:
+    """Nothing is put elsewhere, such as in a plain file."""
+    keyring.set_keyring(keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call]
+
+    assert await refusal(use) == "the keyring cannot be used here: NoKeyringError"
+
+
+async def test_a_keyring_that_is_switched_off_keeps_nothing(
+    use: Callable[[KeyringStore], Any],
+) -> None:
+    """A keyring that takes everything and gives nothing back is none."""
+    keyring.set_keyring(keyring.backends.null.Keyring())  # type: ignore[no-untyped-call]
+
+    assert "is switched off" in await refusal(use)
+
+
+@pytest.mark.parametrize("chained", [False, True])
+async def test_a_plain_file_is_refused(
+    monkeypatch: pytest.MonkeyPatch, use: Callable[[KeyringStore], Any], chained: bool
+) -> None:
+    """A keyring that is a plain file is not used, not even behind others."""
+    plain = PlaintextKeyring()
+    monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: [Ring(), plain])
+    chainer = keyring.backends.chainer.ChainerBackend()  # type: ignore[no-untyped-call]
+    keyring.set_keyring(chainer if chained else plain)
+
+    assert "is a plain file" in await refusal(use)
+    assert plain.threads == set()
+
+
+async def test_a_chain_of_real_keyrings_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused is the plain file, and not the chain."""
+    rings = [Ring(), Ring()]
+    monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: rings)
+    chainer = keyring.backends.chainer.ChainerBackend()  # type: ignore[no-untyped-call]
+    keyring.set_keyring(chainer)
+
+    await KeyringStore(KEY).save(token := make_token("kept"))
+
+    assert await KeyringStore(KEY).load() == token
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        keyring.errors.KeyringLocked(CANARY),
+        keyring.errors.PasswordSetError(CANARY),
+        keyring.errors.InitError(CANARY),
+        OSError(CANARY),
+        LookupError(CANARY),
+    ],
+)
+async def test_whatever_a_keyring_raises_is_a_store_error(
+    ring: Ring, use: Callable[[KeyringStore], Any], error: Exception
+) -> None:
+    """A locked or broken keyring is told by the type of its error alone."""
+    ring.error = error
+
+    assert await refusal(use) == f"the keyring cannot be used here: {type(error).__name__}"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BROKEN if BROKEN[kind].isascii()])
+async def test_a_broken_entry_is_an_error_that_does_not_show_it(ring: Ring, kind: str) -> None:
+    """What is no token for this key is refused; saving another one mends it."""
+    ring.kept["gateway-sdk", KEY.digest] = BROKEN[kind].decode()
+
+    assert (await refusal(USES["load"])).startswith("the keyring holds no token for")
+    await KeyringStore(KEY).save(token := make_token("new"))
+
+    assert await KeyringStore(KEY).load() == token
+
+
+async def test_a_locked_keyring_does_not_stop_a_process_that_has_a_token(ring: Ring) -> None:
+    """The token in memory is used; only who needs another one is told."""
+    store, person = KeyringStore(KEY), Person()
+    source = SharedTokenSource(store, person)
+    token = await source.token()
+    ring.error = keyring.errors.KeyringLocked()
+
+    assert await source.token() is token
+    with pytest.raises(TokenStoreError, match="KeyringLocked"):
+        await source.token(rejected=token)
+
+    assert person.asked == 1
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that cannot work is not made."""
+    monkeypatch.setitem(sys.modules, "keyring", None)
+
+    with pytest.raises(ConfigurationError, match=r"pip install 'gateway-sdk\[keyring\]'"):
+        KeyringStore(KEY)
+
+
+def test_a_store_shows_its_entry(ring: Ring) -> None:
+    """Its text says where a person finds the entry; making it asks the keyring nothing."""
+    assert repr(KeyringStore(KEY)) == f"<KeyringStore gateway-sdk/{KEY.digest}>"
+    assert ring.threads == set()

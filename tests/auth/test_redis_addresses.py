@@ -1,0 +1,95 @@
+import copy
+import pickle
+import sys
+from typing import Any
+
+import pytest
+
+from gateway_sdk import ConfigurationError
+from gateway_sdk.auth import RedisStore
+from tests.support.logins import KEY
+from tests.support.secrecy import CANARY, texts_of
+
+NAME = f"gateway-sdk:token:{KEY.digest}"
+
+
+def test_a_store_shows_its_place_alone_and_is_not_pickled() -> None:
+    """Neither the password nor the user's name is in its text, and it stays in this process."""
+    store = RedisStore(f"rediss://ada:{CANARY}@redis.test:7000/3?password={CANARY}", KEY)
+
+    assert repr(store) == f"<RedisStore redis.test:7000 {NAME}>"
+    for save in (pickle.dumps, copy.copy):
+        with pytest.raises(TypeError, match="not pickled"):
+            save(store)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("rediss://redis.test", "redis.test:6379"),
+        ("rediss://redis.test:7000/3?ssl_ca_certs=ca.pem", "redis.test:7000"),
+        ("redis://127.0.0.1", "127.0.0.1:6379"),
+        ("redis://127.7.7.7:7000?db=3", "127.7.7.7:7000"),
+        ("redis://[::1]:7000", "::1:7000"),
+        ("redis://localhost", "localhost:6379"),
+        ("redis://", "localhost:6379"),
+        (f"redis://ada:{CANARY}@localhost", "localhost:6379"),
+        (f"unix://ada:{CANARY}@/run/redis.sock", "/run/redis.sock"),
+        ("unix:///run/redis.sock?db=3&password=pw", "/run/redis.sock"),
+    ],
+)
+def test_an_address_that_keeps_the_token_safe_is_taken(url: str, place: str) -> None:
+    """TLS, a socket, or this machine; what is shown of it is the place."""
+    assert repr(RedisStore(url, KEY)) == f"<RedisStore {place} {NAME}>"
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        (f"redis://ada:{CANARY}@redis.test", "would travel in clear"),
+        (f"redis://localhost:{CANARY}@redis.test", "would travel in clear"),
+        ("redis://localhost.redis.test", "would travel in clear"),
+        ("redis://127.0.0.1.redis.test", "would travel in clear"),
+        ("redis://10.0.0.1", "would travel in clear"),
+        ("redis://0.0.0.0", "would travel in clear"),
+        (f"https://:{CANARY}@redis.test", "must be rediss"),
+        (f"http://:{CANARY}@localhost", "must be rediss"),
+        ("", "must be rediss"),
+        ("localhost:6379", "must be rediss"),
+        (CANARY, "must be rediss"),
+        (b"redis://localhost", "must be a string"),
+        ("redis:localhost", "must be rediss"),
+        ("redis:/localhost", "must be rediss"),
+        ("unix:/run/redis.sock", "must be rediss"),
+        ("unix://", "must be rediss"),
+        ("unix://run", "must be rediss"),
+        (f"redis://:{CANARY}@localhost:99999", "is not a URL"),
+        ("redis://localhost:port", "is not a URL"),
+        ("rediss://[::1", "is not a URL"),
+        (None, "must be a string"),
+        (7, "must be a string"),
+        (["redis://localhost"], "must be a string"),
+        ("rediss://redis.test?ssl_cert_reqs=none", "takes only"),
+        ("rediss://redis.test?ssl_cert_reqs=", "takes only"),
+        ("rediss://redis.test?ssl_check_hostname=false", "takes only"),
+        ("redis://localhost?host=redis.test", "takes only"),
+        ("redis://localhost?socket_timeout=0", "takes only"),
+        (f"rediss://redis.test?{CANARY}=1", "takes only"),
+        ("redis://localhost?ssl_ca_certs=ca.pem", "takes only db, password in its query"),
+        ("unix:///run/redis.sock?ssl_keyfile=key.pem", "takes only db, password in its query"),
+    ],
+)
+def test_an_address_that_does_not_is_refused(url: Any, told: str) -> None:
+    """No token travels in clear, no check of certificates is left out; the address is not shown."""
+    with pytest.raises(ConfigurationError, match=f"^the address of Redis .*{told}") as caught:
+        RedisStore(url, KEY)
+
+    assert CANARY not in texts_of(caught.value)
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that cannot work is not made."""
+    monkeypatch.setitem(sys.modules, "redis", None)
+
+    with pytest.raises(ConfigurationError, match=r"pip install 'gateway-sdk\[redis\]'"):
+        RedisStore("redis://localhost", KEY)

@@ -1,0 +1,207 @@
+import asyncio
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from gateway_sdk import ConfigurationError, LoginError, LoginRequiredError
+from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
+from gateway_sdk.auth.shared import _MOST_REFUSED
+from gateway_sdk.auth.token import text_of
+from tests.support.logins import KEY, Clock, Person, Store, at_once, make_token
+from tests.support.secrecy import CANARY, texts_of
+
+
+async def test_without_a_token_somebody_logs_in() -> None:
+    """The token of a login is returned and kept."""
+    store, person = Store(), Person()
+    source = SharedTokenSource(store, person)
+
+    token = await source.token()
+
+    assert text_of(token) == f"{CANARY}-1"
+    assert await store.load() is token
+    assert person.asked == 1
+
+
+async def test_a_token_at_hand_costs_no_wait() -> None:
+    """With a usable token, asking for one ends without a turn of the event loop."""
+    store = Store(make_token("kept"))
+    source = SharedTokenSource(store)
+    await source.token()
+
+    assert at_once(source) == await store.load()
+    store.loads = 0
+    assert [await source.token() for _ in range(100)] == [at_once(source)] * 100
+    assert store.loads == 0
+
+
+@pytest.mark.parametrize(
+    ("life", "leeway", "seconds_left"),
+    [
+        (3600, 30, 30),
+        (3600, 0, 0),
+        (60, 30, 6),
+        (60, 3600, 6),
+        (1, 30, 0.1),
+        (100, 2, 2),
+    ],
+)
+async def test_a_token_is_used_until_shortly_before_its_end(
+    life: float, leeway: float, seconds_left: float
+) -> None:
+    """The leeway is what is left of a token's life when it is renewed, a tenth of it at most."""
+    clock = Clock()
+    first = make_token("first", expires_at=clock.now + life, life=life)
+    second = make_token("second", expires_at=clock.now + 2 * life, life=life)
+    source = SharedTokenSource(Store(), Person(first, second), leeway=leeway, clock=clock)
+
+    assert await source.token() is first
+    clock.now += life - seconds_left - 0.01
+    assert await source.token() is first
+    clock.now += 0.02
+    assert await source.token() is second
+
+
+async def test_a_clock_that_is_set_back_harms_no_token() -> None:
+    """A token that was got in the future is used."""
+    clock = Clock()
+    token = make_token("first", expires_at=clock.now + 3600)
+    source = SharedTokenSource(Store(), Person(token), clock=clock)
+    assert await source.token() is token
+
+    clock.now -= 1_000_000
+
+    assert await source.token() is token
+
+
+@pytest.mark.parametrize("form", [lambda token: token, text_of, lambda t: SecretStr(text_of(t))])
+async def test_a_rejected_token_is_replaced(form: Callable[[Token], Any]) -> None:
+    """A token that the gateway refused is not returned again, in whatever form it is told."""
+    person = Person()
+    source = SharedTokenSource(Store(), person)
+    first = await source.token()
+
+    second = await source.token(rejected=form(first))
+
+    assert text_of(second) == f"{CANARY}-2"
+    assert await source.token() is second
+    assert person.asked == 2
+
+
+async def test_a_late_rejection_does_not_drop_the_newer_token() -> None:
+    """A 401 for a token of the past gets the present one, at once and without a login."""
+    store, person = Store(), Person()
+    source = SharedTokenSource(store, person)
+    first = await source.token()
+    second = await source.token(rejected=first)
+    store.loads = 0
+
+    late = source.token(rejected=first)
+    with pytest.raises(StopIteration) as ended:
+        late.send(None)
+
+    assert ended.value.value is second
+    assert person.asked == 2
+    assert store.loads == 0
+
+
+async def test_only_the_last_refused_tokens_are_remembered() -> None:
+    """A process that lives for years does not gather what it was refused."""
+    source = SharedTokenSource(Store(make_token("kept")))
+    await source.token()
+
+    for number in range(10 * _MOST_REFUSED):
+        await source.token(rejected=make_token(number))
+
+    assert len(source._refused) == _MOST_REFUSED
+    assert f"{CANARY}-{10 * _MOST_REFUSED - 1}" in source._refused
+
+
+async def test_tokens_that_are_refused_again_and_again_end_the_call() -> None:
+    """A caller does not renew for ever, if each token is refused by others as it comes."""
+
+    async def acquire() -> Token:
+        token = await person()
+        asyncio.get_running_loop().call_soon(source._refuse, text_of(token))
+        return token
+
+    person = Person()
+    source = SharedTokenSource(Store(), acquire)
+
+    with pytest.raises(LoginRequiredError, match="refused at once"):
+        await source.token()
+
+    assert person.asked == 3
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+async def test_a_token_that_is_not_refused_is_returned_even_late(refused: int) -> None:
+    """No token that somebody logged in for is left lying, were the ones before it refused."""
+
+    async def acquire() -> Token:
+        token = await person()
+        if person.asked <= refused:
+            asyncio.get_running_loop().call_soon(source._refuse, text_of(token))
+        return token
+
+    person = Person()
+    source = SharedTokenSource(Store(), acquire)
+
+    assert text_of(await source.token()) == f"{CANARY}-{refused + 1}"
+    assert person.asked == refused + 1
+
+
+def test_a_source_shows_no_token_and_is_not_pickled() -> None:
+    """Its text names the store; it cannot be pickled or copied, for it holds a secret."""
+    source = SharedTokenSource(MemoryStore())
+    source._token = make_token("held")
+
+    assert repr(source) == "<SharedTokenSource in <MemoryStore>>"
+    for save in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="not pickled"):
+            save(source)
+
+
+async def test_a_source_knows_its_gateway_from_its_store() -> None:
+    """The gateway is the one of the store's key; a store without a key does not say."""
+    assert SharedTokenSource(MemoryStore(KEY)).gateway == "https://gateway.test"
+    assert SharedTokenSource(MemoryStore()).gateway is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"store": None}, "store"),
+        ({"store": "keyring"}, "store"),
+        ({"store": MemoryStore}, "store"),
+        ({"acquire": "login"}, "acquire"),
+        ({"acquire": make_token(1)}, "acquire"),
+        ({"leeway": -1}, "leeway"),
+        ({"leeway": None}, "leeway"),
+        ({"leeway": float("nan")}, "leeway"),
+        ({"hold": -1}, "hold"),
+        ({"hold": float("inf")}, "hold"),
+        ({"hold": True}, "hold"),
+        ({"clock": 7}, "clock"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, Any], named: str) -> None:
+    """A source is not made with what it could not work with."""
+    with pytest.raises(ConfigurationError, match=f"^{named} must be") as caught:
+        SharedTokenSource(**{"store": MemoryStore(), **arguments})
+
+    assert CANARY not in texts_of(caught.value)
+
+
+async def test_a_source_that_is_called_wrongly_shows_nothing() -> None:
+    """An acquire that is a plain function ends as a failed login."""
+    source = SharedTokenSource(Store(), lambda: make_token("plain"))  # type: ignore[arg-type,return-value]
+
+    with pytest.raises(LoginError, match="TypeError") as caught:
+        await source.token()
+
+    assert CANARY not in texts_of(caught.value)

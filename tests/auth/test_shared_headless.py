@@ -1,0 +1,106 @@
+import time
+
+import pytest
+
+from gateway_sdk import LoginRequiredError
+from gateway_sdk.auth import SharedTokenSource, Token
+from tests.support.logins import Clock, Store, make_token
+from tests.support.secrecy import CANARY, texts_of
+
+
+async def why_not(source: SharedTokenSource, rejected: Token | None = None) -> str:
+    """Return why a source asks for a login, having looked for secrets in it."""
+    with pytest.raises(LoginRequiredError) as caught:
+        await source.token(rejected)
+    assert CANARY not in texts_of(caught.value)
+    return str(caught.value)
+
+
+async def test_without_a_token_the_command_is_named() -> None:
+    """Where nobody can be asked, the error says what to do."""
+    assert await why_not(SharedTokenSource(Store())) == (
+        "there is no access token: log in with `gateway login`"
+    )
+
+
+async def test_an_expired_token_is_told_with_its_end() -> None:
+    """The error says when the token that is kept ends."""
+    clock = Clock()
+    source = SharedTokenSource(Store(make_token("old", expires_at=clock.now + 5)), clock=clock)
+
+    assert await why_not(source) == (
+        "the access token ends at 1970-01-12 13:46:45 UTC: log in with `gateway login`"
+    )
+
+
+async def test_a_refused_token_is_told_as_such() -> None:
+    """The error says that it was the gateway that did not take the token."""
+    kept = make_token("kept")
+    source = SharedTokenSource(Store(kept), clock=Clock())
+
+    assert await why_not(source, rejected=kept) == (
+        "the gateway refused the access token: log in with `gateway login`"
+    )
+
+
+async def test_a_token_that_another_process_keeps_is_found_without_a_restart() -> None:
+    """The store is read anew for each call that has no usable token."""
+    clock, store = Clock(), Store()
+    source = SharedTokenSource(store, clock=clock)
+    await why_not(source)
+
+    await store.save(first := make_token("first", expires_at=clock.now + 100))
+    assert await source.token() is first
+    clock.now += 100
+    await why_not(source)
+    await store.save(second := make_token("second"))
+    assert await source.token() is second
+    await why_not(source, rejected=second)
+    await store.save(third := make_token("third"))
+
+    assert await source.token() is third
+
+
+async def test_a_refused_token_is_tried_again_after_a_while() -> None:
+    """If it was the gateway that was out of order, workers recover without a login."""
+    clock, kept = Clock(), make_token("kept")
+    source = SharedTokenSource(Store(kept), hold=30, clock=clock)
+    assert await source.token() is kept
+
+    await why_not(source, rejected=kept)
+    clock.now += 29.9
+    await why_not(source)
+    clock.now += 0.2
+    assert await source.token() is kept
+    await why_not(source, rejected=kept)
+    clock.now += 29.9
+
+    await why_not(source)
+
+
+async def test_an_expired_token_is_not_tried_again() -> None:
+    """Waiting does not help a token that was refused and has expired."""
+    clock = Clock()
+    kept = make_token("kept", expires_at=clock.now + 10)
+    source = SharedTokenSource(Store(kept), hold=30, clock=clock)
+    await why_not(source, rejected=kept)
+
+    clock.now += 31
+
+    assert (await why_not(source)).startswith("the access token ends at")
+
+
+async def test_without_a_hold_a_refused_token_is_returned_again() -> None:
+    """With hold=0 the same token comes back, which tells a session that there is no other."""
+    source = SharedTokenSource(Store(kept := make_token("kept")), hold=0, clock=Clock())
+
+    assert await source.token(rejected=kept) is kept
+
+
+async def test_by_default_it_is_the_time_of_day_that_counts() -> None:
+    """Without a clock of the user's, tokens end when their time is over."""
+    alive = make_token("alive", expires_at=time.time() + 3600)
+    dead = make_token("dead", expires_at=time.time() - 3600)
+
+    assert await SharedTokenSource(Store(alive)).token() is alive
+    await why_not(SharedTokenSource(Store(dead)))

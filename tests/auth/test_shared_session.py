@@ -1,0 +1,293 @@
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    AuthorizationDeniedError,
+    ConfigurationError,
+    DeadlineExceededError,
+    ForbiddenError,
+    GatewaySession,
+    LoginError,
+    LoginRequiredError,
+    Outcome,
+    SessionStateError,
+    TokenRejectedError,
+    UnauthorizedError,
+)
+from gateway_sdk.auth import MemoryStore, SharedTokenSource, TokenKey
+from tests.support.calls import CALLS
+from tests.support.deadlines import pass_deadlines
+from tests.support.logins import KEY, Person, Store, make_token
+from tests.support.scripted import ScriptedEngine, scripted
+from tests.support.secrecy import CANARY, logged, texts_of
+
+OK = httpx.Response(200, json={})
+EMPTY_LIST = httpx.Response(200, json=[])
+REFUSED = httpx.Response(401)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Look for tokens in all that any library logs."""
+    caplog.set_level(logging.DEBUG)
+    yield
+    assert CANARY not in logged(caplog.get_records("call"))
+
+
+def sent(engine: ScriptedEngine) -> list[str]:
+    """Return the names of the tokens of every request."""
+    return [
+        request.headers["Authorization"].removeprefix(f"Bearer {CANARY}-")
+        for request in engine.requests
+    ]
+
+
+def good(operation: str) -> httpx.Response:
+    """Return a reply that the interface allows for an operation."""
+    return EMPTY_LIST if operation == "list_countries" else OK
+
+
+@pytest.mark.parametrize("operation", CALLS)
+async def test_an_expired_token_is_renewed_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """No request is wasted on a token whose end is known."""
+    store = Store(make_token("old", expires_at=time.time() + 10), KEY)
+    source = SharedTokenSource(store, Person(make_token("new")))
+    gateway, engine, _ = scripted(monkeypatch, good(operation), access_token=source)
+
+    await CALLS[operation](gateway)
+
+    assert sent(engine) == ["new"]
+
+
+@pytest.mark.parametrize("operation", CALLS)
+async def test_a_refused_token_is_renewed_and_the_call_repeated(
+    monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """After a 401 the same body goes out again with a new token, which is kept."""
+    store = Store(make_token("old"), KEY)
+    source = SharedTokenSource(store, Person(make_token("new")))
+    gateway, engine, waits = scripted(monkeypatch, REFUSED, good(operation), access_token=source)
+
+    await CALLS[operation](gateway)
+
+    assert sent(engine) == ["old", "new"]
+    assert engine.bodies[0] == engine.bodies[1]
+    assert await store.load() == await source.token()
+    assert waits == []
+
+
+async def test_a_stream_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be sent again is not, and nobody has to log in for nothing."""
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield b"once"
+
+    person = Person()
+    source = SharedTokenSource(Store(make_token("old")), person)
+    gateway, engine, _ = scripted(monkeypatch, REFUSED, access_token=source)
+
+    with pytest.raises(UnauthorizedError) as caught:
+        await gateway.aml.upload_document(stream())
+
+    assert engine.bodies == [b"once"]
+    assert caught.value.outcome is Outcome.REFUSED
+    assert person.asked == 0
+
+
+async def test_a_new_token_that_is_refused_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two 401s are a TokenRejectedError, after one login; the next call logs in anew."""
+    person = Person()
+    source = SharedTokenSource(Store(make_token("old")), person)
+    gateway, engine, _ = scripted(monkeypatch, REFUSED, REFUSED, REFUSED, OK, access_token=source)
+
+    with pytest.raises(TokenRejectedError) as caught:
+        await CALLS["create_customer"](gateway)
+    await CALLS["create_customer"](gateway)
+
+    assert sent(engine) == ["old", "1", "1", "2"]
+    assert caught.value.outcome is Outcome.REFUSED
+    assert CANARY not in texts_of(caught.value)
+
+
+async def test_a_forbidden_call_renews_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 403 says that the token is good: it is kept, and nobody is asked."""
+    person = Person()
+    source = SharedTokenSource(Store(make_token("good")), person)
+    gateway, engine, _ = scripted(monkeypatch, httpx.Response(403), access_token=source)
+
+    for _ in range(2):
+        with pytest.raises(ForbiddenError):
+            await CALLS["order_history"](gateway)
+
+    assert sent(engine) == ["good", "good"]
+    assert person.asked == 0
+
+
+@pytest.mark.parametrize("expires_at", [None, 1_000_000.0])
+async def test_without_a_usable_token_nothing_is_sent(
+    monkeypatch: pytest.MonkeyPatch, expires_at: float | None
+) -> None:
+    """Where nobody can be asked, a call ends before it is sent and names the command."""
+    store = Store(make_token("old", expires_at=expires_at) if expires_at else None)
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=SharedTokenSource(store))
+
+    with pytest.raises(LoginRequiredError, match="`gateway login`") as caught:
+        await CALLS["create_customer"](gateway)
+
+    assert engine.requests == []
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert caught.value.operation == "create_customer"
+    assert CANARY not in texts_of(caught.value)
+
+
+async def test_a_refused_token_without_another_one_ends_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where nobody can be asked, a 401 names the command, and the next call is not sent at all."""
+    source = SharedTokenSource(Store(make_token("old")))
+    gateway, engine, _ = scripted(monkeypatch, REFUSED, access_token=source)
+
+    outcomes = []
+    for _ in range(2):
+        with pytest.raises(LoginRequiredError, match="refused the access token") as caught:
+            await CALLS["create_customer"](gateway)
+        outcomes.append((caught.value.outcome, len(caught.value.attempts)))
+
+    assert sent(engine) == ["old"]
+    assert outcomes == [(Outcome.REFUSED, 1), (Outcome.NOT_SENT, 0)]
+
+
+async def test_a_failed_login_ends_each_call_that_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each call has an error of its own, with its own operation and the server's words."""
+    denied = AuthorizationDeniedError("no", code="access_denied", description="not on Sundays")
+    source = SharedTokenSource(Store(), person := Person(denied))
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
+
+    errors = await asyncio.gather(
+        *(call(gateway) for call in CALLS.values()), return_exceptions=True
+    )
+
+    assert engine.requests == []
+    assert person.asked == 1
+    operations = []
+    for error in errors:
+        assert isinstance(error, AuthorizationDeniedError)
+        assert error.description == "not on Sundays"
+        operations.append(error.operation)
+    assert operations == list(CALLS)
+    assert denied.operation is None
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "https://other.test",
+        "https://gateway.test:8443",
+        "http://gateway.test",
+        "https://gateway.test.evil.test",
+    ],
+)
+async def test_a_token_goes_to_its_own_gateway_only(
+    monkeypatch: pytest.MonkeyPatch, base_url: str
+) -> None:
+    """A source for one gateway is refused by a session with another, and by its views."""
+    mine = SharedTokenSource(MemoryStore(KEY))
+    other = SharedTokenSource(MemoryStore(TokenKey.of("https://login.test", "client-1", base_url)))
+    gateway, _, _ = scripted(monkeypatch, OK, access_token=mine)
+
+    with pytest.raises(ConfigurationError, match="own gateway only"):
+        GatewaySession(base_url, access_token=mine, allow_insecure_http=True)
+    with pytest.raises(ConfigurationError, match="own gateway only"):
+        gateway.with_options(access_token=other)
+    with pytest.raises(ConfigurationError, match="own gateway only"):
+        scripted(monkeypatch, OK, access_token=other)
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    ["https://gateway.test", "https://GATEWAY.TEST:443", "https://gateway.test/below/it/"],
+)
+def test_the_same_gateway_may_be_written_in_other_words(base_url: str) -> None:
+    """Case, the usual port and a path make no other gateway."""
+    key = TokenKey.of("https://login.test/authorize", "client-1", base_url)
+
+    assert key == KEY
+    GatewaySession(base_url, access_token=SharedTokenSource(MemoryStore(KEY)))
+
+
+async def test_a_deadline_ends_the_wait_for_a_login_but_not_the_login(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call whose deadline passes leaves the login to the others, who are served."""
+    person = Person()
+    person.may_answer.clear()
+    source = SharedTokenSource(Store(), person)
+    hasty, _, _ = scripted(monkeypatch, OK, access_token=source)
+    patient, engine, _ = scripted(monkeypatch, OK, access_token=source)
+    calls = [asyncio.create_task(CALLS["create_customer"](who)) for who in (hasty, patient)]
+    await person.sits.wait()
+
+    pass_deadlines(hasty)
+    with pytest.raises(DeadlineExceededError) as caught:
+        await calls[0]
+    assert person.done == 0
+    person.may_answer.set()
+    await calls[1]
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert sent(engine) == ["1"]
+    assert person.asked == 1
+
+
+async def test_a_login_ends_with_the_deadline_of_the_last_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When nobody is left who waits for it, the login is over before the error is raised."""
+    person = Person()
+    person.may_answer.clear()
+    gateway, _, _ = scripted(monkeypatch, OK, access_token=SharedTokenSource(Store(), person))
+    call = asyncio.create_task(CALLS["create_customer"](gateway))
+    await person.sits.wait()
+
+    pass_deadlines(gateway)
+    with pytest.raises(DeadlineExceededError):
+        await call
+
+    assert person.done == 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_closing_a_session_ends_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A login does not outlive the session whose call waits for it."""
+    person = Person()
+    person.may_answer.clear()
+    source = SharedTokenSource(Store(), person)
+    gateway, _, _ = scripted(monkeypatch, OK, access_token=source, drain=0)
+    call = asyncio.create_task(CALLS["create_customer"](gateway))
+    await person.sits.wait()
+
+    await gateway.aclose()
+    with pytest.raises(SessionStateError):
+        await call
+
+    assert person.done == 1
+
+
+async def test_a_login_that_is_cancelled_from_inside_does_not_cancel_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call ends as cancelled only if it is cancelled itself."""
+    source = SharedTokenSource(Store(), Person(asyncio.CancelledError()))
+    gateway, _, _ = scripted(monkeypatch, OK, access_token=source)
+
+    with pytest.raises(LoginError, match="was cancelled"):
+        await CALLS["create_customer"](gateway)

@@ -1,0 +1,123 @@
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from gateway_sdk import TokenStoreError
+from gateway_sdk.auth import SharedTokenSource
+from gateway_sdk.auth.token import text_of
+from tests.support.logins import Person, Store, at_once, make_token
+from tests.support.secrecy import CANARY, logged, texts_of
+
+OTHER_MISTAKES: dict[str, Any] = {
+    "an error of the user's": LookupError(CANARY),
+    "an error of the system": PermissionError(13, CANARY),
+    "a cancellation of its own": asyncio.CancelledError(CANARY),
+}
+
+
+async def test_the_store_is_asked_first() -> None:
+    """A token that is kept is used, and nobody has to log in."""
+    kept, person = make_token("kept"), Person()
+    source = SharedTokenSource(Store(kept), person)
+
+    assert await source.token() is kept
+    assert person.asked == 0
+
+
+async def test_a_rejected_token_is_not_taken_from_the_store_again() -> None:
+    """What the gateway refused stays refused, though the store still holds it."""
+    kept = make_token("kept")
+    source = SharedTokenSource(Store(kept), Person())
+
+    assert await source.token() is kept
+    assert text_of(await source.token(rejected=kept)) == f"{CANARY}-1"
+
+
+async def test_another_process_may_have_renewed_it() -> None:
+    """After a 401 the store is read before anybody is asked to log in."""
+    store, person = Store(make_token("old")), Person()
+    source = SharedTokenSource(store, person)
+    old = await source.token()
+    await store.save(newer := make_token("newer"))
+
+    assert await source.token(rejected=old) is newer
+    assert person.asked == 0
+
+
+async def test_a_token_in_memory_outlives_its_store() -> None:
+    """While the store is down, the token at hand is still used."""
+    store = Store(make_token("kept"))
+    source = SharedTokenSource(store)
+    token = await source.token()
+
+    store.down = TokenStoreError("down")
+
+    assert await source.token() is token
+
+
+async def test_an_unreadable_store_is_an_error_and_no_login() -> None:
+    """A store that says that it cannot be read is not passed over; once it can, it is used."""
+    store, person = Store(make_token("kept")), Person()
+    store.down = TokenStoreError("the shelf is stuck")
+    source = SharedTokenSource(store, person)
+
+    with pytest.raises(TokenStoreError, match=r"^the shelf is stuck$"):
+        await source.token()
+    store.down = None
+
+    assert await source.token() is await store.load()
+    assert person.asked == 0
+
+
+@pytest.mark.parametrize("mistake", OTHER_MISTAKES.values(), ids=OTHER_MISTAKES)
+async def test_whatever_a_store_raises_is_a_store_error(mistake: BaseException) -> None:
+    """An error of a store of the user's is told by its type alone: its text may hold a token."""
+    store = Store()
+    store.down = mistake
+
+    with pytest.raises(TokenStoreError, match=type(mistake).__name__) as caught:
+        await SharedTokenSource(store, Person()).token()
+
+    assert CANARY not in texts_of(caught.value)
+
+
+@pytest.mark.parametrize("kept", [f"{CANARY}-text", SecretStr(CANARY), 7, {"access_token": CANARY}])
+async def test_a_store_must_return_tokens(kept: Any) -> None:
+    """What is no Token is not sent, nor shown."""
+    with pytest.raises(TokenStoreError, match="no Token") as caught:
+        await SharedTokenSource(Store(kept), Person()).token()
+
+    assert CANARY not in texts_of(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        (TokenStoreError("the disk is full"), "the disk is full"),
+        *((mistake, type(mistake).__name__) for mistake in OTHER_MISTAKES.values()),
+    ],
+    ids=["an error of a store", *OTHER_MISTAKES],
+)
+async def test_a_token_that_cannot_be_kept_is_used(
+    mistake: BaseException, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If saving fails, the login was not in vain: one warning, and the token is used."""
+    caplog.set_level(logging.DEBUG)
+    store, person = Store(), Person()
+    source = SharedTokenSource(store, person)
+    person.may_answer.clear()
+    asking = asyncio.create_task(source.token())
+    await person.sits.wait()
+    store.down = mistake
+    person.may_answer.set()
+
+    token = await asking
+
+    assert at_once(source) is token
+    (warning,) = [record for record in caplog.records if record.name.startswith("gateway_sdk")]
+    assert warning.levelno == logging.WARNING
+    assert warning.getMessage() == f"the access token is not kept for other processes: {told}"
+    assert CANARY not in logged(caplog.records)

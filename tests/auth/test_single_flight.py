@@ -1,0 +1,271 @@
+import asyncio
+import gc
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk.auth.single_flight import SingleFlight
+
+
+class Work:
+    """Work that ends when a test says so, and cleans up when a test says so."""
+
+    def __init__(self) -> None:
+        self.began = 0
+        self.cancelled = 0
+        self.running = 0
+        self.at_once = 0
+        self.may_end = asyncio.Event()
+        self.may_clean_up = asyncio.Event()
+        self.may_clean_up.set()
+        self.error: Exception | None = None
+
+    async def __call__(self) -> int:
+        """Return how many pieces of work have begun."""
+        self.began += 1
+        self.running += 1
+        self.at_once = max(self.at_once, self.running)
+        number = self.began
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            await self.may_clean_up.wait()
+            raise
+        finally:
+            self.running -= 1
+        if self.error:
+            raise self.error
+        return number
+
+
+async def turns(count: int = 5) -> None:
+    """Let every task go on for a few turns of the event loop."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_all_who_ask_while_it_runs_share_one_result() -> None:
+    """The work runs once for all who ask meanwhile, and anew for who asks later."""
+    work = Work()
+    flight = SingleFlight(work)
+    callers = [asyncio.create_task(flight.join()) for _ in range(100)]
+    await turns()
+    work.may_end.set()
+
+    assert await asyncio.gather(*callers) == [1] * 100
+    assert await flight.join() == 2
+    assert flight._flights == {}
+
+
+async def test_an_error_is_raised_to_all() -> None:
+    """Everyone who waits is told how the work failed."""
+    work = Work()
+    work.error = LookupError("gone")
+    work.may_end.set()
+    flight = SingleFlight(work)
+
+    raised = await asyncio.gather(*(flight.join() for _ in range(10)), return_exceptions=True)
+
+    assert raised == [work.error] * 10
+    assert work.began == 1
+
+
+async def test_whoever_asked_first_may_leave() -> None:
+    """The work outlives the caller that began it: the others get its result."""
+    work = Work()
+    flight = SingleFlight(work)
+    first, *others = [asyncio.create_task(flight.join()) for _ in range(5)]
+    await turns()
+
+    first.cancel()
+    await turns()
+    work.may_end.set()
+
+    assert await asyncio.gather(*others) == [1] * 4
+    assert first.cancelled()
+    assert work.cancelled == 0
+
+
+async def test_the_work_ends_with_its_last_caller() -> None:
+    """Once nobody waits any more, the work is cancelled, and the last one waits for its end."""
+    work = Work()
+    work.may_clean_up.clear()
+    flight = SingleFlight(work)
+    callers = [asyncio.create_task(flight.join()) for _ in range(5)]
+    await turns()
+
+    for caller in callers:
+        caller.cancel()
+    await turns()
+    assert work.cancelled == 1
+    assert [caller.done() for caller in callers] == [True] * 4 + [False]
+    work.may_clean_up.set()
+    await asyncio.gather(*callers, return_exceptions=True)
+
+    assert all(caller.cancelled() for caller in callers)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert flight._flights == {}
+
+
+async def test_a_time_out_of_one_caller_harms_nobody() -> None:
+    """A caller whose time is up gets its TimeoutError, and the others the result."""
+    work = Work()
+    flight = SingleFlight(work)
+    others = [asyncio.create_task(flight.join()) for _ in range(3)]
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.001):
+            await flight.join()
+    work.may_end.set()
+
+    assert await asyncio.gather(*others) == [1] * 3
+
+
+async def test_a_newcomer_waits_for_the_end_of_what_is_being_cancelled() -> None:
+    """Work that was given up is not shared, and new work begins only once it has cleaned up."""
+    work = Work()
+    work.may_clean_up.clear()
+    flight = SingleFlight(work)
+    gone = asyncio.create_task(flight.join())
+    await turns()
+    gone.cancel()
+    newcomers = [asyncio.create_task(flight.join()) for _ in range(3)]
+    await turns()
+    assert work.began == 1  # else a login would find its port taken by the one before
+
+    work.may_clean_up.set()
+    work.may_end.set()
+
+    assert await asyncio.gather(*newcomers) == [2] * 3
+    assert gone.cancelled()
+    assert work.at_once == 1
+
+
+async def test_newcomers_that_leave_too_leave_nothing_behind() -> None:
+    """Work that was given up before it could begin never begins."""
+    work = Work()
+    work.may_clean_up.clear()
+    flight = SingleFlight(work)
+    for _ in range(3):
+        gone = asyncio.create_task(flight.join())
+        await turns()
+        gone.cancel()
+        await turns()
+    work.may_clean_up.set()
+    await turns(20)
+
+    assert work.began == 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert flight._flights == {}
+
+
+async def test_an_error_that_nobody_waits_for_is_not_reported() -> None:
+    """Work that fails while it is cancelled tells nobody: nobody is left."""
+    reports: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))
+    begun = asyncio.Event()
+
+    async def fails() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            raise LookupError
+
+    caller = asyncio.create_task(SingleFlight(fails).join())
+    await begun.wait()
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    gc.collect()
+
+    assert caller.cancelled()
+    assert reports == []
+
+
+def test_event_loops_may_follow_each_other() -> None:
+    """Nothing of an event loop that has ended is left for the next one."""
+
+    async def work() -> asyncio.AbstractEventLoop:
+        await asyncio.sleep(0)
+        return asyncio.get_running_loop()
+
+    async def ask() -> bool:
+        return await flight.join() is asyncio.get_running_loop()
+
+    flight = SingleFlight(work)
+
+    assert [asyncio.run(ask()) for _ in range(3)] == [True] * 3
+    assert flight._flights == {}
+
+
+def test_event_loops_may_run_side_by_side() -> None:
+    """Two threads, each with its event loop, do not wait for each other's work."""
+    both = threading.Barrier(2, timeout=30)
+    done: list[asyncio.AbstractEventLoop] = []
+
+    async def work() -> None:
+        await asyncio.to_thread(both.wait)  # passed only if the work runs in both loops at once
+        done.append(asyncio.get_running_loop())
+
+    async def ask() -> None:
+        await asyncio.gather(*(flight.join() for _ in range(50)))
+
+    flight = SingleFlight(work)
+    threads = [threading.Thread(target=asyncio.run, args=(ask(),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(done) == len(set(done)) == 2
+    assert flight._flights == {}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 30)), min_size=1, max_size=20
+    )
+)
+def test_nothing_is_left_however_callers_come_and_go(
+    callers: list[tuple[int, bool, int]],
+) -> None:
+    """Who is not cancelled gets a result, one piece of work runs at a time, and none is left."""
+
+    async def scenario() -> None:
+        running = most = 0
+
+        async def work() -> str:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            try:
+                await turns(4)
+            finally:
+                await turns(2)
+                running -= 1
+            return "done"
+
+        flight = SingleFlight(work)
+        tasks: list[asyncio.Task[str]] = []
+        cancelled: set[asyncio.Task[str]] = set()
+        for pause, cancels, which in callers:
+            tasks.append(asyncio.create_task(flight.join()))
+            await turns(pause)
+            victim = tasks[which % len(tasks)]
+            if cancels and victim.cancel():
+                cancelled.add(victim)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        await turns(20)
+
+        for task, result in zip(tasks, results, strict=True):
+            assert result == "done" or task in cancelled
+        assert most <= 1
+        assert running == 0
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert flight._flights == {}
+
+    asyncio.run(scenario())

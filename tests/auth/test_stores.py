@@ -1,0 +1,237 @@
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk import ConfigurationError, TokenStoreError
+from gateway_sdk.auth import (
+    KeyringStore,
+    MemoryStore,
+    PrivateFileStore,
+    RedisStore,
+    Token,
+    TokenKey,
+    open_store,
+)
+from gateway_sdk.auth.stores.base import dump, parse
+from tests.support.logins import KEY, make_token
+from tests.support.records import BROKEN, GOOD
+from tests.support.secrecy import CANARY, texts_of
+
+TOKENS = {
+    "plain": Token(CANARY, obtained_at=1.5),
+    "full": Token(CANARY, expires_at=4e9, obtained_at=1e9, scope="b a"),
+    "any character": Token("aA0-._~+/==", obtained_at=0),
+    "ends at once": Token(CANARY, expires_at=0, obtained_at=0),
+    "long": Token("x" * 100_000, obtained_at=1),
+}
+
+
+@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
+def test_a_record_holds_all_of_a_token(token: Token) -> None:
+    """What was written down is read as an equal token."""
+    assert parse(dump(token, KEY), KEY, "the shelf") == token
+    assert parse(dump(token, KEY).decode(), KEY, "the shelf") == token
+
+
+def test_a_record_says_what_its_token_is_for() -> None:
+    """The three parts of the key stand beside the token, and nothing else does."""
+    record = json.loads(dump(make_token("kept", expires_at=2e9), KEY))
+
+    assert record == {
+        "access_token": f"{CANARY}-kept",
+        "expires_at": 2_000_000_000.0,
+        "obtained_at": 1_999_996_400.0,
+        "scope": [],
+        "authorization_url": "https://login.test/authorize",
+        "client_id": "client-1",
+        "gateway": "https://gateway.test",
+    }
+
+
+def test_what_a_later_version_adds_to_a_record_is_passed_over() -> None:
+    """Unknown names do no harm, and a refresh token is not kept."""
+    record = json.dumps({**GOOD, "refresh_token": "RT", "version": 2})
+
+    token = parse(record, KEY, "the shelf")
+
+    assert "RT" not in dump(token, KEY).decode()
+
+
+@pytest.mark.parametrize("record", BROKEN.values(), ids=BROKEN)
+def test_a_broken_record_is_an_error_that_does_not_show_it(record: bytes) -> None:
+    """What is no token for this key is refused: the place is named, and never the content."""
+    with pytest.raises(TokenStoreError) as caught:
+        parse(record, KEY, "the shelf")
+
+    told = "the shelf holds no token for https://gateway.test: log in again"
+    assert str(caught.value) == told
+    assert CANARY not in texts_of(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@given(st.binary() | st.text())
+def test_anything_else_is_a_store_error_too(record: bytes | str) -> None:
+    """No record, however wild, raises anything else."""
+    with pytest.raises(TokenStoreError):
+        parse(record, KEY, "the shelf")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=5,
+    ),
+    st.sampled_from(sorted(GOOD)),
+)
+def test_a_record_with_any_value_in_it_is_a_token_or_an_error(value: Any, name: str) -> None:
+    """One wrong value in a record never gets out as another error."""
+    record = json.dumps({**GOOD, name: value})
+    try:
+        token = parse(record, KEY, "the shelf")
+    except TokenStoreError:
+        return
+    assert name in {"access_token", "expires_at", "obtained_at", "scope"} or value == GOOD[name]
+    assert parse(dump(token, KEY), KEY, "the shelf") == token
+
+
+def test_each_key_has_a_name_of_its_own() -> None:
+    """Keys that differ in any part, or in where one part ends, differ in their digest."""
+    keys = [
+        KEY,
+        TokenKey("https://login.test/authorize2", "client-1", "https://gateway.test"),
+        TokenKey("https://login.test/authorize", "client-2", "https://gateway.test"),
+        TokenKey("https://login.test/authorize", "client-1", "https://gateway.test:8443"),
+        TokenKey("https://login.test/authorizeclient-1", "", "https://gateway.test"),
+        TokenKey("https://login.test/authorize", 'client-1", "https://gateway.test', ""),
+    ]
+
+    digests = [key.digest for key in keys]
+
+    assert len(set(digests)) == len(keys)
+    assert all(len(digest) == 32 and digest.isalnum() for digest in digests)
+    assert KEY.digest == TokenKey(KEY.authorization_url, KEY.client_id, KEY.gateway).digest
+
+
+def test_a_digest_stays_the_same_for_ever() -> None:
+    """Who updates the package finds the token that was kept before."""
+    assert KEY.digest == "87966c78730b321c5edcd81e1c3388e3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("login.test", "client-1", "https://gateway.test"), "authorization_url"),
+        (("{auth_url}", "client-1", "https://gateway.test"), "authorization_url"),
+        ((None, "client-1", "https://gateway.test"), "authorization_url"),
+        (("https://ada:pw@login.test", "client-1", "https://gateway.test"), "authorization_url"),
+        (("https://login.test", "", "https://gateway.test"), "client_id"),
+        (("https://login.test", None, "https://gateway.test"), "client_id"),
+        (("https://login.test", 7, "https://gateway.test"), "client_id"),
+        (("https://login.test", "client-1", "gateway.test"), "base_url"),
+        (("https://login.test", "client-1", ""), "base_url"),
+        (("https://login.test", "client-1", b"https://gateway.test"), "base_url"),
+    ],
+)
+def test_a_key_is_made_of_addresses(arguments: tuple[Any, ...], named: str) -> None:
+    """What is no address is refused, and named."""
+    with pytest.raises(ConfigurationError, match=f"^{named} "):
+        TokenKey.of(*arguments)
+
+
+async def test_a_store_in_memory_keeps_the_last_token() -> None:
+    """It keeps one token, until it is deleted; deleting nothing is fine."""
+    store = MemoryStore(KEY)
+    assert await store.load() is None
+    await store.delete()
+
+    for name in ("first", "second"):
+        await store.save(token := make_token(name))
+        assert await store.load() is token
+    await store.delete()
+
+    assert await store.load() is None
+    assert store.key is KEY
+
+
+async def test_a_store_in_memory_shows_nothing_and_is_not_pickled() -> None:
+    """A token in memory stays in this process."""
+    store = MemoryStore()
+    await store.save(make_token("held"))
+
+    assert repr(store) == "<MemoryStore>"
+    for save in (pickle.dumps, copy.copy):
+        with pytest.raises(TypeError, match="not pickled"):
+            save(store)
+
+
+@pytest.mark.parametrize("setting", [None, "", "file", "file:"])
+def test_the_default_store_is_a_private_file(
+    setting: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a setting the token is in this user's folder for the state of programs."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    store = open_store(setting, KEY)
+
+    assert isinstance(store, PrivateFileStore)
+    assert store.path == tmp_path / "gateway-sdk" / "tokens" / f"{KEY.digest}.json"
+    assert store.key is KEY
+
+
+@pytest.mark.parametrize("folder", ["/srv/tokens", "tokens", "C:\\tokens", "/srv/a:b"])
+def test_a_file_store_may_have_another_folder(folder: str) -> None:
+    """Behind "file:" stands a folder, colons and all."""
+    store = open_store(f"file:{folder}", KEY)
+
+    assert isinstance(store, PrivateFileStore)
+    assert store.path == Path(folder) / f"{KEY.digest}.json"
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [
+        ("keyring", KeyringStore),
+        ("keyring:", KeyringStore),
+        ("redis://127.0.0.1", RedisStore),
+        ("rediss://redis.test:7000/3", RedisStore),
+        ("unix:///run/redis.sock", RedisStore),
+    ],
+)
+def test_a_setting_names_a_store(setting: str, kind: type) -> None:
+    """Each kind of store is found by its name or address, and gets the key."""
+    store = open_store(setting, KEY)
+
+    assert type(store) is kind
+    assert store.key is KEY
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "memory",
+        "FILE",
+        " file",
+        "keyring:login",
+        "~/tokens",
+        "/srv/tokens",
+        "https://redis.test",
+        f"redis.test:6379:{CANARY}",
+        f"ada:{CANARY}@redis.test",
+        7,
+        b"file",
+        MemoryStore(),
+    ],
+)
+def test_nonsense_is_refused_and_not_repeated(setting: Any) -> None:
+    """A setting that names no store is refused: the message lists those that there are."""
+    with pytest.raises(ConfigurationError, match=r"^GATEWAY_TOKEN_STORE must be file, ") as caught:
+        open_store(setting, KEY)
+
+    assert CANARY not in texts_of(caught.value)

@@ -1,0 +1,287 @@
+import asyncio
+import threading
+from collections import Counter
+from contextlib import suppress
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewaySession
+from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, Token, login
+from gateway_sdk.auth.token import text_of
+from tests.support.calls import CALLS
+from tests.support.logins import Person, Store, make_token
+from tests.support.scripted import ScriptedEngine
+from tests.support.secrecy import CANARY
+
+FLOW = ImplicitFlow("https://login.test/authorize", "client-1")
+
+
+class Crowd(ScriptedEngine):
+    """Holds requests with one token until so many of them are there, and refuses them all."""
+
+    def __init__(self, token: Token, size: int) -> None:
+        super().__init__([httpx.Response(200, json={})])
+        self._refused = f"Bearer {text_of(token)}"
+        self._all_here = asyncio.Barrier(size)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer 401 to all at once, and 200 to who comes with another token."""
+        response = await super().handle_async_request(request)
+        if request.headers["Authorization"] != self._refused:
+            return response
+        await self._all_here.wait()
+        return httpx.Response(401)
+
+
+class Listening:
+    """A real login, which listens for an answer that nobody gives."""
+
+    def __init__(self, redirect_uri: str = "http://127.0.0.1:0/callback") -> None:
+        self.redirect_uri = redirect_uri
+        self.shown: asyncio.Queue[str] = asyncio.Queue()
+
+    async def __call__(self) -> Token:
+        """Log in without a browser."""
+        return await login(
+            FLOW, redirect_uri=self.redirect_uri, browser=False, show=self.shown.put_nowait
+        )
+
+    async def port(self) -> int:
+        """Return the port of the next login, once it listens."""
+        while not (address := await self.shown.get()).startswith("https:"):
+            pass
+        (redirect_uri,) = parse_qs(urlsplit(address).query)["redirect_uri"]
+        return urlsplit(redirect_uri).port or 0
+
+
+async def is_open(port: int) -> bool:
+    """Tell whether somebody listens at a port of this machine."""
+    with suppress(ConnectionRefusedError):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
+        await writer.wait_closed()
+        return True
+    return False
+
+
+async def test_a_thousand_callers_share_one_login() -> None:
+    """However many ask at once, one login takes place, and all get its token."""
+    store, person = Store(), Person()
+    source = SharedTokenSource(store, person)
+
+    tokens = await asyncio.gather(*(source.token() for _ in range(1000)))
+
+    assert {id(token) for token in tokens} == {id(source._token)}
+    assert (person.asked, store.loads, store.saves) == (1, 1, 1)
+
+
+async def test_a_thousand_rejections_cost_one_login() -> None:
+    """However many report the same 401 at once, one login takes place."""
+    person = Person()
+    source = SharedTokenSource(Store(), person)
+    old = await source.token()
+
+    tokens = await asyncio.gather(*(source.token(rejected=old) for _ in range(1000)))
+
+    assert {text_of(token) for token in tokens} == {f"{CANARY}-2"}
+    assert person.asked == 2
+
+
+async def test_a_thousand_calls_that_meet_a_401_at_once_are_all_repeated() -> None:
+    """Each call of a session is sent again with the one new token, and succeeds."""
+    old, person = make_token("old"), Person()
+    source = SharedTokenSource(Store(old), person)
+    engine = Crowd(old, 1000)
+    gateway = GatewaySession(
+        "https://gateway.test", access_token=source, tenant_id="acme", transport=engine
+    )
+
+    async with gateway:
+        replies = await asyncio.gather(
+            *(CALLS["create_customer"](gateway) for _ in range(1000)),
+        )
+
+    assert len(replies) == 1000
+    sent = Counter(request.headers["Authorization"] for request in engine.requests)
+    assert sent == {f"Bearer {CANARY}-old": 1000, f"Bearer {CANARY}-1": 1000}
+    assert person.asked == 1
+
+
+async def test_the_caller_that_began_the_login_may_leave() -> None:
+    """The login goes on for those who wait, when the caller that began it is cancelled."""
+    person = Person()
+    person.may_answer.clear()
+    source = SharedTokenSource(Store(), person)
+    first, *others = [asyncio.create_task(source.token()) for _ in range(100)]
+    await person.sits.wait()
+
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    person.may_answer.set()
+
+    assert {text_of(token) for token in await asyncio.gather(*others)} == {f"{CANARY}-1"}
+    assert first.cancelled()
+    assert (person.asked, person.done) == (1, 1)
+
+
+async def test_the_time_out_of_one_caller_harms_no_other() -> None:
+    """A caller whose time is up leaves, and the login goes on for the others."""
+    person = Person()
+    person.may_answer.clear()
+    source = SharedTokenSource(Store(), person)
+    others = [asyncio.create_task(source.token()) for _ in range(100)]
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.001):
+            await source.token()
+    person.may_answer.set()
+
+    assert {text_of(token) for token in await asyncio.gather(*others)} == {f"{CANARY}-1"}
+    assert person.asked == 1
+
+
+async def test_a_login_that_nobody_waits_for_is_over() -> None:
+    """When all callers are cancelled, a real login ends with them: no task, no open port."""
+    listening = Listening()
+    source = SharedTokenSource(MemoryStore(), listening)
+    callers = [asyncio.create_task(source.token()) for _ in range(100)]
+    port = await listening.port()
+    assert await is_open(port)
+
+    for caller in callers:
+        caller.cancel()
+    await asyncio.gather(*callers, return_exceptions=True)
+
+    assert all(caller.cancelled() for caller in callers)
+    assert not await is_open(port)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_who_comes_while_a_login_is_being_given_up_can_log_in_at_the_same_port() -> None:
+    """A login that listens at a fixed port does not meet the one before it there."""
+    listening = Listening()
+    source = SharedTokenSource(MemoryStore(), listening)
+    given_up = asyncio.create_task(source.token())
+    port = await listening.port()
+    listening.redirect_uri = f"http://127.0.0.1:{port}/callback"
+
+    given_up.cancel()
+    newcomer = asyncio.create_task(source.token())
+
+    async with asyncio.timeout(10):
+        assert await listening.port() == port
+    assert given_up.cancelled()
+    assert await is_open(port)
+    newcomer.cancel()
+    await asyncio.gather(newcomer, return_exceptions=True)
+
+
+async def test_a_login_that_ends_while_it_is_being_given_up_is_not_repeated() -> None:
+    """A token that comes in the last moment serves whoever comes next, store or no store."""
+
+    async def acquire() -> Token:
+        person.sits.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return await person()
+
+    async def save(token: Token) -> None:
+        raise LookupError
+
+    person, store = Person(), MemoryStore()
+    store.save = save  # type: ignore[method-assign]
+    source = SharedTokenSource(store, acquire)
+    given_up = asyncio.create_task(source.token())
+    await person.sits.wait()
+    given_up.cancel()
+    newcomers = [source.token() for _ in range(10)]
+
+    tokens = await asyncio.gather(*newcomers)
+
+    assert {text_of(token) for token in tokens} == {f"{CANARY}-1"}
+    assert person.asked == 1
+    await asyncio.gather(given_up, return_exceptions=True)
+
+
+@pytest.mark.parametrize("turns", range(7))
+async def test_a_joiner_may_reject_what_is_just_being_loaded(turns: int) -> None:
+    """Whenever a 401 for the token in the store comes, nobody who still waits gets that token."""
+    kept, person = make_token("kept"), Person()
+    source = SharedTokenSource(Store(kept), person)
+    starter = asyncio.create_task(source.token())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    was_served = starter.done()
+
+    joined = await source.token(rejected=kept)
+
+    assert text_of(joined) == f"{CANARY}-1"
+    assert await starter is (kept if was_served else joined)
+    assert person.asked == 1
+
+
+async def test_a_token_from_another_event_loop_is_taken() -> None:
+    """A renewal that is about to begin is not, if another event loop has just finished one."""
+    store, person = Store(), Person()
+    source = SharedTokenSource(store, person)
+    asking = asyncio.create_task(source.token())
+    await asyncio.sleep(0)
+
+    source._token = other = make_token("other")
+
+    assert await asking is other
+    assert (store.loads, person.asked) == (0, 0)
+
+
+def test_a_source_serves_one_event_loop_after_the_other() -> None:
+    """The token of the first event loop is used in the next, and renewed there."""
+    asked = 0
+
+    async def acquire() -> Token:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0)
+        return make_token(asked)
+
+    async def storm(rejected: Token | None) -> set[Token]:
+        return set(await asyncio.gather(*(source.token(rejected) for _ in range(100))))
+
+    source = SharedTokenSource(MemoryStore(), acquire)
+    (first,) = asyncio.run(storm(None))
+
+    assert asyncio.run(storm(None)) == {first}
+    (second,) = asyncio.run(storm(first))
+
+    assert (text_of(first), text_of(second)) == (f"{CANARY}-1", f"{CANARY}-2")
+    assert asked == 2
+
+
+def test_a_source_serves_event_loops_side_by_side() -> None:
+    """Two threads, each with its event loop, use one source at once, and all are served."""
+    both = threading.Barrier(2, timeout=30)
+    logins: list[str] = []
+
+    async def acquire() -> Token:
+        logins.append(threading.current_thread().name)
+        await asyncio.to_thread(both.wait)  # so each has begun before the other has ended
+        return make_token(threading.current_thread().name)
+
+    def storm() -> None:
+        async def all_of_them() -> list[Token]:
+            return await asyncio.gather(*(source.token() for _ in range(500)))
+
+        tokens.extend(asyncio.run(all_of_them()))
+
+    source = SharedTokenSource(MemoryStore(), acquire)
+    tokens: list[Token] = []
+    threads = [threading.Thread(target=storm, name=name) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(logins) == ["one", "two"]
+    assert len(tokens) == 1000
+    assert {text_of(token) for token in tokens} <= {f"{CANARY}-one", f"{CANARY}-two"}

@@ -1,0 +1,87 @@
+"""Certificates for this machine, from an authority of a test's own."""
+
+import ipaddress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+
+class Authority:
+    """Signs certificates.
+
+    Attributes:
+        path: The file with its own certificate.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name.from_rfc4514_string(f"CN={name}")
+        certificate = (
+            _builder(self._name, self._name, self._key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(signs=True), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self._folder = folder
+        self.path = folder / f"{name}.pem"
+        self.path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+    def certify(self, host: str) -> tuple[Path, Path]:
+        """Return the files of a certificate for a host of this machine, and of its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        try:
+            name: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
+        except ValueError:
+            name = x509.DNSName(host)
+        certificate = (
+            _builder(x509.Name.from_rfc4514_string("CN=redis"), self._name, key)
+            .add_extension(x509.SubjectAlternativeName([name]), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
+            .sign(self._key, hashes.SHA256())
+        )
+        files = self._folder / f"{host}.crt", self._folder / f"{host}.key"
+        files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        files[1].write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        return files
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )

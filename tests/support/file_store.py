@@ -1,0 +1,37 @@
+"""What a store of files leaves in its folder, and what it says when something is wrong there."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from gateway_sdk import TokenStoreError
+from gateway_sdk.auth import PrivateFileStore
+from tests.support.logins import make_token
+from tests.support.secrecy import CANARY, texts_of
+
+
+def mode_of(path: Path) -> int:
+    """Return the permissions of a file or folder."""
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def names_in(folder: Path) -> list[str]:
+    """Return the names of all that lies in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def refusal(store: PrivateFileStore) -> str:
+    """Return what loading fails with, having looked for the token in it."""
+    with pytest.raises(TokenStoreError) as caught:
+        await store.load()
+    assert CANARY not in texts_of(caught.value)
+    return str(caught.value)
+
+
+async def failure(store: PrivateFileStore) -> str:
+    """Return what saving fails with, having looked for the token in it."""
+    with pytest.raises(TokenStoreError) as caught:
+        await store.save(make_token("new"))
+    assert CANARY not in texts_of(caught.value)
+    return str(caught.value)

@@ -1,0 +1,64 @@
+"""A real Redis of a test's own, which can be killed and started again."""
+
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+PROGRAM: Final = shutil.which("redis-server")
+
+NEEDS_REDIS: Final = pytest.mark.skipif(
+    PROGRAM is None, reason="not tested, because no redis-server was found"
+)
+
+
+class RedisServer:
+    """A redis-server that keeps its files in a folder, and listens at a socket in it.
+
+    Attributes:
+        url: Its address on this machine, without a password.
+    """
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.url = f"unix://{folder / 'redis.sock'}"
+        self._command = [
+            PROGRAM or "redis-server",
+            *("--port", "0"),
+            *("--unixsocket", str(folder / "redis.sock"), "--unixsocketperm", "700"),
+            *("--dir", str(folder), "--save", "", "--appendfsync", "always"),
+            *options,
+        ]
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections.
+
+        Raises:
+            RuntimeError: it does not start, for the reason that it says.
+        """
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, encoding="utf-8")
+        assert self._process.stdout is not None
+        said: list[str] = []
+        for line in self._process.stdout:
+            said.append(line)
+            if "ready to accept connections" in line.lower():
+                return
+        raise RuntimeError("redis-server did not start: " + "".join(said))
+
+    def kill(self) -> None:
+        """End it without a warning, if it runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
