@@ -15,6 +15,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
+EVERYTHING = ".[demo,keyring,redis]"
 SOURCES = ("src", "tests", "examples", "noxfile.py")
 
 
@@ -39,6 +40,10 @@ FOUND = {version: folder for version in PYTHONS if (folder := find(version))}
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 FOUND.setdefault(RUNNING, str(Path(sys.executable).parent))  # perhaps newer than we know
 MEASURED = list(FOUND)[-1]
+REDIS = shutil.which("redis-server")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 # In front of the shims, which stand for versions that they cannot start.
 os.environ["PATH"] = os.pathsep.join([*FOUND.values(), os.environ.get("PATH", "")])
 
@@ -54,8 +59,10 @@ def tests(session: nox.Session) -> None:
     missing = sorted(set(PYTHONS) - set(FOUND))
     if missing:
         session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
-    session.install("-e", ".[demo]", *group("test"))
-    command = ["pytest", "--ignore=tests/examples", *session.posargs]
+    if not REDIS:
+        session.warn("not tested, because no redis-server was found: tokens in Redis")
+    session.install("-e", EVERYTHING, *group("test"))
+    command = ["pytest", "--ignore=tests/examples", "--ignore=tests/browser", *session.posargs]
     if session.python == MEASURED:
         session.run("coverage", "erase")
         command = ["coverage", "run", "-m", *command]
@@ -67,7 +74,7 @@ def coverage(session: nox.Session) -> None:
     """Report what the tests covered; all of it, branches too, or it fails."""
     session.install("coverage[toml]")
     session.run("coverage", "combine", "--keep", "--quiet")
-    session.run("coverage", "report")
+    session.run("coverage", "report", *([] if REDIS else ["--omit=*/stores/redis.py"]))
 
 
 @nox.session
@@ -80,14 +87,25 @@ def bare(session: nox.Session) -> None:
 @nox.session
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed beside, which other libraries bring along."""
-    session.install("-e", ".[demo]", *group("test"), "httpx2")
-    session.run("pytest", "--ignore=tests/examples", "--ignore=tests/sandbox", "--ignore=tests/cli")
+    session.install("-e", EVERYTHING, *group("test"), "httpx2")
+    apart = ("browser", "cli", "examples", "sandbox")
+    session.run("pytest", *(f"--ignore=tests/{folder}" for folder in apart))
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """Log in with a real browser, on the sandbox's page and on one that is not ours."""
+    if not CHROMIUM:
+        session.warn("not tested, because no Chromium was found: logging in with a real browser")
+        return
+    session.install("-e", EVERYTHING, *group("test"), *group("browser"))
+    session.run("pytest", "tests/browser", *session.posargs)
 
 
 @nox.session
 def examples(session: nox.Session) -> None:
     """Run every example, and the code of the README, against the sandbox."""
-    session.install("-e", ".[demo]", *group("test"), *group("examples"))
+    session.install("-e", EVERYTHING, *group("test"), *group("examples"))
     session.run("pytest", "tests/examples")
 
 
@@ -102,7 +120,10 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check types with two checkers."""
-    session.install("-e", ".[demo]", *group("test"), *group("examples"), *group("types"), "nox")
+    groups = (
+        package for name in ("test", "browser", "examples", "types") for package in group(name)
+    )
+    session.install("-e", EVERYTHING, *groups, "nox")
     session.run("mypy")
     session.run("basedpyright", "--pythonpath", str(Path(session.bin) / "python"))
 

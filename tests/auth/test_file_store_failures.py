@@ -2,9 +2,6 @@ import errno
 import io
 import logging
 import os
-import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,41 +54,6 @@ async def test_a_file_that_fails_while_it_is_read_is_an_error(
     monkeypatch.setattr(os, "fdopen", lambda *_, **__: Failing())
 
     assert "cannot be read: Input/output error" in await refusal(store)
-
-
-@pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """Provide a file system in which one token has room, and a second one has not."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = [
-        shutil.which("mount") or "mount",
-        "-t",
-        "tmpfs",
-        "-o",
-        "size=4k,mode=0700",
-        "tmpfs",
-        str(place),
-    ]
-    try:
-        mounted = subprocess.run(mount, check=False, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        mounted = False
-    if not mounted:
-        pytest.skip("not tested, because no file system can be mounted here")
-    yield place
-    subprocess.run([shutil.which("umount") or "umount", str(place)], check=True)
-
-
-async def test_on_a_full_disk_the_old_token_stays(full_disk: Path) -> None:
-    """If there is no room for the new token, that is said, and nothing is lost or left."""
-    store = PrivateFileStore(KEY, full_disk)
-    await store.save(old := make_token("old"))
-
-    assert "cannot be written: No space left on device" in await failure(store)
-
-    assert await store.load() == old
-    assert names_in(full_disk) == [store.path.name]
 
 
 @pytest.mark.parametrize(("owner", "step"), [(os, "open"), (os, "fsync"), (Path, "replace")])

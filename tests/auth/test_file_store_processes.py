@@ -1,7 +1,9 @@
 import asyncio
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +44,24 @@ DEATHS = {
     "after that": "os.fsync = die_the_second_time",
 }
 
+# In a name space of its own, so that the file system is gone with the process, however it ends.
+IN_FOUR_KIBIBYTES = (
+    *("unshare", "--mount", "sh", "-c"),
+    'mount -t tmpfs -o size=4k,mode=0700 tmpfs "$0" && exec "$@"',
+)
+FULL_DISK = """
+def keep(name):
+    asyncio.run(store.save(Token(name, obtained_at=0)))
+
+keep("old")
+try:
+    keep("new")
+except Exception as error:
+    print(error)
+print(asyncio.run(store.load()).value.get_secret_value())
+print(*os.listdir(folder))
+"""
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> PrivateFileStore:
@@ -56,12 +76,13 @@ class Starter:
         self._store = store
         self.started: list[subprocess.Popen[str]] = []
 
-    def __call__(self, code: str, name: str) -> subprocess.Popen[str]:
-        """Start one that runs some code under a name."""
+    def __call__(self, code: str, name: str, *within: str) -> subprocess.Popen[str]:
+        """Start one that runs some code under a name, perhaps within another program."""
         key = (KEY.authorization_url, KEY.client_id, KEY.gateway)
         process = subprocess.Popen(
-            [sys.executable, "-c", code, name, str(self._store.path.parent), *key],
+            [*within, sys.executable, "-c", code, name, str(self._store.path.parent), *key],
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             encoding="utf-8",
         )
         self.started.append(process)
@@ -143,6 +164,33 @@ async def test_a_writer_that_is_killed_at_any_moment_breaks_nothing(
     token = await store.load()
     assert token is not None
     assert text_of(token).endswith("x" * 5000)
+
+
+def can_mount() -> bool:
+    """Tell whether we may mount a file system, out of sight of everybody else."""
+    if sys.platform != "linux" or not shutil.which("unshare"):
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*IN_FOUR_KIBIBYTES, folder, "true"]
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(
+    not can_mount(), reason="not tested, because no file system can be mounted here"
+)
+def test_on_a_full_disk_the_old_token_stays(store: PrivateFileStore, start: Starter) -> None:
+    """If there is no room for the new token, that is said, and nothing is lost or left."""
+    store.path.parent.mkdir()
+
+    full = start(PRELUDE + FULL_DISK, "full", *IN_FOUR_KIBIBYTES, str(store.path.parent))
+    said, _ = full.communicate()
+
+    assert said.splitlines() == [
+        f"the file {store.path} cannot be written: No space left on device",
+        "old",
+        store.path.name,
+    ]
+    assert names_in(store.path.parent) == []  # it was written elsewhere
 
 
 async def test_a_worker_finds_the_token_of_a_login_elsewhere(

@@ -75,6 +75,7 @@ async def refusal(store: RedisStore) -> str:
         with pytest.raises(TokenStoreError) as caught:
             await use
         assert CANARY not in texts_of(caught.value)
+        assert caught.value.__suppress_context__
         told.add(str(caught.value))
     (text,) = told
     return text

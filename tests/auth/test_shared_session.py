@@ -214,7 +214,7 @@ async def test_a_token_goes_to_its_own_gateway_only(
 
 @pytest.mark.parametrize(
     "base_url",
-    ["https://gateway.test", "https://GATEWAY.TEST:443", "https://gateway.test/below/it/"],
+    ["https://gateway.test", "HTTPS://GATEWAY.TEST:443", "https://gateway.test/below/it/"],
 )
 def test_the_same_gateway_may_be_written_in_other_words(base_url: str) -> None:
     """Case, the usual port and a path make no other gateway."""

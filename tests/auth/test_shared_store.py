@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from gateway_sdk import TokenStoreError
 from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.auth.token import text_of
-from tests.support.logins import Person, Store, at_once, make_token
+from tests.support.logins import Clock, Person, Store, at_once, make_token
 from tests.support.secrecy import CANARY, logged, texts_of
 
 OTHER_MISTAKES: dict[str, Any] = {
@@ -28,12 +28,17 @@ async def test_the_store_is_asked_first() -> None:
 
 
 async def test_a_rejected_token_is_not_taken_from_the_store_again() -> None:
-    """What the gateway refused stays refused, though the store still holds it."""
-    kept = make_token("kept")
-    source = SharedTokenSource(Store(kept), Person())
+    """Where somebody can log in, what the gateway refused stays refused, in the store too."""
+    clock, store = Clock(), Store(kept := make_token("kept"))
+    source = SharedTokenSource(store, Person(), clock=clock)
 
     assert await source.token() is kept
-    assert text_of(await source.token(rejected=kept)) == f"{CANARY}-1"
+    first = await source.token(rejected=kept)
+    await store.save(kept)
+    clock.now += 1_000_000
+    second = await source.token(rejected=first)
+
+    assert [text_of(first), text_of(second)] == [f"{CANARY}-1", f"{CANARY}-2"]
 
 
 async def test_another_process_may_have_renewed_it() -> None:
@@ -121,3 +126,27 @@ async def test_a_token_that_cannot_be_kept_is_used(
     assert warning.levelno == logging.WARNING
     assert warning.getMessage() == f"the access token is not kept for other processes: {told}"
     assert CANARY not in logged(caplog.records)
+
+
+@pytest.mark.parametrize("step", ["load", "save"])
+async def test_a_caller_may_leave_while_the_store_is_busy(
+    step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Cancelling a caller is no error of the store: it ends as cancelled, without a warning."""
+    busy = asyncio.Event()
+
+    async def work(*_: object) -> None:
+        busy.set()
+        await asyncio.Event().wait()
+
+    store = Store()
+    monkeypatch.setattr(store, step, work)
+    asking = asyncio.create_task(SharedTokenSource(store, Person()).token())
+    await busy.wait()
+
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+
+    assert asking.cancelled()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []

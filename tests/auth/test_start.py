@@ -115,6 +115,8 @@ def test_no_state_can_be_guessed_from_a_seed() -> None:
         ("http://u:p@127.0.0.1/callback", "user name"),
         (f"{CALLBACK}#", "fragment"),
         (f"{CALLBACK}#x", "fragment"),
+        ("http://127.0.0.1:1/?state=own", "parameter"),
+        ("http://127.0.0.1:1/?a=b&access_token=", "parameter"),
     ],
 )
 def test_an_address_that_no_answer_can_come_to_is_refused(redirect_uri: Any, problem: str) -> None:

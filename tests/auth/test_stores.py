@@ -18,7 +18,7 @@ from gateway_sdk.auth import (
     TokenKey,
     open_store,
 )
-from gateway_sdk.auth.stores.base import dump, parse
+from gateway_sdk.auth.stores.base import MAX_RECORD, dump, parse
 from tests.support.logins import KEY, make_token
 from tests.support.records import BROKEN, GOOD
 from tests.support.secrecy import CANARY, texts_of
@@ -72,7 +72,7 @@ def test_a_broken_record_is_an_error_that_does_not_show_it(record: bytes) -> Non
     told = "the shelf holds no token for https://gateway.test: log in again"
     assert str(caught.value) == told
     assert CANARY not in texts_of(caught.value)
-    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
 
 
 @given(st.binary() | st.text())
@@ -235,3 +235,13 @@ def test_nonsense_is_refused_and_not_repeated(setting: Any) -> None:
         open_store(setting, KEY)
 
     assert CANARY not in texts_of(caught.value)
+
+
+async def test_a_token_that_could_not_be_read_again_is_not_kept(tmp_path: Path) -> None:
+    """What is longer than a record may be is refused when it is saved."""
+    store = PrivateFileStore(KEY, tmp_path / "kept")
+
+    with pytest.raises(TokenStoreError, match="longer than"):
+        await store.save(Token("x" * MAX_RECORD))
+
+    assert await store.load() is None

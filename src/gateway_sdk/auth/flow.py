@@ -19,6 +19,8 @@ from gateway_sdk.auth.token import Token, scope_names
 from gateway_sdk.errors import ConfigurationError, StateMismatchError
 
 _OURS: Final = frozenset({"response_type", "client_id", "redirect_uri", "scope", "state"})
+# What an answer holds once (RFC 6749, 4.2.2): a redirect URI with it could never be answered.
+_THEIRS: Final = frozenset({"access_token", "error", "expires_in", "state", "token_type"})
 
 # RFC 6749, appendix A.1: VSCHAR.
 _CLIENT_ID: Final = re.compile(r"[\x20-\x7e]+")
@@ -110,15 +112,18 @@ class ImplicitFlow:
                 address may have any port (RFC 8252, 7.3).
 
         Raises:
-            ConfigurationError: the address is no absolute http(s) URL, or has a fragment.
+            ConfigurationError: the address is no absolute http(s) URL, has a fragment, or a
+                parameter of an answer.
         """
         # Imported here, because only logins need it and it takes as long as half of all the rest.
         from authlib.common.urls import add_params_to_uri  # noqa: PLC0415
         from authlib.oauth2.rfc6749.parameters import prepare_grant_uri  # noqa: PLC0415
 
-        parse_url("redirect_uri", redirect_uri)
+        url = parse_url("redirect_uri", redirect_uri)
         if "#" in redirect_uri:
             raise ConfigurationError("redirect_uri has a fragment, where the answer has to go")
+        if _THEIRS & set(url.params):
+            raise ConfigurationError("redirect_uri has a parameter that every answer brings")
         state = secrets.token_urlsafe(32)  # 256 bits; RFC 6749, 10.10, asks for 128
         url = prepare_grant_uri(
             add_params_to_uri(self.authorization_url, self._extra),

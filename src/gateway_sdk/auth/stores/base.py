@@ -80,7 +80,11 @@ class TokenStore(Protocol):
 
 
 def dump(token: Token, key: TokenKey) -> bytes:
-    """Write a token down, with what it is for."""
+    """Write a token down, with what it is for.
+
+    Raises:
+        TokenStoreError: it is far too long for one, so that it would not be read again.
+    """
     record = {
         "access_token": text_of(token),
         "expires_at": token.expires_at,
@@ -90,7 +94,10 @@ def dump(token: Token, key: TokenKey) -> bytes:
         "client_id": key.client_id,
         "gateway": key.gateway,
     }
-    return json.dumps(record).encode()
+    written = json.dumps(record).encode()
+    if len(written) > MAX_RECORD:
+        raise TokenStoreError(f"the access token is longer than {MAX_RECORD} bytes")
+    return written
 
 
 def parse(record: bytes | str, key: TokenKey, place: str) -> Token:

@@ -1,0 +1,19 @@
+"""This machine's Chromium, and what it is started with."""
+
+import shutil
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from playwright.async_api import Browser
+
+Launch: TypeAlias = Callable[..., Awaitable[Browser]]
+"""Starts a browser, with these arguments besides."""
+
+# A container's root cannot have Chromium's sandbox.
+ARGUMENTS = ("--no-sandbox",)
+
+
+def find_chromium() -> str | None:
+    """Return the path of the first one that is there, None if there is none."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)

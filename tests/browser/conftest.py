@@ -1,0 +1,141 @@
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    BrowserType,
+    Page,
+    async_playwright,
+    expect,
+)
+
+from gateway_sdk.auth import ImplicitFlow
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
+from tests.browser.chromium import ARGUMENTS, Launch, find_chromium
+from tests.browser.foreign_server import CLIENT_ID, ForeignServer
+from tests.browser.hostile_server import HostileServer
+from tests.browser.logins import Witness
+
+# In ms: longer than the slowest machine takes.
+expect.set_options(timeout=30_000)
+
+
+@pytest.fixture(scope="session")
+def executable() -> str:
+    """Provide the path of this machine's Chromium."""
+    if (path := find_chromium()) is None:
+        pytest.skip("not tested, because no Chromium was found")
+    return path
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium(executable: str) -> AsyncGenerator[BrowserType]:
+    """Provide what starts Chromiums."""
+    async with async_playwright() as playwright:
+        yield playwright.chromium
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser(chromium: BrowserType, executable: str) -> AsyncGenerator[Browser]:
+    """Provide a running Chromium, the same one for all tests."""
+    browser = await chromium.launch(executable_path=executable, args=ARGUMENTS)
+    yield browser
+    await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def launch(chromium: BrowserType, executable: str) -> AsyncGenerator[Launch]:
+    """Provide a way to a Chromium of one's own, with more on its command line."""
+    async with AsyncExitStack() as stack:
+
+        async def launch(*arguments: str) -> Browser:
+            args = [*ARGUMENTS, *arguments]
+            browser = await chromium.launch(executable_path=executable, args=args)
+            stack.push_async_callback(browser.close)
+            return browser
+
+        yield launch
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def profile(
+    chromium: BrowserType, executable: str, tmp_path: Path
+) -> AsyncGenerator[BrowserContext]:
+    """Provide an ordinary window of a Chromium of one's own, which keeps things in tmp_path."""
+    context = await chromium.launch_persistent_context(
+        tmp_path, executable_path=executable, args=ARGUMENTS
+    )
+    yield context
+    await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def context(browser: Browser) -> AsyncGenerator[BrowserContext]:
+    """Provide a private window, which knows nothing of other tests."""
+    context = await browser.new_context()
+    yield context
+    await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(context: BrowserContext) -> Page:
+    """Provide an empty tab."""
+    return await context.new_page()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def witness(monkeypatch: pytest.MonkeyPatch) -> Witness:
+    """Provide one who sees what reaches the receiver."""
+    return Witness(monkeypatch)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def sandbox_flow() -> AsyncGenerator[ImplicitFlow]:
+    """Provide logins at the sandbox's authorization server."""
+    async with Sandbox().serve() as base_url:
+        yield ImplicitFlow(f"{base_url}{AUTHORIZE_PATH}", SANDBOX_CLIENT_ID)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def all_foreign_logins() -> AsyncGenerator[ForeignServer]:
+    """Serve the authorization server that is not ours."""
+    async with ForeignServer().serve() as server:
+        yield server
+
+
+@pytest.fixture
+def foreign_server(all_foreign_logins: ForeignServer) -> Iterator[ForeignServer]:
+    """Provide the authorization server that is not ours, as it is at first."""
+    yield all_foreign_logins
+    all_foreign_logins.reset()
+
+
+@pytest.fixture
+def foreign_flow(foreign_server: ForeignServer) -> ImplicitFlow:
+    """Provide logins at the authorization server that is not ours."""
+    return ImplicitFlow(foreign_server.url, CLIENT_ID)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def all_attacks() -> AsyncGenerator[HostileServer]:
+    """Serve the site that means no good."""
+    async with HostileServer().serve() as server:
+        yield server
+
+
+@pytest.fixture
+def hostile(all_attacks: HostileServer) -> HostileServer:
+    """Provide the site that means no good, which nobody has visited yet."""
+    all_attacks.requests.clear()
+    return all_attacks
+
+
+@pytest.fixture(params=["sandbox_flow", "foreign_flow"])
+def flow(request: pytest.FixtureRequest) -> Any:
+    """Provide logins at either server, one after the other."""
+    return request.getfixturevalue(request.param)

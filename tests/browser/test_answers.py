@@ -1,0 +1,112 @@
+"""The shapes in which authorization servers answer, as a browser brings them."""
+
+from collections.abc import Callable
+from urllib.parse import quote, unquote
+
+import pytest
+from playwright.async_api import Page
+
+from gateway_sdk import AuthorizationDeniedError, MalformedResponseError
+from gateway_sdk.auth import ImplicitFlow
+from tests.browser.foreign_server import TOKEN, ForeignServer
+from tests.browser.logins import LOGGED_IN, NOT_LOGGED_IN, decide, log_in, shows, under_way
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def all_in_the_query(location: str) -> str:
+    """Put the whole answer where the code flow has it."""
+    return location.replace("#", "?", 1)
+
+
+def state_in_the_query(location: str) -> str:
+    """Leave the token in the fragment, and put the state into the query."""
+    address, _, fragment = location.partition("#")
+    pairs = fragment.split("&")
+    (state,) = (pair for pair in pairs if pair.startswith("state="))
+    pairs.remove(state)
+    return f"{address}?{state}#{'&'.join(pairs)}"
+
+
+def raw_token(location: str) -> str:
+    """Leave every character of the token as it is."""
+    assert quote(TOKEN, safe="") in location
+    return location.replace(quote(TOKEN, safe=""), TOKEN)
+
+
+def raw_plus(location: str) -> str:
+    """Leave only the plus as it is, as encoders of paths do."""
+    return location.replace(quote(TOKEN, safe=""), quote(TOKEN, safe="+"))
+
+
+def whole_token_encoded(location: str) -> str:
+    """Write every character of the token as a percent triple."""
+    triples = "".join(f"%{byte:02x}" for byte in TOKEN.encode())
+    return location.replace(quote(TOKEN, safe=""), triples)
+
+
+@pytest.mark.parametrize(
+    "reshape", [str, raw_token, raw_plus, whole_token_encoded, state_in_the_query]
+)
+async def test_a_token_comes_through_unharmed(
+    page: Page,
+    foreign_server: ForeignServer,
+    foreign_flow: ImplicitFlow,
+    reshape: Callable[[str], str],
+) -> None:
+    """Its plus, slash and equals sign arrive, encoded or not, wherever the state stands."""
+    foreign_server.reshape = reshape
+    async with under_way(foreign_flow) as waiting:
+        token = await log_in(page, waiting)
+
+    assert token == TOKEN
+    assert unquote(page.url) == waiting.redirect_uri
+
+
+async def test_a_long_token_comes_through(
+    page: Page, foreign_server: ForeignServer, foreign_flow: ImplicitFlow
+) -> None:
+    """A token of tens of thousands of characters fits."""
+    foreign_server.token = "long" * 10_000
+    async with under_way(foreign_flow) as waiting:
+        assert await log_in(page, waiting) == foreign_server.token
+
+
+async def test_a_person_who_is_known_already_is_not_asked(
+    page: Page, foreign_server: ForeignServer, foreign_flow: ImplicitFlow
+) -> None:
+    """A server that answers at once, without a page, is as good as any."""
+    foreign_server.asks = False
+    async with under_way(foreign_flow) as waiting:
+        await page.goto(waiting.url)
+        await shows(page, LOGGED_IN)
+        assert (await waiting.token).value.get_secret_value() == TOKEN
+
+
+async def test_an_error_in_the_query_is_understood(
+    page: Page, foreign_server: ForeignServer, foreign_flow: ImplicitFlow
+) -> None:
+    """A denial in the query is one like those in the fragment, and leaves the address bar too."""
+    foreign_server.reshape = all_in_the_query
+    async with under_way(foreign_flow) as waiting:
+        await decide(page, waiting.url, "deny")
+        await shows(page, NOT_LOGGED_IN, "The login was refused (access_denied).")
+        with pytest.raises(AuthorizationDeniedError, match="access_denied"):
+            await waiting.token
+
+    assert page.url == waiting.redirect_uri
+
+
+async def test_a_token_in_the_query_is_refused(
+    page: Page, foreign_server: ForeignServer, foreign_flow: ImplicitFlow
+) -> None:
+    """It may be in some log by now: the page and the program say what is wrong with it."""
+    foreign_server.reshape = all_in_the_query
+    async with under_way(foreign_flow) as waiting:
+        await decide(page, waiting.url)
+        await shows(page, NOT_LOGGED_IN, "The answer has its token in the query, not the fragment.")
+        with pytest.raises(MalformedResponseError, match="token in the query") as caught:
+            await waiting.token
+
+    assert TOKEN not in str(caught.value)
+    assert page.url == waiting.redirect_uri

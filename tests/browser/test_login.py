@@ -1,0 +1,99 @@
+"""A person logs in with a real browser, or does not."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.async_api import BrowserContext, Page, Response
+
+from gateway_sdk import AuthorizationDeniedError
+from gateway_sdk.auth import ImplicitFlow
+from tests.browser.logins import (
+    LOGGED_IN,
+    NOT_LOGGED_IN,
+    NOT_OURS,
+    Witness,
+    decide,
+    log_in,
+    shows,
+    under_way,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_a_login_brings_the_token_that_was_handed_out(
+    context: BrowserContext, page: Page, flow: ImplicitFlow
+) -> None:
+    """Who allows it is told that all went well, and the program has the token with its end."""
+    answers: list[str] = []
+
+    def note(response: Response) -> None:
+        answers.append(response.headers.get("location", ""))
+
+    context.on("response", note)
+    async with under_way(flow, clock=lambda: 1000.0) as waiting:
+        await decide(page, waiting.url)
+        await shows(page, LOGGED_IN, "You can close this tab and go back to it.")
+        token = await waiting.token
+
+    (location,) = filter(None, answers)
+    handed_out = parse_qs(urlsplit(location).fragment)
+    assert [token.value.get_secret_value()] == handed_out["access_token"]
+    assert (token.obtained_at, token.expires_at) == (1000.0, 4600.0)
+    assert await page.title() == LOGGED_IN
+
+
+async def test_who_says_no_is_told_that_nothing_happened(page: Page, flow: ImplicitFlow) -> None:
+    """A denial ends the login with its reason, in the program and on the page."""
+    async with under_way(flow) as waiting:
+        await decide(page, waiting.url, "deny")
+        await shows(page, NOT_LOGGED_IN, "The login was refused (access_denied).")
+        with pytest.raises(AuthorizationDeniedError) as caught:
+            await waiting.token
+
+    assert caught.value.code == "access_denied"
+    assert page.url == waiting.redirect_uri
+
+
+async def test_an_answer_to_another_login_is_turned_away(
+    context: BrowserContext, page: Page, flow: ImplicitFlow, witness: Witness
+) -> None:
+    """An answer with a wrong state ends nothing: the right one, afterwards, does."""
+    async with under_way(flow) as waiting:
+        await page.goto(f"{waiting.redirect_uri}#access_token=evil&token_type=Bearer&state=wrong")
+        await shows(page, NOT_OURS, "another state")
+        assert page.url == waiting.redirect_uri
+        assert not waiting.token.done()
+
+        token = await log_in(await context.new_page(), waiting)
+
+    assert token != "evil"
+    assert witness.refused == 1
+    assert [status for _, _, status in witness.requests] == [200, 400, 200, 200]
+
+
+async def test_a_login_takes_two_requests_and_nothing_from_elsewhere(
+    context: BrowserContext, page: Page, flow: ImplicitFlow, witness: Witness
+) -> None:
+    """The page is got and posts to itself, once each; no icon, script or picture is asked for."""
+    asked: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    async with under_way(flow) as waiting:
+        await log_in(page, waiting)
+
+    assert witness.requests == [("GET", "/callback", 200), ("POST", "/callback", 200)]
+    places = {url.partition("?")[0].partition("#")[0] for url in asked}
+    assert places == {flow.authorization_url, waiting.redirect_uri}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+async def test_every_name_of_this_machine_will_do(
+    page: Page, sandbox_flow: ImplicitFlow, witness: Witness, host: str
+) -> None:
+    """The answer may go to either loopback address, or to the name of both."""
+    async with under_way(sandbox_flow, redirect_uri=f"http://{host}:0/a/path?kept=1") as waiting:
+        await log_in(page, waiting)
+
+    assert waiting.redirect_uri.startswith(f"http://{host}:")
+    assert page.url == waiting.redirect_uri.partition("?")[0]
+    assert witness.requests == [("GET", "/a/path?kept=1", 200), ("POST", "/a/path", 200)]

@@ -1,0 +1,177 @@
+"""The page that the answer arrives at: what it leaves behind, and what it lets nobody do."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect
+
+from gateway_sdk.auth import ImplicitFlow
+from tests.browser.hostile_server import HostileServer
+from tests.browser.logins import Witness, decide, log_in, shows, under_way
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page_without_scripts(browser: Browser) -> AsyncGenerator[Page]:
+    """Provide a tab of a browser whose scripts are off."""
+    context = await browser.new_context(java_script_enabled=False)
+    yield await context.new_page()
+    await context.close()
+
+
+async def entries(page: Page, *, refused: bool = False) -> list[str]:
+    """Return the addresses that the tab's Back and Forward lead to, and the one it is at."""
+    if refused:
+        await page.wait_for_url("chrome-error:**")
+    devtools = await page.context.new_cdp_session(page)
+    history = await devtools.send("Page.getNavigationHistory")
+    return [entry[name] for entry in history["entries"] for name in ("url", "userTypedURL")]
+
+
+async def test_the_token_leaves_the_tab(page: Page, flow: ImplicitFlow) -> None:
+    """Neither the address bar, nor Back, nor Forward show the token or the state again."""
+    async with under_way(flow) as waiting:
+        token = await log_in(page, waiting)
+    assert page.url == waiting.redirect_uri
+    assert not any("#" in address or token in address for address in await entries(page))
+
+    await page.go_back()
+    assert page.url.startswith(flow.authorization_url)
+    with pytest.raises(Error, match="ERR_CONNECTION_REFUSED"):
+        await page.go_forward()
+    assert not any("#" in address for address in await entries(page, refused=True))
+
+
+async def test_a_reload_after_the_login_brings_nothing_back(
+    page: Page, sandbox_flow: ImplicitFlow
+) -> None:
+    """The page is gone with the login, and its address holds nothing."""
+    async with under_way(sandbox_flow) as waiting:
+        await log_in(page, waiting)
+
+    with pytest.raises(Error, match="ERR_CONNECTION_REFUSED"):
+        await page.reload()
+
+    addresses = await entries(page, refused=True)
+    assert waiting.redirect_uri in addresses
+    assert not any("#" in address for address in addresses)
+
+
+async def test_a_page_without_an_answer_says_so(
+    page: Page, sandbox_flow: ImplicitFlow, witness: Witness
+) -> None:
+    """Who comes without an answer, or reloads one that was turned away, disturbs nothing."""
+    async with under_way(sandbox_flow) as waiting:
+        await page.goto(f"{waiting.redirect_uri}#state=wrong")
+        await shows(page, "This does not belong to the login that waits here")
+        await page.reload()
+        await shows(page, "There is nothing here", "Start the login again.")
+        assert [method for method, _, _ in witness.requests] == ["GET", "POST", "GET"]
+
+        await log_in(page, waiting)
+
+
+async def test_without_scripts_the_address_can_be_pasted(
+    page_without_scripts: Page, flow: ImplicitFlow, witness: Witness
+) -> None:
+    """A page that cannot hand the answer over explains what to do, and that then works."""
+    pasted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    async with under_way(flow, paste=lambda: pasted) as waiting:
+        await decide(page_without_scripts, waiting.url)
+        await shows(page_without_scripts, "One step is left")
+        explanation = page_without_scripts.locator("noscript p").first
+        await expect(explanation).to_contain_text("Copy the whole address of this page")
+        await expect(explanation).to_be_visible()
+        assert witness.requests == [("GET", "/callback", 200)]
+
+        pasted.set_result(page_without_scripts.url)
+        token = await waiting.token
+
+    assert token.value.get_secret_value()
+
+
+async def test_the_page_keeps_its_own_policy(
+    context: BrowserContext, page: Page, flow: ImplicitFlow
+) -> None:
+    """A login breaks no policy and logs nothing: the browser's console stays empty."""
+    said: list[str] = []
+
+    def note(message: ConsoleMessage) -> None:
+        said.append(message.text)
+
+    context.on("console", note)
+    context.on("weberror", lambda error: said.append(str(error.error)))
+    async with under_way(flow) as waiting:
+        await log_in(page, waiting)
+
+    # What the console says comes in order: once this has arrived, there was nothing before it.
+    async with context.expect_console_message():
+        await page.evaluate("console.log('the end')")
+    assert said == ["the end"]
+
+
+_INJECTIONS = {
+    "script-src-elem": """(elsewhere) => {
+        const script = document.createElement("script");
+        script.textContent = "window.injected = true";
+        document.body.append(script);
+    }""",
+    "script-src-attr": """(elsewhere) => {
+        const button = document.createElement("button");
+        button.setAttribute("onclick", "window.injected = true");
+        document.body.append(button);
+        button.click();
+    }""",
+    "img-src": """(elsewhere) => {
+        new Image().src = elsewhere;
+    }""",
+    "style-src-attr": """(elsewhere) => {
+        document.body.setAttribute("style", `background: url(${elsewhere})`);
+    }""",
+    "connect-src": """(elsewhere) => {
+        fetch(elsewhere, {mode: "no-cors"}).catch(() => {});
+    }""",
+    "frame-src": """(elsewhere) => {
+        const frame = document.createElement("iframe");
+        frame.src = elsewhere;
+        document.body.append(frame);
+    }""",
+    "form-action": """(elsewhere) => {
+        const form = document.createElement("form");
+        form.action = elsewhere;
+        document.body.append(form);
+        form.submit();
+    }""",
+    "base-uri": """(elsewhere) => {
+        const base = document.createElement("base");
+        base.href = elsewhere;
+        document.head.append(base);
+    }""",
+}
+
+
+@pytest.mark.parametrize("directive", _INJECTIONS)
+async def test_what_gets_into_the_page_can_do_nothing(
+    page: Page, sandbox_flow: ImplicitFlow, hostile: HostileServer, directive: str
+) -> None:
+    """Script, picture, style, request, frame, form and base are blocked by the policy."""
+    async with under_way(sandbox_flow) as waiting:
+        await log_in(page, waiting)
+
+        # Blocked for this reason: what else would fail here, fails without this event.
+        blocked = await page.evaluate(
+            f"""(elsewhere) => new Promise((blocked) => {{
+                document.addEventListener("securitypolicyviolation",
+                    (event) => blocked(event.effectiveDirective));
+                ({_INJECTIONS[directive]})(elsewhere);
+            }})""",
+            f"{hostile.url}/secret",
+        )
+
+        assert blocked == directive
+        assert await page.evaluate("window.injected") is None
+        assert hostile.requests == []
+        assert page.url == waiting.redirect_uri

@@ -1,0 +1,136 @@
+"""A login that somebody else finishes, that nobody finishes, or that is called off."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.async_api import BrowserContext, Error, Page, Route
+
+from gateway_sdk import LoginTimeoutError
+from gateway_sdk.auth import ImplicitFlow
+from gateway_sdk.auth.loopback import connection
+from tests.browser.logins import (
+    LOGGED_IN,
+    NOBODY_WAITS,
+    UnderWay,
+    Witness,
+    decide,
+    log_in,
+    shows,
+    under_way,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+class Held:
+    """A tab whose answer is on its way to the program, and does not arrive before it may."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self._holding = asyncio.Event()
+        self._may_go = asyncio.Event()
+
+    async def log_in(self, waiting: UnderWay) -> None:
+        """Log in until the page is there and wants to post."""
+        await self.page.route(lambda url: url.startswith(waiting.redirect_uri), self._hold)
+        await decide(self.page, waiting.url)
+        await self._holding.wait()
+
+    def let_go(self) -> None:
+        """Let the page post."""
+        self._may_go.set()
+
+    async def _hold(self, route: Route) -> None:
+        if route.request.method == "POST":
+            self._holding.set()
+            await self._may_go.wait()
+        await route.continue_()
+
+
+@pytest.fixture
+def first_tab_lingers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the connection of the first answer be done only when that of the second one is."""
+    serve, served = connection.serve, asyncio.Event()
+    answers = 0
+
+    async def linger(reader: Any, writer: Any, answer: Any, replied: Callable[[], None]) -> None:
+        nonlocal answers
+        posted = False
+
+        def noted(request: Any) -> Any:
+            nonlocal posted
+            posted = request.method == "POST"
+            return answer(request)
+
+        await serve(reader, writer, noted, lambda: None)
+        answers += posted
+        if answers == 2:
+            served.set()
+        if posted:
+            await served.wait()
+
+    monkeypatch.setattr(connection, "serve", linger)
+
+
+async def test_of_two_tabs_the_second_is_told(
+    context: BrowserContext, sandbox_flow: ImplicitFlow, witness: Witness, first_tab_lingers: None
+) -> None:
+    """Two tabs finish the same login at once: one is logged in, the other is told why it is not."""
+    async with under_way(sandbox_flow) as waiting:
+        first, second = Held(await context.new_page()), Held(await context.new_page())
+        await first.log_in(waiting)
+        await second.log_in(waiting)
+
+        first.let_go()
+        await shows(first.page, LOGGED_IN)
+        second.let_go()
+        await shows(second.page, "Another answer was here first", "has its answer")
+        await waiting.token
+
+    assert [status for _, _, status in witness.requests] == [200, 200, 200, 409]
+
+
+async def test_a_tab_that_comes_too_late_is_told(
+    context: BrowserContext, page: Page, sandbox_flow: ImplicitFlow
+) -> None:
+    """A page that was there before the login was over sees that nobody waits any more."""
+    async with under_way(sandbox_flow) as waiting:
+        late = Held(await context.new_page())
+        await late.log_in(waiting)
+        await log_in(page, waiting)
+
+    late.let_go()
+    await shows(late.page, NOBODY_WAITS, "If you still need it, start it again.")
+    assert late.page.url == waiting.redirect_uri
+
+
+async def test_a_closed_tab_leaves_the_login_to_its_timeout(
+    page: Page, sandbox_flow: ImplicitFlow
+) -> None:
+    """Who closes the tab instead of logging in is waited for, but not for ever."""
+    async with under_way(sandbox_flow, timeout=1) as waiting:
+        await page.goto(waiting.url)
+        await page.close()
+        with pytest.raises(LoginTimeoutError, match="nobody finished the login within 1 s") as late:
+            await waiting.token
+
+    assert late.value.refused == 0
+
+
+async def test_a_cancelled_login_can_be_finished_by_nobody(
+    context: BrowserContext, page: Page, sandbox_flow: ImplicitFlow
+) -> None:
+    """An open page sees that nobody waits; one that is opened later finds nothing there."""
+    async with under_way(sandbox_flow) as waiting:
+        held = Held(page)
+        await held.log_in(waiting)
+        waiting.token.cancel()
+        await asyncio.wait([waiting.token])
+
+    held.let_go()
+    await shows(page, NOBODY_WAITS)
+    later = await context.new_page()
+    with pytest.raises(Error, match="ERR_CONNECTION_REFUSED"):
+        await later.goto(waiting.redirect_uri)
