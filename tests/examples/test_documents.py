@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk import GatewaySession, RetryPolicy, _config
+from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
 
@@ -69,16 +70,23 @@ def _documented() -> dict[str, str]:
 
 def test_the_table_of_defaults_is_right() -> None:
     """Every default in the table is the one in the code, and none is missing."""
-    signature = inspect.signature(GatewaySession).parameters.values()
     defaults = {
         parameter.name: parameter.default
-        for parameter in signature
+        for kind in (SharedTokenSource, GatewaySession)
+        for parameter in inspect.signature(kind).parameters.values()
         if parameter.default is not parameter.empty
     }
     expected = {name: repr(default) for name, default in defaults.items()}
     expected["retry"] = "RetryPolicy()"
     expected |= {field.name: repr(field.default) for field in fields(RetryPolicy)}
-    for credential_or_seam in ("tenant_id", "token_header", "transport", "http_client"):
+    for credential_or_seam in (
+        "tenant_id",
+        "token_header",
+        "transport",
+        "http_client",
+        "acquire",
+        "clock",
+    ):
         del expected[credential_or_seam]
 
     assert _documented() == expected

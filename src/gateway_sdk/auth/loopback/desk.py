@@ -138,7 +138,7 @@ class Desk(Generic[T]):
 
 
 _DONE: Final = "The program that asked for this login has its answer."
-_CLOSE: Final = "You can close this tab and go back to it."
+_CLOSE: Final = "You can close this tab and go back to where you began."
 
 
 def _parse(body: bytes) -> tuple[str, str] | None:
