@@ -16,6 +16,7 @@ from gateway_sdk import (
     TokenRejectedError,
     UnauthorizedError,
 )
+from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
 from tests.support.calls import CALLS
 from tests.support.scripted import ScriptedEngine, scripted
 
@@ -256,6 +257,32 @@ async def test_a_forbidden_call_does_not_renew(monkeypatch: pytest.MonkeyPatch) 
 
     assert source.rejected == []
     assert len(engine.requests) == 1
+
+
+async def test_a_stream_that_cannot_be_sent_again_still_rejects_its_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody logs in for a call that is lost anyway; the next one has another token."""
+
+    async def stream() -> Any:
+        yield b"once"
+
+    store = MemoryStore()
+    await store.save(Token("old"))
+    logins = iter(["new"])
+
+    async def log_in() -> Token:
+        return Token(next(logins))
+
+    gateway, engine, _ = scripted(
+        monkeypatch, httpx.Response(401), OK, access_token=SharedTokenSource(store, log_in)
+    )
+
+    with pytest.raises(UnauthorizedError):
+        await gateway.aml.upload_document(stream())
+    await gateway.aml.upload_document(stream())
+
+    assert sent_tokens(engine) == ["Bearer old", "Bearer new"]
 
 
 async def test_a_stream_is_not_sent_again_with_a_renewed_token(

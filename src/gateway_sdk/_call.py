@@ -15,7 +15,7 @@ from gateway_sdk._options import Options
 from gateway_sdk._retry import may_repeat, with_retries
 from gateway_sdk._wire.reply import RawReply, check_type
 from gateway_sdk._wire.request import build_headers, fill_path
-from gateway_sdk.auth.source import ask
+from gateway_sdk.auth.source import ask, tell_rejected
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     DeadlineExceededError,
@@ -139,6 +139,7 @@ class Call:
             if self._renewed:
                 raise _rejected(error) from None
             if not prepared.can_be_sent:
+                tell_rejected(source, token)  # for the next call
                 raise
             renewed = await ask(source, rejected=token)
             if text_of(renewed) == text_of(token):

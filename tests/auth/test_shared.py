@@ -126,7 +126,7 @@ async def test_tokens_that_are_refused_again_and_again_end_the_call() -> None:
 
     async def acquire() -> Token:
         token = await person()
-        asyncio.get_running_loop().call_soon(source._refuse, text_of(token))
+        asyncio.get_running_loop().call_soon(source.reject, token)
         return token
 
     person = Person()
@@ -145,7 +145,7 @@ async def test_a_token_that_is_not_refused_is_returned_even_late(refused: int) -
     async def acquire() -> Token:
         token = await person()
         if person.asked <= refused:
-            asyncio.get_running_loop().call_soon(source._refuse, text_of(token))
+            asyncio.get_running_loop().call_soon(source.reject, token)
         return token
 
     person = Person()

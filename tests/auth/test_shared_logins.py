@@ -56,7 +56,7 @@ async def test_a_login_that_brings_no_usable_token_is_a_login_error(answer: Any,
     """Whatever goes wrong in a login is a LoginError that shows no secret; nothing is kept."""
     store = Store()
     source = SharedTokenSource(store, Person(answer), clock=Clock())
-    source._refuse(f"{CANARY}-refused")
+    source.reject(f"{CANARY}-refused")
 
     error = await refusal(source)
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 from gateway_sdk._config import check_wait
 from gateway_sdk.auth.single_flight import SingleFlight
 from gateway_sdk.auth.stores.base import TokenStore
-from gateway_sdk.auth.token import DEFAULT_LEEWAY, Token, text_of
+from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
     GatewayError,
@@ -103,7 +103,7 @@ class SharedTokenSource:
             TokenStoreError: the store cannot be read.
         """
         if rejected is not None:
-            self._refuse(text_of(rejected))
+            self.reject(rejected)
         rounds = 0
         while (token := self._token) is None or not self._is_usable(token):
             if rounds == _ROUNDS:
@@ -121,9 +121,9 @@ class SharedTokenSource:
             not self._refused or text_of(token) not in self._refused
         )
 
-    def _refuse(self, text: str) -> None:
-        """Remember a token that the gateway refused, and forget the oldest of many."""
-        self._refused[text] = self._clock()
+    def reject(self, token: AccessToken) -> None:
+        """Hear that the gateway refused a token; whoever asks next gets another one."""
+        self._refused[text_of(token)] = self._clock()
         if len(self._refused) > _MOST_REFUSED:
             del self._refused[next(iter(self._refused))]
 

@@ -108,6 +108,13 @@ async def ask(source: TokenSource, rejected: AccessToken | None = None) -> Acces
     return token
 
 
+def tell_rejected(source: TokenSource, token: AccessToken) -> None:
+    """Tell a source that listens that a token was refused, where no other one is asked for."""
+    reject = getattr(source, "reject", None)
+    if callable(reject):
+        reject(token)
+
+
 def _unexpired(token: Token) -> Token:
     """Return the token, unless it is known that the gateway will refuse it."""
     if token.expired(time.time(), leeway=0.0):

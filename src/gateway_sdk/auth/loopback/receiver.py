@@ -125,9 +125,7 @@ class LoopbackReceiver:
                 raise timed_out(timeout, desk.refused) from None
         finally:
             over.set()
-            for server in servers:
-                server.close()
-            await self._close_connections()
+            await self._close(servers)
         return desk.result()
 
     def _connected(
@@ -153,16 +151,26 @@ class LoopbackReceiver:
         self._connections[task] = None
         task.add_done_callback(done)
 
-    async def _close_connections(self) -> None:
-        """Close what is left, such as a connection that a browser keeps in store.
+    async def _close(self, servers: list[asyncio.Server]) -> None:
+        """Stop listening, and close what is left, such as a connection that a browser keeps.
 
-        `Server.wait_closed` would wait for it for ever, from Python 3.12 on.
+        `Server.wait_closed` would wait for it for ever, from Python 3.12 on. `Server.close` would
+        leave who was accepted in the same turn, open and unserved (python/cpython#109564): so
+        nobody is accepted any more first, and it comes last.
         """
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # on Windows, where asyncio leaves nobody
+            for server in servers:
+                for listener in server.sockets:
+                    loop.remove_reader(listener)
         left = list(self._connections)
         for task in left:
             task.cancel()
-        if left:
-            await asyncio.wait(left)
+        try:
+            await asyncio.gather(*left, asyncio.sleep(0), return_exceptions=True)
+        finally:
+            for server in servers:
+                server.close()
 
 
 async def _serve(
