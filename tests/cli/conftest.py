@@ -1,24 +1,38 @@
-import fcntl
 import os
-import pty
-import struct
 import subprocess
 import sys
-import termios
+import webbrowser
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
+from gateway_sdk.cli import app
 from gateway_sdk.cli.demo.findings import Finding, Findings, Plan, State
 from gateway_sdk.errors import GatewayError
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
+from tests.cli.ended import Ended
+from tests.cli.logins import Tab
+from tests.cli.terminal import Terminal
 
 GATEWAY = (sys.executable, "-m", "gateway_sdk.cli")
 
 # What a developer's own shell may have set, and what would change what is printed.
 MOODS = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TERM", "CI")
+
+
+@pytest.fixture(autouse=True)
+def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep the files and the settings of whoever runs the tests out of them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name in os.environ:
+        if name.startswith("GATEWAY_"):
+            monkeypatch.delenv(name)
+    # What it would open, if a test forgot to say so.
+    monkeypatch.setenv("BROWSER", "false %s")
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -44,32 +58,27 @@ def run_gateway() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture
-def run_in_terminal() -> Callable[..., tuple[int, str]]:
-    """Provide the command line as a process in a terminal of 80 columns."""
+def start_in_terminal() -> Iterator[Callable[..., Terminal]]:
+    """Provide the command line as a process in a terminal of 80 columns, at which a test sits."""
+    opened: list[Terminal] = []
+
+    def start(*arguments: str | Path, **more: str) -> Terminal:
+        opened.append(Terminal([*GATEWAY, *arguments], environment(**more)))
+        return opened[-1]
+
+    yield start
+    for terminal in opened:
+        terminal.close()
+
+
+@pytest.fixture
+def run_in_terminal(start_in_terminal: Callable[..., Terminal]) -> Callable[..., tuple[int, str]]:
+    """Provide the command line as a process in a terminal of 80 columns, until it ends."""
 
     def run(*arguments: str | Path, **more: str) -> tuple[int, str]:
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        process = subprocess.Popen(
-            [*GATEWAY, *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env=environment(**more),
-        )
-        os.close(theirs)
-        shown = b"".join(_read_all(ours))
-        os.close(ours)
-        return process.wait(), shown.decode()
+        return start_in_terminal(*arguments, **more).end()
 
     return run
-
-
-def _read_all(terminal: int) -> Iterator[bytes]:
-    # Linux reports the end of a terminal as an input/output error.
-    with suppress(OSError):
-        while piece := os.read(terminal, 65536):
-            yield piece
 
 
 @pytest.fixture
@@ -77,14 +86,15 @@ def start_gateway() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Provide the command line as a process that runs on; none outlives its test."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(*arguments: str | Path) -> subprocess.Popen[str]:
+    def start(*arguments: str | Path, **more: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [*GATEWAY, *arguments],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
             # Python holds back what it pipes until there is much of it.
-            env=environment(PYTHONUNBUFFERED="1"),
+            env=environment(PYTHONUNBUFFERED="1", **more),
         )
         started.append(process)
         return process
@@ -93,6 +103,64 @@ def start_gateway() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def call_gateway(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Ended]:
+    """Provide the command line in this process, 80 columns wide and without colours."""
+
+    def call(*arguments: str | Path, **more: str) -> Ended:
+        for name, text in {**dict.fromkeys(MOODS, ""), "COLUMNS": "80", **more}.items():
+            monkeypatch.setenv(name, text)
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            app.app([str(argument) for argument in arguments], prog_name="gateway")
+        return Ended(int(caught.value.code or 0), *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def sandbox() -> Iterator[str]:
+    """Provide the address of a sandbox that is served in a thread of its own."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(Sandbox().serve()) as address,
+    ):
+        yield address
+
+
+@pytest.fixture
+def settings(sandbox: str, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+    """Put the settings of a login at that sandbox into the environment, and provide them."""
+    found = {
+        "GATEWAY_BASE_URL": sandbox,
+        "GATEWAY_AUTH_URL": sandbox + AUTHORIZE_PATH,
+        "GATEWAY_CLIENT_ID": SANDBOX_CLIENT_ID,
+    }
+    for name, text in found.items():
+        monkeypatch.setenv(name, text)
+    return found
+
+
+@pytest.fixture
+def let_browse(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[str], bool]], None]:
+    """Provide what makes a function of the address this process's browser."""
+
+    def let(browse: Callable[[str], bool]) -> None:
+        monkeypatch.setattr(webbrowser, "open", browse)
+
+    return let
+
+
+@pytest.fixture
+def tab(let_browse: Callable[[Callable[[str], bool]], None]) -> Tab:
+    """Provide a browser in this process that hands over what it is sent to."""
+    tab = Tab()
+    let_browse(tab.hand_over)
+    return tab
 
 
 @pytest.fixture

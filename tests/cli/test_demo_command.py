@@ -12,11 +12,15 @@ from PIL import Image
 from gateway_sdk.cli.demo import show as demo
 from gateway_sdk.cli.failure import CommandError
 from gateway_sdk.errors import ServerError
-from gateway_sdk.sandbox import Fault, Sandbox
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox, Visitor
+from tests.cli.ended import Ended
+from tests.cli.logins import Tab
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 RunInTerminal = Callable[..., tuple[int, str]]
 Start = Callable[..., subprocess.Popen[str]]
+Call = Callable[..., Ended]
+LetBrowse = Callable[[Callable[[str], bool]], None]
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d(?:;|m)")
@@ -39,6 +43,8 @@ def _check_text(text: str) -> None:
     lines = [line.rstrip() for line in text.splitlines()]
     rows = [line for line in lines if re.match(r"[A-Z]{3} ", line)]
     assert lines[0] == "Gateway demo: a year of exchange rates, asked from a gateway"
+    login = "as ada@example.com, by the implicit flow; a script plays the browser"
+    assert f"Login      {login}" in lines
     assert "Countries  234, which use 152 currencies" in lines
     assert "Range      2025-10-30 to 2026-10-30, the last twelve months that it has" in lines
     bulgaria = "BGN  Bulgaria                      1.9558    1.9558    0.0 %  ▄▄▄▄ to 2025-12-31"
@@ -157,3 +163,44 @@ def test_job_without_countries_is_an_error_of_the_session(
 
     with pytest.raises(ServerError):
         _show_with(sandbox, monkeypatch, tmp_path)
+
+
+def test_token_of_the_demo_comes_from_a_login(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The job works at a sandbox whose ready token is refused."""
+    sandbox = Sandbox()
+    sandbox.revoke(SANDBOX_ACCESS_TOKEN)
+
+    _show_with(sandbox, monkeypatch, tmp_path)
+
+    assert (tmp_path / "rates.png").exists()
+
+
+def test_user_may_log_in_by_their_own_browser(
+    call_gateway: Call, let_browse: LetBrowse, tmp_path: Path
+) -> None:
+    """With --browser the user is shown the address, and the token is theirs."""
+    tab = Tab()
+    let_browse(tab.hand_over)
+
+    ended = call_gateway("demo", "--browser", "--out", tmp_path)
+
+    assert ended.status == 0
+    assert ended.err == f"Log in at this address, if no browser opens by itself:\n{tab.url}\n"
+    assert "\nLogin      in your browser, by the implicit flow\n" in ended.out
+    assert tab.state not in ended.out
+    assert tab.token not in ended.out + ended.err
+
+
+def test_user_who_does_not_log_in_gets_no_demo(
+    call_gateway: Call, let_browse: LetBrowse, tmp_path: Path
+) -> None:
+    """Who says no at the login page reads that, and nothing is written."""
+    let_browse(Visitor(decision="deny"))
+
+    ended = call_gateway("demo", "--browser", "--out", tmp_path)
+
+    assert ended.status == 1
+    assert "the login was refused (access_denied)" in ended.err
+    assert list(tmp_path.glob("rates*")) == []

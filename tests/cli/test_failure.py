@@ -3,11 +3,21 @@ import pytest
 from gateway_sdk.cli.failure import explain
 from gateway_sdk.errors import (
     AuthError,
+    AuthorizationDeniedError,
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
     GatewayError,
     InvalidArgumentError,
+    LoginError,
+    LoginRequiredError,
+    LoginTimeoutError,
+    MalformedResponseError,
+    ReceiverUnavailableError,
+    StateMismatchError,
+    TokenRejectedError,
+    TokenStoreError,
+    UnauthorizedError,
 )
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 
@@ -19,6 +29,16 @@ from gateway_sdk.outcome import Attempt, Outcome, Repeatability
         (InvalidArgumentError("symbols is empty"), "gateway --help", 2),
         (ConnectionFailedError("connection refused"), "gateway sandbox", 1),
         (AuthError("no token"), "GATEWAY_ACCESS_TOKEN", 1),
+        (UnauthorizedError("401", status=401), "GATEWAY_ACCESS_TOKEN", 1),
+        (TokenRejectedError("401 again", status=401), "GATEWAY_AUTH_URL", 1),
+        (LoginRequiredError("no token"), "`gateway login`", 1),
+        (AuthorizationDeniedError("refused"), "authorization server", 1),
+        (LoginTimeoutError("nobody came", refused=3), "--timeout", 1),
+        (MalformedResponseError("no token in it"), "authorization server", 1),
+        (ReceiverUnavailableError("the port is taken"), "--redirect-uri", 2),
+        (StateMismatchError("another login"), "an answer of its own", 1),
+        (LoginError("nothing was pasted"), "Log in again", 1),
+        (TokenStoreError("Redis is gone"), "GATEWAY_TOKEN_STORE", 1),
         (DeadlineExceededError("too slow"), "does no harm", 1),
     ],
 )
@@ -38,3 +58,20 @@ def test_write_of_unknown_outcome_is_not_to_be_repeated_blindly() -> None:
     error = DeadlineExceededError("too slow").of_call("create", Repeatability.ONCE, (lost,))
 
     assert str(explain(error)).endswith("it may have been done already.")
+
+
+@pytest.mark.parametrize(
+    ("code", "description", "first"),
+    [
+        ("access_denied", "", "refused (access_denied)"),
+        ("access_denied", "not today", "refused (access_denied): “not today”"),
+        ("odd_code", "", "refused (access_denied): “odd_code”"),
+        ("odd_code", "not today", "refused (access_denied): “not today”"),
+        ("", "", "refused (access_denied)"),
+    ],
+)
+def test_authorization_server_is_quoted(code: str, description: str, first: str) -> None:
+    """Its description is shown if it has one, else a code that the text does not name."""
+    error = AuthorizationDeniedError("refused (access_denied)", code=code, description=description)
+
+    assert str(explain(error)).splitlines()[0] == first

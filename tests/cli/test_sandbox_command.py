@@ -1,14 +1,18 @@
+import asyncio
 import re
 import signal
 import socket
 import subprocess
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from gateway_sdk.cli.sandbox.greeting import environment
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_ACCESS_TOKEN, SANDBOX_CLIENT_ID
 from gateway_sdk.session import GatewaySession
+from tests.cli.logins import browser_command
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[str]]
@@ -41,21 +45,40 @@ def test_sandbox_says_where_it_is_and_what_it_knows(start_gateway: Start) -> Non
         "",
         "For GatewaySession.from_env():",
         f"  export GATEWAY_BASE_URL={address}",
-        "  export GATEWAY_ACCESS_TOKEN=sandbox-access-token",
         "  export GATEWAY_TENANT_ID=demo",
+        "with the token that is ready:",
+        "  export GATEWAY_ACCESS_TOKEN=sandbox-access-token",
+        "or, instead, with the token of a login:",
+        f"  export GATEWAY_AUTH_URL={address}/authorize",
+        "  export GATEWAY_CLIENT_ID=gateway-sdk-sandbox",
+        "  gateway login",
         "",
         "Ready; Ctrl-C stops it.",
     ]
 
 
+def settings_of(said: list[str]) -> dict[str, str]:
+    """Do with the greeting what a shell does with the lines that are copied."""
+    lines = [line.removeprefix("  export ") for line in said if line.startswith("  export ")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.mark.parametrize("by_login", [False, True])
 async def test_settings_open_a_session(
-    start_gateway: Start, monkeypatch: pytest.MonkeyPatch
+    start_gateway: Start,
+    run_gateway: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    by_login: bool,
 ) -> None:
-    """Whoever copies the settings reaches the sandbox with them."""
-    for line in wait_until_ready(start_gateway("sandbox", "--port", "0", "--seed", "7")):
-        if line.startswith("  export "):
-            name, _, value = line.removeprefix("  export ").partition("=")
-            monkeypatch.setenv(name, value)
+    """Whoever copies the settings reaches the sandbox with them, with or without a login."""
+    settings = settings_of(wait_until_ready(start_gateway("sandbox", "--port", "0", "--seed", "7")))
+    if by_login:
+        del settings["GATEWAY_ACCESS_TOKEN"]
+        login = partial(run_gateway, "login", BROWSER=browser_command(tmp_path), **settings)
+        assert (await asyncio.to_thread(login)).returncode == 0
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
 
     async with GatewaySession.from_env() as gateway:
         history = await gateway.wallet.order_history(page=1, take=5)
@@ -112,7 +135,10 @@ def test_address_of_another_machine_is_refused(run_gateway: Run) -> None:
 def test_settings_name_an_address_that_can_be_called(base_url: str, from_here: str) -> None:
     """Every address is no address to call: this machine's own one stands for it."""
     assert environment(base_url) == (
-        f"GATEWAY_BASE_URL={from_here}",
-        f"GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",
-        "GATEWAY_TENANT_ID=demo",
+        (f"GATEWAY_BASE_URL={from_here}", "GATEWAY_TENANT_ID=demo"),
+        (f"GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",),
+        (
+            f"GATEWAY_AUTH_URL={from_here}{AUTHORIZE_PATH}",
+            f"GATEWAY_CLIENT_ID={SANDBOX_CLIENT_ID}",
+        ),
     )

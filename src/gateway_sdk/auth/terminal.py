@@ -6,7 +6,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from typing import Final
+from typing import Final, TextIO
 
 from gateway_sdk.errors import ConfigurationError
 
@@ -42,7 +42,10 @@ class PasteFromTerminal:
         Raises:
             EOFError: the input ended.
         """
-        descriptor = sys.stdin.fileno()
+        stdin: TextIO | None = sys.stdin
+        if stdin is None:  # a process may be started without
+            raise EOFError
+        descriptor = stdin.fileno()
         line = bytearray()
         with _unseen(descriptor):
             while (byte := await self._next(descriptor)) not in _ENTER:

@@ -14,7 +14,10 @@ from gateway_sdk._version import __version__
 from gateway_sdk.cli.console import tolerate_any_encoding
 from gateway_sdk.cli.demo.command import demo
 from gateway_sdk.cli.failure import CommandError, explain
+from gateway_sdk.cli.login.command import login
+from gateway_sdk.cli.logout.command import logout
 from gateway_sdk.cli.sandbox.command import sandbox
+from gateway_sdk.cli.status.command import status
 from gateway_sdk.errors import GatewayError
 
 
@@ -76,3 +79,6 @@ def gateway(
 
 app.command()(demo)
 app.command()(sandbox)
+app.command()(login)
+app.command()(status)
+app.command()(logout)

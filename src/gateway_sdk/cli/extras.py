@@ -10,7 +10,9 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "babel": "sandbox",
         "countryinfo": "sandbox",
         "currency_converter": "sandbox",
+        "keyring": "keyring",
         "matplotlib": "plot",
+        "redis": "redis",
         "rich": "cli",
         "starlette": "sandbox",
         "typer": "cli",
@@ -19,16 +21,17 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Top-level modules only: `rich.tabel` missing is our misspelling, and no extra cures it."""
 
+STORES: Final = frozenset({"keyring", "redis"})
+"""The extras that [demo] does not bring: they are for some places to keep a token in."""
+
 
 def how_to_install(module: str | None) -> str | None:
     """Say in one line which extra brings a missing module; None if none does."""
     extra = EXTRA_OF.get(module or "")
     if extra is None:
         return None
-    return (
-        f"this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]' "
-        "('gateway-sdk[demo]' for every command)"
-    )
+    advice = f"this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
+    return advice if extra in STORES else f"{advice} ('gateway-sdk[demo]' for every command)"
 
 
 def require(module: str) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,14 +19,20 @@ from gateway_sdk.cli.demo.files import (
 )
 from gateway_sdk.cli.demo.findings import Findings, Plan
 from gateway_sdk.cli.demo.table import make_table
-from gateway_sdk.cli.facts import Fact, fact_lines
+from gateway_sdk.cli.demo.tokens import login_words, token_source
+from gateway_sdk.cli.facts import print_facts
 from gateway_sdk.cli.failure import FAILED, CommandError
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
+from gateway_sdk.sandbox import Sandbox
 from gateway_sdk.session import GatewaySession
 
 
-def show(folder: Path, concurrency: int) -> None:
-    """Fetch, show and write.
+def show(folder: Path, concurrency: int, *, by_hand: bool = False) -> None:
+    """Log in, fetch, show and write.
+
+    Args:
+        folder: Where the files go.
+        concurrency: Calls under way at once.
+        by_hand: Whether the user logs in, with a browser.
 
     Raises:
         CommandError: the folder cannot be written, or a call failed that should not have.
@@ -37,7 +42,8 @@ def show(folder: Path, concurrency: int) -> None:
     make_folder(folder)
     console = make_console()
     console.print(summary.HEADING, style="bold", end="\n\n")
-    _report(console, asyncio.run(_fetch(console, concurrency)), folder, began)
+    fetching = _fetch(console, concurrency, by_hand=by_hand)
+    _report(console, asyncio.run(fetching), folder, began)
 
 
 def _report(console: Console, findings: Findings, folder: Path, began: float) -> None:
@@ -46,19 +52,21 @@ def _report(console: Console, findings: Findings, folder: Path, began: float) ->
     console.print(summary.caption(findings.plan), style="dim", end="\n\n")
     _write(console, findings, folder)
     seconds = time.monotonic() - began
-    _print_facts(console, summary.summary_facts(findings, folder, seconds))
+    print_facts(console, summary.summary_facts(findings, folder, seconds))
     if not findings.worked:
         raise CommandError("calls failed that should not have: see above", FAILED)
 
 
-async def _fetch(console: Console, concurrency: int) -> Findings:
-    """Serve a sandbox on a free port and fetch from it over that socket."""
+async def _fetch(console: Console, concurrency: int, *, by_hand: bool) -> Findings:
+    """Serve a sandbox on a free port, and log in and fetch over that socket."""
     async with (
         Sandbox().serve() as address,
-        GatewaySession(address, access_token=SANDBOX_ACCESS_TOKEN, tenant_id="demo") as gateway,
+        GatewaySession(
+            address, access_token=token_source(address, by_hand=by_hand), tenant_id="demo"
+        ) as gateway,
     ):
         plan = await job.make_plan(gateway, datetime.now(UTC).date())
-        _print_facts(console, summary.plan_facts(plan, address))
+        print_facts(console, summary.plan_facts(plan, address, login_words(by_hand=by_hand)))
         console.print()
         return await _fetch_with_progress(console, gateway, plan, concurrency)
 
@@ -80,11 +88,6 @@ async def _fetch_with_progress(
         return await job.fetch(
             gateway, plan, concurrency=concurrency, on_result=lambda: progress.advance(task)
         )
-
-
-def _print_facts(console: Console, facts: Iterable[Fact]) -> None:
-    # soft_wrap: the lines are set already, and a long path has to stay in one piece.
-    console.print(fact_lines(facts, console.width), soft_wrap=True)
 
 
 def _write(console: Console, findings: Findings, folder: Path) -> None:

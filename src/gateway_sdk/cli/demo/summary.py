@@ -12,9 +12,10 @@ from gateway_sdk.errors import StatusError
 HEADING: Final = "Gateway demo: a year of exchange rates, asked from a gateway"
 
 
-def plan_facts(plan: Plan, address: str) -> Iterator[Fact]:
-    """Tell where the gateway is, and what it is about to be asked."""
+def plan_facts(plan: Plan, address: str, login: str) -> Iterator[Fact]:
+    """Tell where the gateway is, how its token came, and what it is about to be asked."""
     yield "Gateway", f"{address}, a sandbox on this machine"
+    yield "Login", login
     yield "Countries", f"{plan.country_count}, which use {len(plan.countries)} currencies"
     yield "Range", f"{plan.first_day} to {plan.last_day}, the last twelve months that it has"
 

@@ -1,9 +1,10 @@
 """What the sandbox says of itself as soon as it is there."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from gateway_sdk.cli.facts import Fact
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_ACCESS_TOKEN, SANDBOX_CLIENT_ID
 from gateway_sdk.sandbox.countries import country_list
 from gateway_sdk.sandbox.rates import reference_rates
 
@@ -20,12 +21,29 @@ def greeting(base_url: str) -> Iterator[Fact]:
     yield "", f"{rates.first_day} to {rates.last_day}"
 
 
-def environment(base_url: str) -> tuple[str, ...]:
-    """Give the settings with which `GatewaySession.from_env()` gets there from this machine."""
+class Settings(NamedTuple):
+    """What to set for `GatewaySession.from_env()`, as NAME=value.
+
+    Attributes:
+        always: Whichever way the token comes.
+        token: For the token that is ready.
+        login: For one that `gateway login` gets.
+    """
+
+    always: tuple[str, ...]
+    token: tuple[str, ...]
+    login: tuple[str, ...]
+
+
+def environment(base_url: str) -> Settings:
+    """Give the settings with which sessions and logins get there from this machine."""
     for everywhere, here in (("0.0.0.0", "127.0.0.1"), ("[::]", "[::1]")):  # noqa: S104 - no bind
         base_url = base_url.replace(f"//{everywhere}:", f"//{here}:")
-    return (
-        f"GATEWAY_BASE_URL={base_url}",
-        f"GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",
-        "GATEWAY_TENANT_ID=demo",
+    return Settings(
+        (f"GATEWAY_BASE_URL={base_url}", "GATEWAY_TENANT_ID=demo"),
+        (f"GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",),
+        (
+            f"GATEWAY_AUTH_URL={base_url}{AUTHORIZE_PATH}",
+            f"GATEWAY_CLIENT_ID={SANDBOX_CLIENT_ID}",
+        ),
     )

@@ -3,10 +3,13 @@
 import asyncio
 import errno
 import sys
+from collections.abc import Iterable
+
+from rich.console import Console
 
 from gateway_sdk._config import is_loopback
 from gateway_sdk.cli.console import make_console
-from gateway_sdk.cli.facts import fact_lines
+from gateway_sdk.cli.facts import print_facts
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.sandbox.greeting import environment, greeting
 from gateway_sdk.sandbox import Sandbox
@@ -32,12 +35,22 @@ def serve(host: str, port: int, seed: int) -> None:
 
 def _greet(base_url: str) -> None:
     console = make_console()
-    console.print(fact_lines(greeting(base_url), console.width), end="\n\n")
-    console.print("For GatewaySession.from_env():")
-    for setting in environment(base_url):
+    print_facts(console, greeting(base_url))
+    settings = environment(base_url)
+    console.print("\nFor GatewaySession.from_env():")
+    _print_commands(console, settings.always)
+    console.print("with the token that is ready:")
+    _print_commands(console, settings.token)
+    console.print("or, instead, with the token of a login:")
+    _print_commands(console, settings.login)
+    console.print("  gateway login", style="cyan")
+    console.print("\nReady; Ctrl-C stops it.", style="bold")
+
+
+def _print_commands(console: Console, settings: Iterable[str]) -> None:
+    for setting in settings:
         # They are there to be copied, in one piece.
         console.print(f"  export {setting}", style="cyan", soft_wrap=True)
-    console.print("\nReady; Ctrl-C stops it.", style="bold")
 
 
 def _why_not(error: OSError, host: str, port: int) -> str:

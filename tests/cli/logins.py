@@ -1,0 +1,83 @@
+"""Browsers in a few lines, tokens in stores, and what must never be shown."""
+
+import asyncio
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from gateway_sdk.auth import Token
+from gateway_sdk.cli.settings import read_settings
+from gateway_sdk.sandbox import Visitor
+
+CANARY: Final = "canary-4711"
+
+# Kept apart from what the program under test loads: it is another process, as a browser is.
+BROWSER: Final = """
+import sys
+from gateway_sdk.sandbox import Visitor
+sys.exit(not Visitor(*sys.argv[1:-1])(sys.argv[-1]))
+"""
+
+
+def browser_command(folder: Path, *words: str) -> str:
+    """Write a browser that does as a visitor of these words, and give the command for it."""
+    script = folder / "browser.py"
+    script.write_text(BROWSER, encoding="utf-8")
+    return shlex.join([sys.executable, str(script), *words]) + " %s"
+
+
+class Tab:
+    """A browser that a test reads the answer in, as a person does in the address bar.
+
+    Attributes:
+        url: The address that it was opened at.
+        answer: The address that it was sent to, token and all.
+    """
+
+    def __init__(self, visitor: Visitor | None = None) -> None:
+        self._visitor = visitor or Visitor()
+        self.url = ""
+        self.answer = ""
+
+    def __call__(self, url: str) -> bool:
+        """Log in, and leave the browser at the answer."""
+        self.url = url
+        self.answer = self._visitor._log_in(url)
+        return True
+
+    def hand_over(self, url: str) -> bool:
+        """Log in, and let the page there hand the answer over."""
+        self(url)
+        self._visitor._hand_over(self.answer)
+        return True
+
+    @property
+    def token(self) -> str:
+        """The token in the answer."""
+        return self.answer.partition("access_token=")[2].partition("&")[0]
+
+    @property
+    def state(self) -> str:
+        """The state in the answer, which no percent sign encodes."""
+        return self.answer.partition("state=")[2].partition("&")[0]
+
+
+def keep(*, life: float | None = 3600.0, age: float = 0.0) -> Token:
+    """Put a canary into the store that the environment says, and return it; times in seconds."""
+    now = time.time()
+    ends = None if life is None else now - age + life
+    token = Token(CANARY, expires_at=ends, obtained_at=now - age)
+    asyncio.run(read_settings(None, None, None).store().save(token))
+    return token
+
+
+def kept() -> Any:
+    """Return the token that the store has which the environment says."""
+    return asyncio.run(read_settings(None, None, None).store().load())
+
+
+def record_path() -> Path:
+    """Return the file in which the environment says that the token is."""
+    return Path(read_settings(None, None, None).place())
