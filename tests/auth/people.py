@@ -37,7 +37,7 @@ def go(address: str) -> int:
     place = urlsplit(address)
     headers = {"Origin": f"http://{place.netloc}", "Content-Type": "application/json"}
     body = json.dumps({"fragment": place.fragment, "query": place.query})
-    with closing(http.client.HTTPConnection(place.netloc)) as line:
+    with closing(http.client.HTTPConnection(place.netloc, timeout=20)) as line:
         for method, more, text in (("GET", {}, None), ("POST", headers, body)):
             line.request(method, place.path, text, more)
             reply = line.getresponse()

@@ -1,13 +1,9 @@
 """A login: the browser that is opened, what is shown, and what comes of each answer."""
 
-import asyncio
-import gc
 import logging
 import socket
-import threading
 import traceback
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,9 +29,8 @@ from tests.auth.people import (
     Reader,
     Surfer,
     asked_in,
-    command,
 )
-from tests.auth.traces import join_threads, no_records, no_traces, open_files, threads
+from tests.auth.traces import join_threads, no_traces
 
 
 @pytest.fixture(autouse=True)
@@ -83,82 +78,6 @@ async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixtur
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.splitlines()[1:] == surfer.went
-
-
-def _breaks(url: str) -> bool:
-    raise LookupError("CANARY")
-
-
-@pytest.mark.parametrize(
-    "browser", [_breaks, lambda url: False, lambda url: 0, "no-such-browser", "no-such-browser %s"]
-)
-async def test_a_browser_that_does_not_open_is_said(browser: Any) -> None:
-    """The login goes on, and the address that was shown is used by hand."""
-    reader = Reader()
-    task = asyncio.create_task(login(FLOW, browser=browser, show=reader))
-    await reader.line("No browser could be opened here.")
-
-    assert await reader.go(GOOD) == 200
-    assert (await task).value.get_secret_value() == TOKEN
-    assert len(reader.texts) == 3
-
-
-async def test_what_cannot_be_said_of_the_browser_is_no_end() -> None:
-    """Where even that fails to be shown, the login can still be finished."""
-    reader = Reader()
-
-    def show(text: str) -> None:
-        reader(text)
-        if not text.startswith(("Log in", "https:")):
-            raise BrokenPipeError
-
-    task = asyncio.create_task(login(FLOW, browser=_breaks, show=show))
-    await reader.line("No browser")
-
-    assert await reader.go(GOOD) == 200
-    assert (await task).value.get_secret_value() == TOKEN
-
-
-async def test_no_browser_is_opened_if_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With browser=False the address is shown and nothing is started."""
-    opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.setattr("webbrowser.get", opened.append)
-    reader = Reader()
-    task = asyncio.create_task(login(FLOW, browser=False, show=reader))
-
-    assert await reader.go(GOOD) == 200
-    await task
-    assert reader.texts == ["Log in at this address:", await reader.url()]
-    assert opened == []
-    assert threads() == []
-
-
-async def test_a_command_opens_the_browser(tmp_path: Path) -> None:
-    """A command gets the address in place of its %s, as it was shown."""
-    reader = Reader()
-
-    token = await login(FLOW, browser=command(tmp_path), show=reader)
-
-    assert token.value.get_secret_value() == TOKEN
-    assert (tmp_path / "went").read_text() == await reader.url()
-
-
-@pytest.mark.parametrize("before", ["", "no-such-browser %s:"])
-async def test_the_environment_names_the_browser(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: str
-) -> None:
-    """Without a word about it, the first one of $BROWSER that works is opened."""
-    monkeypatch.setenv("BROWSER", before + command(tmp_path))
-    # What the module has found out about this machine before.
-    monkeypatch.setattr("webbrowser._tryorder", None)
-    monkeypatch.setattr("webbrowser._browsers", {})
-    reader = Reader()
-
-    token = await login(FLOW, show=reader)
-
-    assert token.value.get_secret_value() == TOKEN
-    assert (tmp_path / "went").read_text() == await reader.url()
 
 
 @pytest.mark.parametrize(
@@ -211,7 +130,7 @@ async def test_a_port_that_is_taken_is_said_before_anything_is_shown() -> None:
     reader = Reader()
     async with LoopbackReceiver() as other:
         with pytest.raises(ReceiverUnavailableError):
-            await login(FLOW, redirect_uri=other.redirect_uri, browser=_breaks, show=reader)
+            await login(FLOW, redirect_uri=other.redirect_uri, browser=Surfer(), show=reader)
 
     assert reader.texts == []
 
@@ -230,7 +149,7 @@ async def test_what_cannot_work_is_said_at_once(options: dict[str, Any], problem
     reader = Reader()
 
     with pytest.raises(ConfigurationError, match=problem):
-        await login(FLOW, browser=_breaks, show=reader, **options)
+        await login(FLOW, browser=Surfer(), show=reader, **options)
 
     assert reader.texts == []
 
@@ -246,30 +165,6 @@ async def test_nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     assert any(record.name == "asyncio" for record in caplog.records)
     assert not any(secret in caplog.text for secret in (state, TOKEN, "CANARY"))
     assert "CANARY" not in repr(token)
-
-
-def test_a_browser_may_outlive_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
-    """A browser that blocks keeps no program from ending, and finds nobody to tell about it."""
-    files, left, began = open_files(), threading.Event(), threading.Event()
-
-    def blocks(url: str) -> bool:
-        began.set()
-        return left.wait()
-
-    async def main() -> None:
-        with pytest.raises(LoginTimeoutError):
-            await login(FLOW, browser=blocks, show=str, timeout=0.01)
-
-    asyncio.run(main(), debug=True)
-    [thread] = threads()
-    assert began.wait()
-    assert thread.daemon
-    left.set()
-    thread.join()
-
-    assert open_files() == files
-    gc.collect()
-    no_records(caplog)
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -168,6 +168,21 @@ async def test_a_cancelled_login_stops_everything(redirect_uri: str) -> None:
     await case.must_be_over()
 
 
+async def test_a_login_ends_after_all_that_belongs_to_it() -> None:
+    """With the token, nothing runs any more, not even for a connection that is still open."""
+    case = Case()
+    place = asked_in(await case.reader.url())[0].split("/")[2]
+    reader, writer = await asyncio.open_connection(*place.split(":"))
+    writer.write(b"x\r\n\r\n")
+    assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+    await case.paste(GOOD)
+    await case.task
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    writer.close()
+    await writer.wait_closed()
+
+
 @pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
 async def test_an_outer_time_out_is_the_callers(redirect_uri: str) -> None:
     """A time-out of who calls stays one, and is no LoginTimeoutError."""

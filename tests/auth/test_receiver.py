@@ -4,6 +4,7 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver
@@ -76,6 +77,12 @@ async def test_any_address_of_this_machine_will_do(redirect_uri: str, path: str)
         assert (await there.send(visit(target=f"{path}x"))).status == 404
         assert (await there.send(post(answer(RIGHT), target=path))).status == 200
         assert await there.task == RIGHT
+
+
+def test_an_address_is_named_as_browsers_write_it() -> None:
+    """A browser shortens an IPv6 address before it asks for it, and keeps all others."""
+    assert address.authority_of(httpx.URL("http://[0:0:0:0:0:0:0:1]:8765/")) == "[::1]:8765"
+    assert address.authority_of(httpx.URL("http://localhost:8765/")) == "localhost:8765"
 
 
 async def test_a_fixed_port_can_be_had_again_at_once() -> None:

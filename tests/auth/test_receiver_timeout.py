@@ -28,7 +28,10 @@ async def test_a_wrong_time_out_is_refused(seconds: Any) -> None:
         assert not is_refused(*names_of(receiver)[0])
 
 
-@pytest.mark.parametrize(("wrong", "told"), [(0, "s$"), (2, "s; 2 answers came that did not")])
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [(0, "s$"), (1, "s; 1 answer came that did not"), (2, "s; 2 answers came that did not")],
+)
 async def test_the_time_out_counts_what_was_refused(
     monkeypatch: pytest.MonkeyPatch, wrong: int, told: str
 ) -> None:

@@ -17,6 +17,8 @@ _ENTER: Final = frozenset(b"\r\n")
 _ERASE: Final = frozenset(b"\b\x7f")
 _ERASE_ALL: Final = 0x15
 _END: Final = 0x04
+# It ends a line first, and on an empty one the input.
+_ENDS: Final = _ENTER | {_END}
 
 
 class PasteFromTerminal:
@@ -48,10 +50,10 @@ class PasteFromTerminal:
         descriptor = stdin.fileno()
         line = bytearray()
         with _unseen(descriptor):
-            while (byte := await self._next(descriptor)) not in _ENTER:
-                if byte == _END and line:  # it ends the line first, and on an empty one the input
-                    break
-                _edit(line, byte)
+            while (byte := await self._next(descriptor)) not in _ENDS or not line:
+                # An empty line is none: pasting brings some along, and so does "\r\n".
+                if byte not in _ENTER:
+                    _edit(line, byte)
         return line.decode("utf-8", "replace")
 
     async def _next(self, descriptor: int) -> int:

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import socket
+from ipaddress import ip_address
 from typing import Final
 
 import httpx
@@ -29,6 +30,13 @@ def can_listen(redirect_uri: str) -> bool:
     if "#" in redirect_uri:
         raise ConfigurationError("redirect_uri has a fragment, where the answer has to go")
     return url.scheme == "http" and is_loopback(url.host)
+
+
+def authority_of(url: httpx.URL) -> str:
+    """Return host and port as browsers write them, which shorten an IPv6 address."""
+    if ":" in url.host:
+        url = url.copy_with(host=ip_address(url.host).compressed)
+    return url.netloc.decode("ascii")
 
 
 def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:

@@ -11,7 +11,13 @@ from typing import Final, Self, TypeVar
 import httpx
 
 from gateway_sdk._config import check_seconds
-from gateway_sdk.auth.loopback.address import CANNOT_LISTEN, can_listen, close, listen
+from gateway_sdk.auth.loopback.address import (
+    CANNOT_LISTEN,
+    authority_of,
+    can_listen,
+    close,
+    listen,
+)
 from gateway_sdk.auth.loopback.desk import Desk
 from gateway_sdk.errors import ConfigurationError, LoginTimeoutError, SessionStateError
 
@@ -106,7 +112,7 @@ class LoopbackReceiver:
         if not self._sockets:
             raise SessionStateError("the receiver is not open: use it in `async with`, once")
         path = self._url.raw_path.partition(b"?")[0]
-        desk = Desk(self._url.netloc.decode("ascii"), path.decode("ascii"), finish)
+        desk = Desk(authority_of(self._url), path.decode("ascii"), finish)
         over = asyncio.Event()
         connected = partial(self._connected, desk, over)
         # Started below, because a server whose start is cancelled is lost, and not closed.
@@ -195,5 +201,6 @@ def timed_out(seconds: float | None, refused: int = 0) -> LoginTimeoutError:
     """Make the error that says that nobody finished the login in time."""
     text = f"nobody finished the login within {seconds:g} s"
     if refused:
-        text += f"; {refused} answers came that did not belong to it"
+        answers = "answer" if refused == 1 else "answers"
+        text += f"; {refused} {answers} came that did not belong to it"
     return LoginTimeoutError(text, refused=refused)

@@ -1,0 +1,146 @@
+"""The browser of a login: what opens it, and what happens where nothing does."""
+
+import asyncio
+import gc
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk.auth import login
+from gateway_sdk.errors import LoginTimeoutError
+from tests.auth.people import (
+    ELSEWHERE,
+    FLOW,
+    GOOD,
+    TOKEN,
+    Paster,
+    Reader,
+    Surfer,
+    answer_to,
+    command,
+)
+from tests.auth.traces import join_threads, no_records, no_traces, open_files, threads
+
+
+@pytest.fixture(autouse=True)
+async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
+    async with no_traces(caplog):
+        yield
+
+
+def _breaks(url: str) -> bool:
+    raise LookupError("CANARY")
+
+
+@pytest.mark.parametrize(
+    "browser", [_breaks, lambda url: False, lambda url: 0, "no-such-browser", "no-such-browser %s"]
+)
+async def test_a_browser_that_does_not_open_is_said(browser: Any) -> None:
+    """The login goes on, and the address that was shown is used by hand."""
+    reader = Reader()
+    task = asyncio.create_task(login(FLOW, browser=browser, show=reader))
+    await reader.line("No browser could be opened here.")
+
+    assert await reader.go(GOOD) == 200
+    assert (await task).value.get_secret_value() == TOKEN
+    assert len(reader.texts) == 3
+
+
+async def test_what_cannot_be_said_of_the_browser_is_no_end() -> None:
+    """Where even that fails to be shown, the login can still be finished."""
+    reader = Reader()
+
+    def show(text: str) -> None:
+        reader(text)
+        if not text.startswith(("Log in", "https:")):
+            raise BrokenPipeError
+
+    task = asyncio.create_task(login(FLOW, browser=_breaks, show=show))
+    await reader.line("No browser")
+
+    assert await reader.go(GOOD) == 200
+    assert (await task).value.get_secret_value() == TOKEN
+
+
+async def test_no_browser_is_opened_if_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With browser=False the address is shown and nothing is started."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("webbrowser.get", opened.append)
+    reader = Reader()
+    task = asyncio.create_task(login(FLOW, browser=False, show=reader))
+
+    assert await reader.go(GOOD) == 200
+    await task
+    assert reader.texts == ["Log in at this address:", await reader.url()]
+    assert opened == []
+    assert threads() == []
+
+
+async def test_a_command_opens_the_browser(tmp_path: Path) -> None:
+    """A command gets the address in place of its %s, as it was shown."""
+    reader = Reader()
+
+    token = await login(FLOW, browser=command(tmp_path), show=reader)
+
+    assert token.value.get_secret_value() == TOKEN
+    assert (tmp_path / "went").read_text() == await reader.url()
+
+
+@pytest.mark.parametrize("before", ["", "no-such-browser %s:"])
+async def test_the_environment_names_the_browser(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: str
+) -> None:
+    """Without a word about it, the first one of $BROWSER that works is opened."""
+    monkeypatch.setenv("BROWSER", before + command(tmp_path))
+    # What the module has found out about this machine before.
+    monkeypatch.setattr("webbrowser._tryorder", None)
+    monkeypatch.setattr("webbrowser._browsers", {})
+    reader = Reader()
+
+    token = await login(FLOW, show=reader)
+
+    assert reader.texts[0].endswith(", if no browser opens by itself:")
+    assert token.value.get_secret_value() == TOKEN
+    assert (tmp_path / "went").read_text() == await reader.url()
+
+
+async def test_a_browser_is_opened_where_the_answer_is_pasted() -> None:
+    """A redirect URI of another machine needs a browser too."""
+    surfer, reader, paster = Surfer(), Reader(), Paster()
+    task = asyncio.create_task(
+        login(FLOW, redirect_uri=ELSEWHERE, browser=surfer, show=reader, paste=paster)
+    )
+    url = await reader.url()
+    paster.lines.put_nowait(answer_to(url, GOOD))
+
+    assert (await task).value.get_secret_value() == TOKEN
+    join_threads()
+    assert surfer.went == [url]
+
+
+def test_a_browser_may_outlive_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
+    """A browser that blocks keeps no program from ending, and finds nobody to tell about it."""
+    files, left, began = open_files(), threading.Event(), threading.Event()
+
+    def blocks(url: str) -> bool:
+        began.set()
+        return left.wait()
+
+    async def main() -> None:
+        with pytest.raises(LoginTimeoutError):
+            await login(FLOW, browser=blocks, show=str, timeout=0.01)
+
+    asyncio.run(main(), debug=True)
+    [thread] = threads()
+    assert began.wait()
+    assert thread.daemon
+    left.set()
+    thread.join()
+
+    assert open_files() == files
+    gc.collect()
+    no_records(caplog)

@@ -1,0 +1,99 @@
+"""Pasting from what is no terminal: a pipe, an ordinary file."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway_sdk.auth import PasteFromTerminal
+from tests.auth.screens import LONG, Input, reading
+from tests.auth.traces import no_traces
+
+
+@pytest.fixture(autouse=True)
+async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
+    async with no_traces(caplog):
+        yield
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], None]]:
+    """Provide what writes into a pipe that is the standard input; nothing closes it."""
+    reading, writing = os.pipe()
+    monkeypatch.setattr("sys.stdin", Input(reading))
+
+    def write(data: bytes) -> None:
+        if data:
+            os.write(writing, data)
+        else:
+            os.close(writing)
+
+    yield write
+    os.close(reading)
+
+
+@pytest.fixture
+def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[bytes], None]]:
+    """Provide what makes a file with this content the standard input."""
+    opened: list[int] = []
+
+    def make(data: bytes) -> None:
+        path = tmp_path / "pasted"
+        path.write_bytes(data)
+        opened.append(os.open(path, os.O_RDONLY))
+        monkeypatch.setattr("sys.stdin", Input(opened[-1]))
+
+    yield make
+    for descriptor in opened:
+        os.close(descriptor)
+
+
+async def test_a_pipe_is_read_line_by_line(pipe: Callable[[bytes], None]) -> None:
+    """What is no terminal is read as it comes, and its last line needs no end."""
+    paste = PasteFromTerminal()
+    pipe(b"one\ntwo\nth")
+    assert [await paste(), await paste()] == ["one", "two"]
+    task = await reading(paste)
+    assert not task.done()
+    pipe(b"ree")
+    pipe(b"")
+
+    assert await task == "three"
+    for _ in range(2):
+        with pytest.raises(EOFError):
+            await paste()
+
+
+async def test_an_ordinary_file_is_read_line_by_line(file: Callable[[bytes], None]) -> None:
+    """A file is always readable, which event loops do not wait for; empty lines do not count."""
+    file(f"\n{LONG}\r\n\nthree".encode())
+    paste = PasteFromTerminal()
+
+    assert [await paste() for _ in range(2)] == [LONG, "three"]
+    with pytest.raises(EOFError):
+        await paste()
+
+
+async def test_a_line_without_end_is_cut(file: Callable[[bytes], None]) -> None:
+    """What is longer than any answer does not fill the memory."""
+    file(b"x" * 200_000 + b"\nnext\n")
+    paste = PasteFromTerminal()
+
+    assert await paste() == "x" * 128 * 1024
+    assert await paste() == "next"
+
+
+async def test_bytes_that_are_no_text_are_replaced(file: Callable[[bytes], None]) -> None:
+    """A line that is no UTF-8 is a wrong address, and no crash."""
+    file(b"http://\xff\n")
+
+    assert await PasteFromTerminal()() == "http://\N{REPLACEMENT CHARACTER}"
+
+
+async def test_no_standard_input_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was started without one has nothing to read."""
+    monkeypatch.setattr("sys.stdin", None)
+
+    with pytest.raises(EOFError):
+        await PasteFromTerminal()()
