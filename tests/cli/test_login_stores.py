@@ -1,11 +1,12 @@
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import keyring
 import pytest
 from keyring.backend import KeyringBackend
+from keyring.backends import fail
 
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.cli.login.log_in import try_out_store
@@ -81,9 +82,13 @@ def stop_redis(monkeypatch: pytest.MonkeyPatch, no_redis: str) -> None:
 
 
 @pytest.fixture
-def lack_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+def lack_keyring(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the store be the keyring of a machine without any."""
     monkeypatch.setenv("GATEWAY_TOKEN_STORE", "keyring")
+    before = keyring.get_keyring()
+    keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]
+    yield
+    keyring.set_keyring(before)
 
 
 TROUBLES = {
