@@ -15,7 +15,8 @@ from gateway_sdk._options import Options
 from gateway_sdk._retry import may_repeat, with_retries
 from gateway_sdk._wire.reply import RawReply, check_type
 from gateway_sdk._wire.request import build_headers, fill_path
-from gateway_sdk.auth.source import ask, tell_rejected
+from gateway_sdk.auth.shared import tell_rejected
+from gateway_sdk.auth.source import ask
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     DeadlineExceededError,
@@ -137,6 +138,7 @@ class Call:
             return await self._attempt(transport, prepared, token)
         except UnauthorizedError as error:
             if self._renewed:
+                tell_rejected(source, token)
                 raise _rejected(error) from None
             if not prepared.can_be_sent:
                 tell_rejected(source, token)  # for the next call
@@ -148,6 +150,7 @@ class Call:
         try:
             return await self._attempt(transport, prepared, renewed)
         except UnauthorizedError as error:
+            tell_rejected(source, renewed)
             raise _rejected(error) from None
 
     async def _attempt(

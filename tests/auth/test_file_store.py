@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.auth import PrivateFileStore
+from gateway_sdk.auth import PrivateFileStore, SharedTokenSource
 from gateway_sdk.auth.stores import file as file_store
 from tests.support.file_store import mode_of, names_in, refusal
-from tests.support.logins import KEY, make_token
+from tests.support.logins import KEY, Person, make_token
 from tests.support.records import BROKEN, GOOD
 
 
@@ -161,3 +161,33 @@ async def test_where_files_have_no_modes_none_is_asked_for(
     store.path.mkdir()
 
     assert "is no ordinary file" in await refusal(store)
+
+
+async def test_deleting_takes_what_a_killed_process_left(store: PrivateFileStore) -> None:
+    """A draft holds a token too: nothing of it stays behind."""
+    await store.save(make_token("kept"))
+    draft = store.path.with_name(f".{store.path.name}.0123456789abcdef")
+    draft.write_bytes(store.path.read_bytes())
+
+    await store.delete()
+
+    assert list(store.path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "mode"), [(b"{", 0o600), (b"", 0o600), (json.dumps(GOOD).encode(), 0o644)]
+)
+async def test_a_login_takes_the_place_of_a_record_that_cannot_be_used(
+    store: PrivateFileStore, content: bytes, mode: int
+) -> None:
+    """Where somebody can log in, a broken or an open file is no obstacle: it is replaced."""
+    await store.save(make_token("old"))
+    store.path.write_bytes(content)
+    store.path.chmod(mode)
+    source = SharedTokenSource(store, person := Person())
+
+    token = await source.token()
+
+    assert person.asked == 1
+    assert await store.load() == token
+    assert mode_of(store.path) == 0o600

@@ -129,7 +129,7 @@ async def test_a_folder_of_another_user_is_refused(store: PrivateFileStore) -> N
     store.path.parent.mkdir(parents=True, mode=0o700)
     os.chown(store.path.parent, 12345, -1)
 
-    assert "can be written by others" in await failure(store)
+    assert "belongs to another user" in await failure(store)
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o750])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from gateway_sdk import ConfigurationError, LoginError, LoginRequiredError
+from gateway_sdk import ConfigurationError, LoginError, LoginRequiredError, TokenStoreError
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
 from gateway_sdk.auth.shared import _MOST_REFUSED
 from gateway_sdk.auth.token import text_of
@@ -122,23 +122,71 @@ async def test_only_the_last_refused_tokens_are_remembered() -> None:
 
 
 async def test_tokens_that_are_refused_again_and_again_end_the_call() -> None:
-    """A caller does not renew for ever, if each token is refused by others as it comes."""
+    """A caller does not renew for ever, if each token of the store is refused as it comes."""
 
-    async def acquire() -> Token:
-        token = await person()
-        asyncio.get_running_loop().call_soon(source.reject, token)
-        return token
+    class Fickle(Store):
+        async def load(self) -> Token | None:
+            await super().load()
+            token = make_token(self.loads)
+            asyncio.get_running_loop().call_soon(source.reject, token)
+            return token
 
-    person = Person()
-    source = SharedTokenSource(Store(), acquire)
+    store = Fickle()
+    source = SharedTokenSource(store)
 
     with pytest.raises(LoginRequiredError, match="refused at once"):
         await source.token()
 
-    assert person.asked == 3
+    assert store.loads == 3
 
 
-@pytest.mark.parametrize("refused", [1, 2])
+async def test_logins_in_vain_are_held_back_after_the_second() -> None:
+    """A gateway that refuses every token costs two logins, and then none for a while."""
+    clock, person = Clock(), Person()
+    source = SharedTokenSource(Store(), person, hold=30, clock=clock)
+
+    first = await source.token()
+    second = await source.token(rejected=first)
+    with pytest.raises(LoginError, match="refuses the access tokens that logins have just brought"):
+        await source.token(rejected=second)
+    with pytest.raises(LoginError):
+        await source.token()
+    assert person.asked == 2
+
+    clock.now += 30.1
+    assert text_of(await source.token()) == f"{CANARY}-3"
+
+
+async def test_a_login_may_bring_the_same_token_again() -> None:
+    """Some servers give a token again as long as it lasts: after a login it counts as good."""
+    token = make_token("again")
+    person = Person(token, token)
+    source = SharedTokenSource(Store(), person)
+
+    await source.token()
+    assert await source.token(rejected=token) is token
+    assert await source.token() is token
+    assert person.asked == 2
+
+
+async def test_renewal_ahead_of_time_may_fail() -> None:
+    """In the seconds of the leeway a token that has not expired is better than an error."""
+    clock = Clock()
+    store = Store(make_token("kept", expires_at=clock.now + 1000))
+    source = SharedTokenSource(store, clock=clock)
+    kept = await source.token()
+    store.down = TokenStoreError("away")
+
+    clock.now += 980
+    assert await source.token() is kept
+    with pytest.raises(TokenStoreError):
+        await source.token(rejected=kept)
+    clock.now += 20
+    with pytest.raises(TokenStoreError):
+        await source.token()
+
+
+@pytest.mark.parametrize("refused", [0, 1])
 async def test_a_token_that_is_not_refused_is_returned_even_late(refused: int) -> None:
     """No token that somebody logged in for is left lying, were the ones before it refused."""
 
@@ -205,3 +253,24 @@ async def test_a_source_that_is_called_wrongly_shows_nothing() -> None:
         await source.token()
 
     assert CANARY not in texts_of(caught.value)
+
+
+def test_a_store_says_what_it_is_for_in_no_other_way() -> None:
+    """A key of another kind would switch off the check that keeps tokens at their gateway."""
+    store = Store()
+    store.key = "https://gateway.test"  # type: ignore[assignment]  # that is the point
+
+    with pytest.raises(ConfigurationError, match="must be a TokenKey"):
+        SharedTokenSource(store)
+
+
+async def test_a_renewal_that_comes_too_late_changes_nothing() -> None:
+    """Where another event loop has just renewed the token, nobody is asked again."""
+    source = SharedTokenSource(store := Store(), person := Person())
+    token = await source.token()
+    store.loads = 0
+
+    await source._renew()
+
+    assert await source.token() is token
+    assert (store.loads, person.asked) == (0, 1)

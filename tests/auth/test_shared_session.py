@@ -105,13 +105,13 @@ async def test_a_new_token_that_is_refused_ends_the_call(monkeypatch: pytest.Mon
     """Two 401s are a TokenRejectedError, after one login; the next call logs in anew."""
     person = Person()
     source = SharedTokenSource(Store(make_token("old")), person)
-    gateway, engine, _ = scripted(monkeypatch, REFUSED, REFUSED, REFUSED, OK, access_token=source)
+    gateway, engine, _ = scripted(monkeypatch, REFUSED, REFUSED, OK, access_token=source)
 
     with pytest.raises(TokenRejectedError) as caught:
         await CALLS["create_customer"](gateway)
     await CALLS["create_customer"](gateway)
 
-    assert sent(engine) == ["old", "1", "1", "2"]
+    assert sent(engine) == ["old", "1", "2"]
     assert caught.value.outcome is Outcome.REFUSED
     assert CANARY not in texts_of(caught.value)
 

@@ -185,13 +185,35 @@ def test_the_default_store_is_a_private_file(
     assert store.key is KEY
 
 
-@pytest.mark.parametrize("folder", ["/srv/tokens", "tokens", "C:\\tokens", "/srv/a:b"])
+@pytest.mark.parametrize("folder", ["/srv/tokens", "/srv/a:b"])
 def test_a_file_store_may_have_another_folder(folder: str) -> None:
     """Behind "file:" stands a folder, colons and all."""
     store = open_store(f"file:{folder}", KEY)
 
     assert isinstance(store, PrivateFileStore)
     assert store.path == Path(folder) / f"{KEY.digest}.json"
+
+
+@pytest.mark.parametrize("setting", ["file:tokens", "file:./tokens", "file: "])
+def test_a_folder_that_depends_on_where_one_stands_is_refused(setting: str) -> None:
+    """Those who log in and those who work would look in different places."""
+    with pytest.raises(ConfigurationError, match="an absolute folder"):
+        open_store(setting, KEY)
+
+
+@pytest.mark.parametrize("setting", [None, "file:~nobody-4711/tokens"])
+def test_a_user_without_a_home_folder_is_told(
+    monkeypatch: pytest.MonkeyPatch, setting: str | None
+) -> None:
+    """A container may have a user that nobody knows; the error says what to set."""
+
+    def no_home(_: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", no_home)
+
+    with pytest.raises(ConfigurationError, match="set HOME, or give a folder"):
+        open_store(setting, KEY)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 """Pasting from what is no terminal: a pipe, an ordinary file."""
 
+import io
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from gateway_sdk import ConfigurationError
 from gateway_sdk.auth import PasteFromTerminal
 from tests.auth.screens import LONG, Input, reading
 from tests.auth.traces import no_traces
@@ -96,4 +98,12 @@ async def test_no_standard_input_is_its_end(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("sys.stdin", None)
 
     with pytest.raises(EOFError):
+        await PasteFromTerminal()()
+
+
+async def test_an_input_that_is_no_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook puts something in the place of the standard input."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("http://127.0.0.1/"))
+
+    with pytest.raises(ConfigurationError, match="a terminal or a pipe"):
         await PasteFromTerminal()()

@@ -50,7 +50,7 @@ async def login(
             window leaves no token in the browser's history.
         show: Takes what the person should read: the address, in case no browser opens.
         paste: Where the address of the answer can be pasted, for a machine without a browser;
-            `paste_from_terminal`, for instance.
+            `PasteFromTerminal()`, for instance.
         timeout: Seconds for all of it; None for no limit.
         clock: Gives the time in seconds since 1970.
 
@@ -124,6 +124,7 @@ async def _pasted(
 ) -> Token:
     """Take pasted addresses until one of them belongs to this login."""
     while True:
+        await asyncio.sleep(0)  # what is pasted without waiting must not keep out all others
         try:
             return flow.finish_url(attempt, await paste(), now=clock())
         except StateMismatchError as error:

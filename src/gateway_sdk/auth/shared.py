@@ -4,18 +4,21 @@ import asyncio
 import copy
 import inspect
 import logging
+import math
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NoReturn
 
 from gateway_sdk._config import check_wait
+from gateway_sdk.auth.held_login import HeldLogin, is_cancelled, is_recent
 from gateway_sdk.auth.single_flight import SingleFlight
-from gateway_sdk.auth.stores.base import TokenStore
+from gateway_sdk.auth.source import TokenSource
+from gateway_sdk.auth.stores.base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
     GatewayError,
-    LoginError,
     LoginRequiredError,
     TokenStoreError,
 )
@@ -54,12 +57,13 @@ class SharedTokenSource:
 
         Args:
             store: Where the token is kept.
-            acquire: Logs in, such as `lambda: login(flow)`. None for a process in which nobody
-                can be asked: then LoginRequiredError says what to do.
+            acquire: Logs in, such as `lambda: login(flow)`; it must not ask this source. None
+                for a process in which nobody can be asked: then LoginRequiredError says what to
+                do.
             leeway: Seconds before its end from which a token is not sent any more, but never
                 more than a tenth of its life.
-            hold: Seconds for which a failed login is not tried again, and a token that the
-                gateway refused is not taken from the store again.
+            hold: Seconds for which a login that failed, or two whose tokens were refused, are not
+                tried again, and a token that the gateway refused is not taken from the store.
             clock: Gives the time in seconds since 1970.
 
         Raises:
@@ -69,25 +73,26 @@ class SharedTokenSource:
             callable(getattr(store, name, None)) for name in ("load", "save", "delete")
         ):
             raise ConfigurationError("store must be a token store, such as PrivateFileStore(key)")
+        if not isinstance(getattr(store, "key", None), TokenKey | None):
+            raise ConfigurationError("the key of store must be a TokenKey, or None")
         if acquire is not None and not callable(acquire):
             raise ConfigurationError("acquire must be a coroutine function that returns a Token")
         if not callable(clock):
             raise ConfigurationError("clock must be a function that returns seconds since 1970")
         self._store = store
-        self._acquire = acquire
         self._leeway = check_wait("leeway", leeway)
         self._hold = check_wait("hold", hold)
         self._clock = clock
+        self._login = None if acquire is None else HeldLogin(acquire, self._hold, clock)
         self._token: Token | None = None
         self._refused: dict[str, float] = {}
-        self._failure: LoginError | None = None
-        self._failed_at = 0.0
+        self._refusing = threading.Lock()  # several event loops may have several threads
         self._renewal = SingleFlight(self._renew)
 
     @property
     def gateway(self) -> str | None:
         """The origin of the gateway that the token is for; None if the store does not say."""
-        key = getattr(self._store, "key", None)
+        key: TokenKey | None = getattr(self._store, "key", None)
         return key.gateway if key else None
 
     async def token(self, rejected: Any = None) -> Token:
@@ -112,20 +117,29 @@ class SharedTokenSource:
             try:
                 await self._renewal.join()
             except GatewayError as error:
+                if token is not None and self._is_usable(token, leeway=0.0):
+                    return token  # it was to be renewed ahead of its end, which has not come yet
                 # One for each caller, who writes on it which call it ended.
                 raise copy.copy(error) from None
         return token
 
-    def _is_usable(self, token: Token) -> bool:
-        return not token.expired(self._clock(), self._leeway) and (
-            not self._refused or text_of(token) not in self._refused
-        )
+    def _is_usable(self, token: Token, leeway: float | None = None) -> bool:
+        ahead = self._leeway if leeway is None else leeway
+        return not token.expired(self._clock(), ahead) and not self._is_refused(token)
+
+    def _is_refused(self, token: Token) -> bool:
+        return bool(self._refused) and text_of(token) in self._refused
 
     def reject(self, token: AccessToken) -> None:
         """Hear that the gateway refused a token; whoever asks next gets another one."""
-        self._refused[text_of(token)] = self._clock()
-        if len(self._refused) > _MOST_REFUSED:
-            del self._refused[next(iter(self._refused))]
+        with self._refusing:
+            self._refused[text_of(token)] = self._clock()
+            if len(self._refused) > _MOST_REFUSED:
+                del self._refused[next(iter(self._refused))]
+
+    def _forgive(self, token: Token) -> None:
+        with self._refusing:
+            self._refused.pop(text_of(token), None)
 
     async def _renew(self) -> None:
         """Find a usable token: in the store, or else by a login."""
@@ -134,19 +148,25 @@ class SharedTokenSource:
         loaded = await self._load()
         if loaded is not None and self._may_use(loaded):
             self._token = loaded
-        elif self._acquire is None:
+        elif self._login is None:
             raise LoginRequiredError(f"{self._why_not(loaded)}: log in with `gateway login`")
         else:
-            self._token = await self._log_in(self._acquire)
-            await self._save(self._token)
+            token = await self._login.token(self._is_refused)
+            self._forgive(token)  # a server may give the same one again, and stands by it
+            self._token = token
+            await self._save(token)
 
     async def _load(self) -> Token | None:
         try:
             loaded: Any = await self._store.load()
+        except UnusableRecordError:
+            if self._login is None:
+                raise
+            return None  # the login's token takes its place
         except GatewayError:
             raise
         except (Exception, asyncio.CancelledError) as error:  # a store of the user's may raise both
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             kind = type(error).__name__
             raise TokenStoreError(f"the access token cannot be read: {kind}") from None
@@ -160,61 +180,27 @@ class SharedTokenSource:
         Where nobody can log in, one that was refused is tried again after a while: it is better
         than none, if it was the gateway that was out of order.
         """
-        refused_at = self._refused.get(text_of(token))
-        if refused_at is not None and self._acquire is None and self._is_past(refused_at):
-            del self._refused[text_of(token)]
+        refused_at = self._refused.get(text_of(token), -math.inf)
+        if self._login is None and not is_recent(refused_at, self._clock(), self._hold):
+            self._forgive(token)
         return self._is_usable(token)
 
     def _why_not(self, loaded: Token | None) -> str:
         if loaded is None:
             return "there is no access token"
-        if text_of(loaded) in self._refused:
+        if self._is_refused(loaded):
             return "the gateway refused the access token"
         return f"the access token ends at {loaded.ends}"
-
-    async def _log_in(self, acquire: Callable[[], Awaitable[Token]]) -> Token:
-        """Log in, unless that failed just now: a storm of callers must not open many windows."""
-        if self._failure is not None and not self._is_past(self._failed_at):
-            raise copy.copy(self._failure)
-        try:
-            token = await self._acquired(acquire)
-        except LoginError as error:
-            # Without its traceback, whose frames hold what the login held.
-            self._failure, self._failed_at = copy.copy(error), self._clock()
-            raise
-        self._failure = None
-        return token
-
-    async def _acquired(self, acquire: Callable[[], Awaitable[Token]]) -> Token:
-        try:
-            token: Any = await acquire()
-        except GatewayError:
-            raise
-        except asyncio.CancelledError:
-            if _is_cancelled():
-                raise
-            raise LoginError("the login was cancelled") from None
-        except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything
-            raise LoginError(f"the login failed: {type(error).__name__}") from None
-        if not isinstance(token, Token):
-            raise LoginError("acquire must return a Token")
-        if not self._is_usable(token):
-            raise LoginError("the login brought a token that has expired or been refused already")
-        return token
 
     async def _save(self, token: Token) -> None:
         """Keep a token for other processes; this one has it in any case."""
         try:
             await self._store.save(token)
         except (Exception, asyncio.CancelledError) as error:  # a store of the user's may raise both
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             told = str(error) if isinstance(error, TokenStoreError) else type(error).__name__
             _logger.warning("the access token is not kept for other processes: %s", told)
-
-    def _is_past(self, moment: float) -> bool:
-        """Tell whether something was longer ago than `hold`, or after now: clocks are set back."""
-        return not 0 <= self._clock() - moment < self._hold
 
     def __repr__(self) -> str:
         return f"<SharedTokenSource in {self._store!r}>"
@@ -223,7 +209,7 @@ class SharedTokenSource:
         raise TypeError("a SharedTokenSource holds a secret: it is not pickled")
 
 
-def _is_cancelled() -> bool:
-    """Tell whether it is us whom somebody cancels, and not something that we wait for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def tell_rejected(source: TokenSource, token: AccessToken) -> None:
+    """Tell a source that keeps its tokens that one was refused, where no other is asked for."""
+    if isinstance(source, SharedTokenSource):
+        source.reject(token)

@@ -35,8 +35,12 @@ class StaticToken:
         self._token = token
 
     async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - there is no other
-        """Return the token, whatever was rejected."""
-        return self._token
+        """Return the token, whatever was rejected.
+
+        Raises:
+            LoginRequiredError: it has expired.
+        """
+        return _unexpired(self._token)
 
 
 class CalledToken:
@@ -49,13 +53,14 @@ class CalledToken:
         """Return what the function returns.
 
         Raises:
+            LoginRequiredError: it has expired.
             AuthError: it is not a coroutine function.
         """
         promised: Any = self._function()
         if not inspect.isawaitable(promised):
             raise AuthError("access_token is a plain function: make it async")
         token: AccessToken = await promised
-        return token
+        return _unexpired(token) if isinstance(token, Token) else token
 
 
 def as_token_source(access_token: object, name: str = "access_token") -> TokenSource:
@@ -87,7 +92,6 @@ async def ask(source: TokenSource, rejected: AccessToken | None = None) -> Acces
     """Return a token whose text may stand in a header.
 
     Raises:
-        LoginRequiredError: the token has expired.
         AuthError: the source failed, or what it returned cannot be a token. Errors of this
             package come through as they are.
     """
@@ -99,20 +103,13 @@ async def ask(source: TokenSource, rejected: AccessToken | None = None) -> Acces
         # Without the cause, whose text may hold an address with a token in it.
         raise AuthError(f"the source of the access token failed: {type(error).__name__}") from None
     if isinstance(token, Token):
-        return _unexpired(token)
+        return token
     if not isinstance(token, str | SecretStr):
         raise AuthError("the source of the access token returned something that is no token")
     problem = problem_of(text_of(token))
     if problem:
         raise AuthError(f"the access token from its source {problem}")
     return token
-
-
-def tell_rejected(source: TokenSource, token: AccessToken) -> None:
-    """Tell a source that listens that a token was refused, where no other one is asked for."""
-    reject = getattr(source, "reject", None)
-    if callable(reject):
-        reject(token)
 
 
 def _unexpired(token: Token) -> Token:

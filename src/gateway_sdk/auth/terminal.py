@@ -43,11 +43,15 @@ class PasteFromTerminal:
 
         Raises:
             EOFError: the input ended.
+            ConfigurationError: the input is neither a terminal nor a pipe nor a file.
         """
         stdin: TextIO | None = sys.stdin
         if stdin is None:  # a process may be started without
             raise EOFError
-        descriptor = stdin.fileno()
+        try:
+            descriptor = stdin.fileno()
+        except OSError:  # it was replaced, as in a notebook
+            raise ConfigurationError("pasting needs a terminal or a pipe as input") from None
         line = bytearray()
         with _unseen(descriptor):
             while (byte := await self._next(descriptor)) not in _ENDS or not line:

@@ -65,6 +65,7 @@ class LoopbackReceiver:
         if not can_listen(redirect_uri):
             raise ConfigurationError(CANNOT_LISTEN)
         self._url = httpx.URL(redirect_uri)
+        self._given = redirect_uri
         self._bind = bind
         self._sockets: list[socket.socket] = []
         self._connections: dict[asyncio.Task[None], None] = {}
@@ -79,7 +80,8 @@ class LoopbackReceiver:
         if self._url.port == 0:
             port = self._sockets[0].getsockname()[1]
             self._url = self._url.copy_with(port=port)
-        self.redirect_uri = str(self._url)
+            self._given = str(self._url)
+        self.redirect_uri = self._given  # to the letter, as it is registered
         return self
 
     async def __aexit__(

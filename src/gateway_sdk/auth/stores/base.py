@@ -46,6 +46,10 @@ class TokenKey:
         return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
 
+class UnusableRecordError(TokenStoreError):
+    """The store works, but what it holds is no token of ours, or may be known to others."""
+
+
 class TokenStore(Protocol):
     """Keeps one token."""
 
@@ -104,12 +108,14 @@ def parse(record: bytes | str, key: TokenKey, place: str) -> Token:
     """Read what `dump` wrote.
 
     Raises:
-        TokenStoreError: it is broken, or for something else; the message names the place only.
+        UnusableRecordError: it is broken, or for something else; the message names the place only.
     """
     try:
         return _read(json.loads(record), key)
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise TokenStoreError(f"{place} holds no token for {key.gateway}: log in again") from None
+        raise UnusableRecordError(
+            f"{place} holds no token for {key.gateway}: log in again"
+        ) from None
 
 
 def _read(record: Any, key: TokenKey) -> Token:

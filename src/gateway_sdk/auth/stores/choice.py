@@ -1,5 +1,7 @@
 """Which store, as one setting says it, so that those who log in and those who work agree."""
 
+from pathlib import Path
+
 from gateway_sdk.auth.stores.base import TokenKey, TokenStore
 from gateway_sdk.auth.stores.file import PrivateFileStore
 from gateway_sdk.auth.stores.keyring import KeyringStore
@@ -12,7 +14,7 @@ def open_store(setting: str | None, key: TokenKey) -> TokenStore:
 
     Args:
         setting: None or "file" for the default, a private file in this user's own folder;
-            "file:" and a folder for another one; "keyring"; or the address of a Redis.
+            "file:" and an absolute folder for another one; "keyring"; or the address of a Redis.
         key: What the token is for.
 
     Raises:
@@ -20,7 +22,7 @@ def open_store(setting: str | None, key: TokenKey) -> TokenStore:
     """
     kind, _, rest = str(setting or "file").partition(":")
     match kind:
-        case "file":
+        case "file" if not rest or rest.startswith("~") or Path(rest).is_absolute():
             return PrivateFileStore(key, rest or None)
         case "keyring" if not rest:
             return KeyringStore(key)
@@ -28,5 +30,6 @@ def open_store(setting: str | None, key: TokenKey) -> TokenStore:
             return RedisStore(str(setting), key)
         case _:
             raise ConfigurationError(
-                "GATEWAY_TOKEN_STORE must be file, file:FOLDER, keyring, or the address of a Redis"
+                "GATEWAY_TOKEN_STORE must be file, file: and an absolute folder, keyring, or the "
+                "address of a Redis"
             )

@@ -8,15 +8,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from gateway_sdk.auth.stores.base import MAX_RECORD, TokenKey, dump, parse
+from gateway_sdk.auth.stores.base import MAX_RECORD, TokenKey, UnusableRecordError, dump, parse
 from gateway_sdk.auth.token import Token
-from gateway_sdk.errors import TokenStoreError
+from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
 _HAS_MODES: Final = hasattr(os, "getuid")
 """Windows has none: there a profile's folders are its owner's by their access lists."""
 
 # Not followed, so that a link cannot lead us elsewhere; not waited for, as opening a pipe would.
 _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -34,9 +35,18 @@ class PrivateFileStore:
             key: What the token is for; the file's name follows from it.
             folder: Where the file is; the user's folder for a program's state, if left out. It is
                 made with mode 0700.
+
+        Raises:
+            ConfigurationError: this user has no home folder.
         """
         self.key = key
-        self.path = Path(folder or default_folder()).expanduser() / f"{key.digest}.json"
+        try:
+            self.path = Path(folder or default_folder()).expanduser() / f"{key.digest}.json"
+        except RuntimeError:
+            raise ConfigurationError(
+                "there is no home folder to keep tokens in: set HOME, or give a folder, as in "
+                "GATEWAY_TOKEN_STORE=file:/absolute/folder"
+            ) from None
 
     async def load(self) -> Token | None:
         """Return the token; None if there is no file.
@@ -90,9 +100,9 @@ class PrivateFileStore:
             raise TokenStoreError(f"the file {self.path} belongs to another user")
         if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             mode = stat.S_IMODE(status.st_mode)
-            raise TokenStoreError(
+            raise UnusableRecordError(
                 f"the file {self.path} is open to others (mode {mode:04o}): its token may be "
-                "known; remove it and log in again"
+                "known; log in again"
             )
 
     def _save(self, token: Token) -> None:
@@ -105,23 +115,30 @@ class PrivateFileStore:
             draft.replace(self.path)
             _sync(self.path.parent)
         except OSError as error:
-            with suppress(OSError):
-                draft.unlink()
             raise self._trouble("cannot be written", error) from None
+        finally:
+            with suppress(OSError):  # it is there only if something went wrong
+                draft.unlink()
 
     def _check_folder(self) -> None:
         """Refuse a folder in which others could put files of theirs."""
         if not _HAS_MODES:
             return
         status = self.path.parent.stat()
-        if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        problem = "can be written by others" if status.st_mode & _OTHERS_WRITE else None
+        if status.st_uid != os.getuid():
+            problem = "belongs to another user"
+        if problem:
             raise TokenStoreError(
-                f"the folder {self.path.parent} can be written by others: "
-                "make it yours alone (mode 0700)"
+                f"the folder {self.path.parent} {problem}: choose one that is yours alone, such as "
+                "a new folder in it"
             )
 
     def _delete(self) -> None:
         try:
+            # Also what a process left that was killed while it wrote.
+            for draft in self.path.parent.glob(f".{self.path.name}.*"):
+                draft.unlink(missing_ok=True)
             self.path.unlink(missing_ok=True)
         except OSError as error:
             raise self._trouble("cannot be removed", error) from None

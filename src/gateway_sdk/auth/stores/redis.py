@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._config import is_loopback
@@ -21,6 +21,10 @@ _TIMEOUT: Final = 5.0
 # Of what redis-py takes in an address; not among them: ways to leave out the check of certificates.
 _OPTIONS: Final = ("db", "password")
 _TLS_OPTIONS: Final = (*_OPTIONS, "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+
+
+# Older versions of redis-py leave the name of the server unchecked by default.
+_CHECKED: Final[dict[str, Any]] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
 
 
 class RedisStore:
@@ -94,6 +98,7 @@ class RedisStore:
                 socket_timeout=_TIMEOUT,
                 retry=None,
                 single_connection_client=True,
+                **(_CHECKED if self._url.startswith("rediss:") else {}),
             ) as redis:
                 yield redis
         except (self._client.RedisError, OSError, ValueError) as error:
