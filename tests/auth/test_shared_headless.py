@@ -1,10 +1,11 @@
 import time
+from pathlib import Path
 
 import pytest
 
-from gateway_sdk import LoginRequiredError
-from gateway_sdk.auth import SharedTokenSource, Token
-from tests.support.logins import Clock, Store, make_token
+from gateway_sdk import LoginRequiredError, TokenStoreError
+from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token
+from tests.support.logins import KEY, Clock, Store, make_token
 from tests.support.secrecy import CANARY, texts_of
 
 
@@ -104,3 +105,15 @@ async def test_by_default_it_is_the_time_of_day_that_counts() -> None:
 
     assert await SharedTokenSource(Store(alive)).token() is alive
     await why_not(SharedTokenSource(Store(dead)))
+
+
+async def test_a_record_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    """Where nobody can log in, a broken file is an error that names it, and is left alone."""
+    store = PrivateFileStore(KEY, tmp_path)
+    await store.save(make_token("old"))
+    store.path.write_bytes(b"{")
+
+    with pytest.raises(TokenStoreError, match=r"holds no token for https://gateway\.test: log in"):
+        await SharedTokenSource(store).token()
+
+    assert store.path.read_bytes() == b"{"
