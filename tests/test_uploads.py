@@ -1,10 +1,10 @@
 """Uploads that go wrong: the truth about them, and nothing left open."""
 
 import asyncio
-import gc
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import BinaryIO
 
 import httpx
 import pytest
@@ -18,9 +18,9 @@ from gateway_sdk import (
     ReplyLostError,
     UnauthorizedError,
     UploadFailedError,
-    _file,
 )
-from gateway_sdk._body import PIECE
+from gateway_sdk._body import file
+from gateway_sdk._body.body import PIECE
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import raw_server
 
@@ -133,32 +133,29 @@ async def test_a_file_is_never_waited_for_in_the_event_loop(
     """A read that hangs, as on a dead disk, holds up neither the deadline nor the loop."""
     document = tmp_path / "document"
     document.write_bytes(bytes(PIECE))
-    reading, go_on, closed = threading.Event(), threading.Event(), threading.Event()
+    reading, go_on = threading.Event(), threading.Event()
+    opened: list[BinaryIO] = []
 
-    def hang(*_: object) -> bytes:
+    def hang(file: BinaryIO, _: int) -> bytes:
+        opened.append(file)
         reading.set()
         go_on.wait(10)
         return b""
 
-    close = _file._close
-
-    def note_close(opened: object) -> None:
-        close(opened)  # type: ignore[arg-type]
-        closed.set()
-
-    monkeypatch.setattr(_file, "_read_some", hang)
-    monkeypatch.setattr(_file, "_close", note_close)
+    monkeypatch.setattr(file, "_read_some", hang)
     async with raw_server(drain) as url, session(url) as gateway:
         call = asyncio.create_task(gateway.aml.upload_document(document))
         assert await asyncio.to_thread(reading.wait, 10)
         pass_deadlines(gateway)
         with pytest.raises(DeadlineExceededError):
             await call
-    assert not closed.is_set()
+    assert not opened[0].closed
 
     go_on.set()
-    assert await asyncio.to_thread(closed.wait, 10)
-    gc.collect()  # an unclosed file would warn here
+    for thread in threading.enumerate():
+        if thread.name.startswith("gateway-upload"):
+            await asyncio.to_thread(thread.join, 10)
+    assert opened[0].closed
 
 
 async def test_a_file_that_is_gone_when_it_is_sent(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ LAYERS = (
     ("_retry",),
     ("_options",),
     ("_wire",),
-    ("_engine", "_file"),
+    ("_engine",),
     ("_body",),
     ("_core", "areas"),
     ("_attempt",),

@@ -1,17 +1,17 @@
-"""Bodies of requests: bytes, text, JSON, a file or a stream, sent in pieces."""
+"""Making a body of what the user gave: bytes, text, JSON, files, a form, a stream."""
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 
-import httpx
 from pydantic import BaseModel
 
-from gateway_sdk._file import read_pieces, size_of
+from gateway_sdk._body.body import Body, OnProgress
+from gateway_sdk._body.file import read_open, read_path, size_of, span_of
+from gateway_sdk._body.multipart import Form, Multipart
+from gateway_sdk._body.thread import from_thread
 from gateway_sdk._options import check_header_value
 from gateway_sdk._wire.request import encode_json
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UploadFailedError
@@ -23,84 +23,19 @@ BodyContent: TypeAlias = (
     | memoryview
     | str
     | Path
+    | BinaryIO
+    | Multipart
     | AsyncIterable[bytes]
     | Mapping[str, Any]
     | list[Any]
     | BaseModel
 )
-"""What the operations with any type of entity body take: a `str` is text, a `Path` is a file, a
-mapping, list or model is JSON."""
-OnProgress = Callable[[int, int | None], object]
-"""Called with the bytes sent so far and the total, which is None for a stream."""
-
-PIECE: Final = 64 * 1024
-"""Bytes handed over at once: small enough for progress and cancellation to be prompt."""
+"""What the operations with any type of entity body take: a `str` is text, a `Path` or an open file
+is a file, a mapping, list or model is JSON."""
 
 BINARY: Final = "application/octet-stream"
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
-
-
-@dataclass(slots=True, eq=False)
-class Body(httpx.AsyncByteStream):
-    """A body that knows how long it is and whether it can be sent a second time.
-
-    Attributes:
-        pieces: Starts from the beginning each time it is called.
-        content_type: The media type, for the header.
-        length: Bytes; None if it is known only at the end.
-        replayable: False if what was read is gone.
-        on_progress: Told how far it got; never told a smaller number than before.
-    """
-
-    pieces: Callable[[], AsyncGenerator[bytes, None]]
-    content_type: str
-    length: int | None
-    replayable: bool
-    on_progress: OnProgress | None = None
-    _reported: int = 0
-    _sending: list[AsyncGenerator[bytes, None]] = field(default_factory=list[Any])
-
-    @property
-    def can_be_sent(self) -> bool:
-        """Whether it is all there: it was never begun, or it can begin anew."""
-        return self.replayable or not self._sending
-
-    def __aiter__(self) -> AsyncGenerator[bytes, None]:
-        """Begin to send it.
-
-        Raises:
-            UploadFailedError: the content, or the one who is told of progress, raised an error.
-                What it raised is its `__context__`, for its text may show what was sent.
-        """
-        self._sending.append(self._send())
-        return self._sending[-1]
-
-    async def aclose(self) -> None:
-        """Let go of the content, wherever the sending stopped."""
-        for sending in self._sending:
-            await sending.aclose()
-
-    async def _send(self) -> AsyncGenerator[bytes, None]:
-        sent = 0
-        try:
-            async with aclosing(self.pieces()) as pieces:
-                async for piece in pieces:
-                    for part in _cut(piece):
-                        yield part
-                        sent += len(part)
-                        self._report(sent)
-        except UploadFailedError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything
-            raise UploadFailedError(
-                f"the content raised {type(error).__name__} while it was sent"
-            ) from None
-
-    def _report(self, sent: int) -> None:
-        if self.on_progress and sent > self._reported:
-            self._reported = sent
-            self.on_progress(sent, self.length)
 
 
 async def make_body(
@@ -131,6 +66,8 @@ async def _any_body(
     """Make a body of whatever an operation with any type of entity body was given."""
     body = await _body_of(content)
     if content_type is not None:
+        if isinstance(content, Multipart):
+            raise InvalidArgumentError("content_type follows from Multipart: leave it out")
         body.content_type = _check_content_type(content_type)
     if on_progress is not None and not callable(on_progress):
         raise InvalidArgumentError("on_progress must be a function of (sent, total)")
@@ -138,7 +75,7 @@ async def _any_body(
     return body
 
 
-async def _body_of(content: Any) -> Body:
+async def _body_of(content: Any) -> Body:  # noqa: PLR0911 - one for each kind
     match content:
         case bytes() | bytearray() | memoryview():
             return _of_bytes(bytes(content), BINARY)
@@ -148,12 +85,17 @@ async def _body_of(content: Any) -> Body:
             return _of_bytes(encode_json(content), JSON)
         case Path():
             return await _of_file(content)
+        case Multipart():
+            return await _of_form(content)
         case AsyncIterable():
             return _of_stream(content)
+        case _ if callable(getattr(content, "read", None)):
+            return await _of_open_file(content)
         case _:
             raise InvalidArgumentError(
-                "content must be bytes, a str (text), a Path (file), a mapping, list or model "
-                f"(JSON) or an async iterable of bytes, not {type(content).__name__}"
+                "content must be bytes, a str (text), a Path or open file, a Multipart, a mapping, "
+                "list or model (JSON) or an async iterable of bytes, "
+                f"not {type(content).__name__}"
             )
 
 
@@ -174,9 +116,39 @@ def _of_text(text: str) -> Body:
 async def _of_file(path: Path) -> Body:
     """Make a body of a file; it is opened when it is sent, and anew each time."""
     length = await asyncio.to_thread(size_of, path)
-    guessed, compression = mimetypes.guess_type(path.name)
-    content_type = guessed if guessed and not compression else BINARY
-    return Body(lambda: read_pieces(path, length), content_type, length, replayable=True)
+    return Body(
+        lambda: from_thread(lambda: read_path(path, length)),
+        _guess(path.name),
+        length,
+        replayable=True,
+    )
+
+
+async def _of_open_file(file: BinaryIO) -> Body:
+    """Make a body of what is left of an open file; it can be sent again if it can go back."""
+    span = await asyncio.to_thread(span_of, file)
+    return Body(
+        lambda: from_thread(lambda: read_open(file, span)),
+        _guess(getattr(file, "name", None)),
+        None if span is None else span[1],
+        replayable=span is not None,
+    )
+
+
+async def _of_form(multipart: Multipart) -> Body:
+    form = await asyncio.to_thread(Form.of, multipart)
+    return Body(
+        lambda: from_thread(form.read),
+        form.content_type,
+        form.length,
+        replayable=form.replayable,
+    )
+
+
+def _guess(name: object) -> str:
+    """Guess a media type by the name of a file, of which an open one may have only a number."""
+    guessed, compression = mimetypes.guess_type(name) if isinstance(name, str) else (None, None)
+    return guessed if guessed and not compression else BINARY
 
 
 def _of_stream(content: AsyncIterable[Any]) -> Body:
@@ -192,16 +164,6 @@ def _of_stream(content: AsyncIterable[Any]) -> Body:
                 await iterator.aclose()
 
     return Body(pieces, BINARY, length=None, replayable=False)
-
-
-def _cut(content: bytes) -> Iterator[bytes]:
-    """Cut into pieces of a size that lets progress and cancellation be prompt."""
-    if len(content) <= PIECE:
-        yield content
-        return
-    view = memoryview(content)
-    for start in range(0, len(content), PIECE):
-        yield bytes(view[start : start + PIECE])
 
 
 def _check_content_type(content_type: object) -> str:

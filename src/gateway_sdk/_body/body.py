@@ -1,0 +1,88 @@
+"""A body on its way: in pieces, with progress, and as often as it can be sent."""
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import httpx
+
+from gateway_sdk.errors import UploadFailedError
+
+OnProgress: TypeAlias = Callable[[int, int | None], object]
+"""Called with the bytes sent so far and the total, which is None for a stream."""
+
+PIECE: Final = 64 * 1024
+"""Bytes handed over at once: small enough for progress and cancellation to be prompt."""
+
+
+@dataclass(slots=True, eq=False)
+class Body(httpx.AsyncByteStream):
+    """A body that knows how long it is and whether it can be sent a second time.
+
+    Attributes:
+        pieces: Starts from the beginning each time it is called.
+        content_type: The media type, for the header.
+        length: Bytes; None if it is known only at the end.
+        replayable: False if what was read is gone.
+        on_progress: Told how far it got; never told a smaller number than before.
+    """
+
+    pieces: Callable[[], AsyncGenerator[bytes, None]]
+    content_type: str
+    length: int | None
+    replayable: bool
+    on_progress: OnProgress | None = None
+    _reported: int = 0
+    _sending: list[AsyncGenerator[bytes, None]] = field(default_factory=list[Any])
+
+    @property
+    def can_be_sent(self) -> bool:
+        """Whether it is all there: it was never begun, or it can begin anew."""
+        return self.replayable or not self._sending
+
+    def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        """Begin to send it.
+
+        Raises:
+            UploadFailedError: the content, or the one who is told of progress, raised an error.
+                What it raised is its `__context__`, for its text may show what was sent.
+        """
+        self._sending.append(self._send())
+        return self._sending[-1]
+
+    async def aclose(self) -> None:
+        """Let go of the content, wherever the sending stopped."""
+        for sending in self._sending:
+            await sending.aclose()
+
+    async def _send(self) -> AsyncGenerator[bytes, None]:
+        sent = 0
+        try:
+            async with aclosing(self.pieces()) as pieces:
+                async for piece in pieces:
+                    for part in _cut(piece):
+                        yield part
+                        sent += len(part)
+                        self._report(sent)
+        except UploadFailedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything
+            raise UploadFailedError(
+                f"the content raised {type(error).__name__} while it was sent"
+            ) from None
+
+    def _report(self, sent: int) -> None:
+        if self.on_progress and sent > self._reported:
+            self._reported = sent
+            self.on_progress(sent, self.length)
+
+
+def _cut(content: bytes) -> Iterator[bytes]:
+    """Cut into pieces of a size that lets progress and cancellation be prompt."""
+    if len(content) <= PIECE:
+        yield content
+        return
+    view = memoryview(content)
+    for start in range(0, len(content), PIECE):
+        yield bytes(view[start : start + PIECE])
