@@ -17,23 +17,27 @@ from tests.support.calls import CALLS
 from tests.support.scripted import scripted
 
 
-async def test_the_back_off_doubles_up_to_its_cap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each wait is a random part of a bound that doubles until it meets the cap."""
-    bounds: list[tuple[float, float]] = []
-
-    def longest(low: float, high: float) -> float:
-        bounds.append((low, high))
-        return high
-
-    monkeypatch.setattr("tenacity.wait.random.uniform", longest)
-    policy = RetryPolicy(attempts=5, backoff=0.5, backoff_max=3.0)
+@pytest.mark.parametrize(
+    ("jitter", "drawn", "expected"),
+    [
+        (1.0, 0.0, [0.5, 1.0, 2.0, 3.0]),
+        (1.0, 0.75, [0.125, 0.25, 0.5, 0.75]),
+        (0.5, 1.0, [0.25, 0.5, 1.0, 1.5]),
+        (0.0, 0.75, [0.5, 1.0, 2.0, 3.0]),
+    ],
+)
+async def test_the_back_off_doubles_up_to_its_cap(
+    monkeypatch: pytest.MonkeyPatch, jitter: float, drawn: float, expected: list[float]
+) -> None:
+    """Each wait is as random as the jitter says, under a bound that doubles until its cap."""
+    monkeypatch.setattr("gateway_sdk._retry.random.random", lambda: drawn)
+    policy = RetryPolicy(attempts=5, backoff=0.5, backoff_max=3.0, jitter=jitter)
     gateway, engine, waits = scripted(monkeypatch, httpx.Response(503), retry=policy)
 
     with pytest.raises(ServerError):
         await CALLS["order_history"](gateway)
 
-    assert waits == [0.5, 1.0, 2.0, 3.0]
-    assert {low for low, _ in bounds} == {0}
+    assert waits == expected
     assert len(engine.requests) == 5
 
 

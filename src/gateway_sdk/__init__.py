@@ -7,6 +7,9 @@ async with GatewaySession("https://gateway.example.com", access_token="...") as 
 """
 
 from gateway_sdk import auth, bulk, models, operations
+from gateway_sdk._body import Multipart
+from gateway_sdk._budget import RetryBudget
+from gateway_sdk._engine.rate import RateLimit
 from gateway_sdk._retry import RetryPolicy
 from gateway_sdk._version import __version__
 from gateway_sdk.auth import Token, TokenSource
@@ -41,6 +44,7 @@ from gateway_sdk.errors import (
     UnexpectedReplyError,
     UploadFailedError,
 )
+from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 from gateway_sdk.reply import Reply
 from gateway_sdk.session import GatewaySession
@@ -49,6 +53,7 @@ __all__ = [
     "Attempt",
     "AuthError",
     "AuthorizationDeniedError",
+    "CallInfo",
     "ConfigurationError",
     "ConflictError",
     "ConnectionFailedError",
@@ -62,8 +67,11 @@ __all__ = [
     "LoginRequiredError",
     "LoginTimeoutError",
     "MalformedResponseError",
+    "Multipart",
     "NotFoundError",
+    "Observer",
     "Outcome",
+    "RateLimit",
     "RateLimitedError",
     "ReceiverUnavailableError",
     "RedirectError",
@@ -71,6 +79,7 @@ __all__ = [
     "Reply",
     "ReplyLostError",
     "ReplyTimeoutError",
+    "RetryBudget",
     "RetryPolicy",
     "ServerError",
     "SessionStateError",

@@ -13,6 +13,7 @@ from gateway_sdk._body import OnProgress, make_body
 from gateway_sdk._core import Core
 from gateway_sdk._options import Options
 from gateway_sdk._retry import may_repeat, with_retries
+from gateway_sdk._watch import Watch
 from gateway_sdk._wire.reply import RawReply, check_type
 from gateway_sdk._wire.request import build_headers, fill_path
 from gateway_sdk.auth.shared import tell_rejected
@@ -26,7 +27,7 @@ from gateway_sdk.errors import (
     UnauthorizedError,
 )
 from gateway_sdk.operations import Operation
-from gateway_sdk.outcome import Attempt
+from gateway_sdk.outcome import Attempt, outcome_of
 from gateway_sdk.reply import Reply
 
 
@@ -40,6 +41,7 @@ class Call:
         self._into = into
         self._attempts: list[Attempt] = []
         self._renewed = False
+        self._watch: Watch | None = None
 
     async def run(
         self,
@@ -54,6 +56,28 @@ class Call:
             GatewayError: with `operation`, `outcome` and `attempts` filled in.
         """
         began = time.monotonic()
+        self._watch = self._core.count(self._operation)
+        if self._watch is None:
+            return await self._run(began, path, content, content_type, on_progress)
+        self._watch.started()
+        failure: BaseException | None = None
+        try:
+            return await self._run(began, path, content, content_type, on_progress)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            outcome = outcome_of(tuple(self._attempts), self._operation.repeatability)
+            self._watch.finished(outcome, failure, time.monotonic() - began)
+
+    async def _run(
+        self,
+        began: float,
+        path: Mapping[str, str],
+        content: object,
+        content_type: str | None,
+        on_progress: OnProgress | None,
+    ) -> Reply[Any]:
         try:
             transport = self._core.open()
             async with self._bounded() as scope:
@@ -120,11 +144,17 @@ class Call:
             policy = self._options.retry
             return prepared.can_be_sent and may_repeat(error, self._operation.repeatability, policy)
 
+        def scheduled(seconds: float) -> None:
+            if self._watch is not None:
+                self._watch.scheduled(self._attempts[-1], seconds)
+
         return await with_retries(
             lambda: self._with_token(transport, prepared),
             policy=self._options.retry,
             again=again,
             fits=fits,
+            spend=self._core.take_retry,
+            scheduled=scheduled,
             sleep=self._core.sleep,
         )
 
@@ -161,6 +191,8 @@ class Call:
             return await exchange.run(token)
         finally:
             self._attempts.append(exchange.ended)
+            if self._watch is not None:
+                self._watch.ended(exchange.ended)
 
 
 def _rejected(error: UnauthorizedError) -> TokenRejectedError:

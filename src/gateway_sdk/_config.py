@@ -1,6 +1,7 @@
 """The defaults, with units and reasons, and the check of where the gateway is."""
 
 import ipaddress
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -188,6 +189,17 @@ def check_wait(name: str, seconds: object) -> float:
     if checked is None:
         raise ConfigurationError(f"{name} must be a number of seconds")
     return checked
+
+
+def check_share(name: str, share: object) -> float:
+    """Return a finite number of at least 0.
+
+    Raises:
+        ConfigurationError: it is anything else.
+    """
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < math.inf:
+        raise ConfigurationError(f"{name} must be a number of at least 0")
+    return float(share)
 
 
 def check_switch(name: str, value: object) -> bool:

@@ -1,17 +1,26 @@
 """What a session and all its views share: the transport, the state, the calls under way."""
 
 import asyncio
+import logging
 import os
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from enum import Enum
+from typing import Any, Final
 
 import httpx
 
+from gateway_sdk._budget import Bucket, RetryBudget
 from gateway_sdk._config import DEFAULT_CUT
 from gateway_sdk._engine.factory import EngineConfig, make_transport
+from gateway_sdk._log import LogObserver
+from gateway_sdk._watch import LOGGER, Watch
 from gateway_sdk._wire.content import ParseFloat
 from gateway_sdk.errors import SessionStateError
+from gateway_sdk.observer import CallInfo, Observer
+from gateway_sdk.operations import Operation
+
+_LOG: Final = LogObserver()
 
 
 class State(Enum):
@@ -46,12 +55,17 @@ class Core:
         max_reply_bytes: int,
         parse_float: ParseFloat | None,
         drain: float,
+        budget: RetryBudget | None,
+        observers: Iterable[Observer],
     ) -> None:
         self.base_url = base_url
         self.max_reply_bytes = max_reply_bytes
         self.parse_float = parse_float
         self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
         self.state = State.NEW
+        self._bucket = None if budget is None else Bucket(budget)
+        self._observers = tuple(observers)
+        self._number = 0
         self._engine = engine
         self._drain = drain
         self._transport: httpx.AsyncBaseTransport | None = None
@@ -78,12 +92,26 @@ class Core:
         if self._engine.http_client is not None and self._engine.http_client.is_closed:
             raise SessionStateError("the session's http_client is closed, by whom it belongs to")
         if self._transport is None:
-            self._transport = make_transport(self._engine, tls=self.base_url.scheme == "https")
+            self._transport = make_transport(self._engine, self.base_url)
             self._loop = asyncio.get_running_loop()
             self._pid = os.getpid()
             self.state = State.OPEN
         self._check_place()
         return self._transport
+
+    def count(self, operation: Operation[Any]) -> Watch | None:
+        """Count a call, and return those who watch it, if anybody does."""
+        self._number += 1
+        if self._bucket is not None:
+            self._bucket.add_call()
+        observers = self._observers
+        if LOGGER.isEnabledFor(logging.INFO):
+            observers = (*observers, _LOG)
+        return Watch(observers, CallInfo(operation, self._number)) if observers else None
+
+    def take_retry(self) -> bool:
+        """Take a retry out of the budget; False if there is none left."""
+        return self._bucket is None or self._bucket.take()
 
     def address(self, target: str) -> httpx.URL:
         """Return the whole address of a target that is already percent-encoded."""

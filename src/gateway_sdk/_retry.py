@@ -1,18 +1,20 @@
 """When a failed attempt is made again, and after how long. The only module that names tenacity."""
 
-from collections.abc import Awaitable, Callable
+import random
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
-from gateway_sdk._config import check_count, check_switch, check_wait
+from gateway_sdk._config import check_count, check_share, check_switch, check_wait
 from gateway_sdk.errors import (
+    ConfigurationError,
     ConnectionFailedError,
     GatewayError,
-    RateLimitedError,
     ReplyLostError,
     StatusError,
+    UnauthorizedError,
 )
 from gateway_sdk.outcome import Repeatability
 
@@ -23,8 +25,8 @@ HARMLESS: Final = frozenset({Repeatability.READ, Repeatability.IDEMPOTENT})
 READS: Final = frozenset({Repeatability.READ})
 NOTHING: Final[frozenset[Repeatability]] = frozenset()
 
-# 408 is misused by intermediaries, and a 503 does not prove that nothing was done.
-_PASSING_STATUSES: Final = frozenset({408, 500, 502, 503, 504})
+_TOO_MANY: Final = 429
+_FAILURES: Final = range(400, 600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +38,17 @@ class RetryPolicy:
     Attributes:
         attempts: Requests per call at the most, the first one included. A new access token
             after a 401 grants one more.
-        backoff: Seconds. The wait before the second attempt is a random part of it ("full
-            jitter", so that many callers do not come back at once); it doubles each time.
+        backoff: Seconds. The wait before the second attempt is a random part of it, so that many
+            callers do not come back at once; it doubles each time.
         backoff_max: Seconds that the doubling stops at.
+        jitter: How much of the wait is random, from 0 for nothing to 1 for all ("full jitter").
         retry_after_max: Seconds. A gateway that asks for a longer wait gets none: the error is
             raised at once, with its `retry_after`.
         repeat_idempotent: False for those who share things with other writers, where a late
             repetition of a PUT or DELETE could undo what another one did in between.
+        statuses: What may pass by itself. 408 is misused by intermediaries, and a 503 does not
+            prove that nothing was done, so that after all but 429 only what reads or is
+            idempotent is sent again.
 
     Raises:
         ConfigurationError: a number is out of its range.
@@ -51,27 +57,41 @@ class RetryPolicy:
     attempts: int = 3
     backoff: float = 0.5
     backoff_max: float = 8.0
+    jitter: float = 1.0
     retry_after_max: float = 60.0
     repeat_idempotent: bool = True
+    statuses: Collection[int] = (408, 429, 500, 502, 503, 504)
 
     def __post_init__(self) -> None:
         check_count("attempts", self.attempts)
+        if check_share("jitter", self.jitter) > 1:
+            raise ConfigurationError("jitter must be from 0 to 1")
+        _check_statuses(self.statuses)
         for name in ("backoff", "backoff_max", "retry_after_max"):
             check_wait(name, getattr(self, name))
         check_switch("repeat_idempotent", self.repeat_idempotent)
 
 
-def repeatable_after(error: GatewayError) -> frozenset[Repeatability]:
+def _check_statuses(statuses: object) -> None:
+    if not isinstance(statuses, Collection) or not all(
+        isinstance(status, int) and status in _FAILURES for status in statuses
+    ):
+        raise ConfigurationError("statuses must be a collection of numbers from 400 to 599")
+
+
+def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repeatability]:
     """Say which operations may be sent again after an attempt that ended like this."""
     match error:
-        case ConnectionFailedError() | RateLimitedError():
+        case ConnectionFailedError():
             return ALL
         case ReplyLostError(status=None):
             return HARMLESS
         case ReplyLostError():  # the status is known, so a write is decided; only the reply is lost
             return READS
-        case StatusError(status=status) if status in _PASSING_STATUSES:
-            return HARMLESS
+        case UnauthorizedError():  # a matter of the token, not of time
+            return NOTHING
+        case StatusError(status=status) if status in policy.statuses:
+            return ALL if status == _TOO_MANY else HARMLESS
         case _:
             return NOTHING
 
@@ -82,7 +102,7 @@ def may_repeat(error: BaseException, repeatability: Repeatability, policy: Retry
         return False
     if repeatability is Repeatability.IDEMPOTENT and not policy.repeat_idempotent:
         repeatability = Repeatability.ONCE
-    return repeatability in repeatable_after(error)
+    return repeatability in repeatable_after(error, policy)
 
 
 async def with_retries(
@@ -91,6 +111,8 @@ async def with_retries(
     policy: RetryPolicy,
     again: Callable[[BaseException], bool],
     fits: Callable[[float], bool],
+    spend: Callable[[], bool],
+    scheduled: Callable[[float], None],
     sleep: Callable[[float], Awaitable[None]],
 ) -> T:
     """Make attempts until one succeeds or must be the last; its error goes through.
@@ -102,18 +124,20 @@ async def with_retries(
         policy: How often and how patiently.
         again: Whether an attempt may be made after this error.
         fits: Whether so many seconds of waiting leave time for an attempt.
+        spend: Takes a retry out of the budget; asked last, when all else is in favour.
+        scheduled: Told of each retry, and in how many seconds it comes.
         sleep: Waits so many seconds.
     """
-    backoff = wait_random_exponential(multiplier=policy.backoff, max=policy.backoff_max)
 
     def wait(state: RetryCallState) -> float:
-        return max(backoff(state), _retry_after(state) or 0.0)
+        return max(_backoff(policy, state), _retry_after(state) or 0.0)
 
     def stop(state: RetryCallState) -> bool:
         return (
             state.attempt_number >= policy.attempts
             or (_retry_after(state) or 0.0) > policy.retry_after_max
             or not fits(state.upcoming_sleep)
+            or not spend()
         )
 
     try:
@@ -129,9 +153,21 @@ async def with_retries(
         return await attempt()
 
     retrying = AsyncRetrying(
-        retry=retry_if_exception(again), wait=wait, stop=stop, sleep=sleep, reraise=True
+        retry=retry_if_exception(again),
+        wait=wait,
+        stop=stop,
+        before_sleep=lambda state: scheduled(state.upcoming_sleep),
+        sleep=sleep,
+        reraise=True,
     )
     return await retrying(once)
+
+
+def _backoff(policy: RetryPolicy, state: RetryCallState) -> float:
+    """Return the seconds to wait, of which `jitter` says how much is random."""
+    longest = wait_exponential(multiplier=policy.backoff, max=policy.backoff_max)(state)
+    # Not for secrets: it only spreads callers out.
+    return longest * (1 - policy.jitter * random.random())  # noqa: S311
 
 
 def _retry_after(state: RetryCallState) -> float | None:

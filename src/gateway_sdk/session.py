@@ -1,7 +1,7 @@
 """The session: how it is made, viewed, opened and closed."""
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self
@@ -10,14 +10,17 @@ import httpx
 from pydantic import SecretStr
 
 from gateway_sdk import _config
+from gateway_sdk._budget import RetryBudget
 from gateway_sdk._core import Core
-from gateway_sdk._engine.factory import EngineConfig
+from gateway_sdk._engine.factory import Certificate, EngineConfig
+from gateway_sdk._engine.rate import RateLimit
 from gateway_sdk._options import UNSET, Options, UnsetType
 from gateway_sdk._retry import RetryPolicy
 from gateway_sdk._sending import Sending
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.auth.environment import with_access_token
 from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.observer import Observer
 
 
 class GatewaySession(Sending):
@@ -42,11 +45,17 @@ class GatewaySession(Sending):
         transport: httpx.AsyncBaseTransport | None = None,
         http_client: httpx.AsyncClient | None = None,
         max_connections: int = _config.DEFAULT_MAX_CONNECTIONS,
+        rate_limit: RateLimit | None = None,
+        retry_budget: RetryBudget | None = RetryBudget(),
         verify: ssl.SSLContext | str | Path | Literal[True] = True,
+        cert: Certificate | None = None,
+        proxy: str | None = None,
+        trust_env: bool = True,
         allow_insecure_http: bool = False,
         max_reply_bytes: int = _config.DEFAULT_MAX_REPLY_BYTES,
         parse_float: Callable[[str], Any] | None = None,
         drain: float = _config.DEFAULT_DRAIN,
+        observers: Iterable[Observer] = (),
     ) -> None:
         """Check every setting; nothing is sent.
 
@@ -66,13 +75,21 @@ class GatewaySession(Sending):
                 session.
             http_client: A client of your own, in place of an engine; it is never closed here.
             max_connections: Requests on the wire at once; the others wait in their order.
+            rate_limit: How many requests may be sent in a time; the others wait in their order.
+            retry_budget: How much extra load the retries of the whole session may be; None for
+                no bound.
             verify: True for the usual authorities, the path of a CA file or folder, or an
                 `ssl.SSLContext`.
+            cert: A client certificate: the path of a file that holds its key too, or
+                `(certificate, key)` or `(certificate, key, password)`.
+            proxy: The address of a proxy, in place of the environment's.
+            trust_env: Whether HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY count.
             allow_insecure_http: Allow plain http to another machine, token and all.
             max_reply_bytes: Decompressed bytes of one reply at the most.
             parse_float: Makes numbers of the text of those with a fraction, in replies that the
                 interface leaves open; `decimal.Decimal` keeps them exact.
             drain: Seconds that closing waits for calls under way.
+            observers: Told of every call, attempt and retry.
 
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.
@@ -87,10 +104,16 @@ class GatewaySession(Sending):
                 http_client=http_client,
                 max_connections=max_connections,
                 verify=verify,
+                cert=cert,
+                proxy=proxy,
+                trust_env=trust_env,
+                rate_limit=rate_limit,
             ),
             max_reply_bytes=_config.check_count("max_reply_bytes", max_reply_bytes),
             parse_float=parse_float,
             drain=_config.check_wait("drain", drain),
+            budget=_checked_budget(retry_budget),
+            observers=_checked_observers(observers),
         )
         self._options = Options.of(
             access_token=access_token,
@@ -197,3 +220,19 @@ class GatewaySession(Sending):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a GatewaySession holds connections and credentials: it is not pickled")
+
+
+def _checked_budget(budget: object) -> RetryBudget | None:
+    if budget is not None and not isinstance(budget, RetryBudget):
+        raise ConfigurationError("retry_budget must be a RetryBudget, or None for no bound")
+    return budget
+
+
+def _checked_observers(observers: object) -> tuple[Observer, ...]:
+    """Return the observers; they are objects, not classes, and have every method."""
+    if not isinstance(observers, Iterable):
+        raise ConfigurationError("observers must be an iterable of Observers")
+    given = tuple(observers)
+    if not all(isinstance(observer, Observer) for observer in given):
+        raise ConfigurationError("observers must be instances of subclasses of Observer")
+    return given

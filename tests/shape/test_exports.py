@@ -30,10 +30,15 @@ def test_the_public_face_of_the_top() -> None:
     """A new public name is a decision, and is written down here."""
     assert [name for name in gateway_sdk.__all__ if not name.endswith("Error")] == [
         "Attempt",
+        "CallInfo",
         "GatewaySession",
+        "Multipart",
+        "Observer",
         "Outcome",
+        "RateLimit",
         "Repeatability",
         "Reply",
+        "RetryBudget",
         "RetryPolicy",
         "Token",
         "TokenSource",

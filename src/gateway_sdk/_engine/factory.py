@@ -1,18 +1,25 @@
 """Make the transport that a session asked for."""
 
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import httpx
 
-from gateway_sdk._config import check_count
-from gateway_sdk._engine.foreign import ClientTransport
+from gateway_sdk._config import check_count, check_switch
+from gateway_sdk._engine.foreign import ClientTransport, PacedTransport
 from gateway_sdk._engine.httpx_engine import HttpxEngine
+from gateway_sdk._engine.proxy import proxy_for
+from gateway_sdk._engine.rate import RateLimit, RateLimiter
 from gateway_sdk.errors import ConfigurationError
 
 ENGINES: Final = ("httpx",)
+
+Certificate: TypeAlias = (
+    str | Path | tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str]
+)
+_CERT_SIZES: Final = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +32,11 @@ class EngineConfig:
         http_client: The user's own client in place of an engine, or None.
         max_connections: Of an engine.
         verify: True for the usual authorities, a path of a CA file or folder, or a context.
+        cert: The path of a client certificate with its key, or the paths of both and perhaps the
+            key's password.
+        proxy: An address, or None for the environment's.
+        trust_env: Whether the environment may name a proxy.
+        rate_limit: How many requests may be sent in a time, or None.
     """
 
     engine: str
@@ -32,6 +44,10 @@ class EngineConfig:
     http_client: httpx.AsyncClient | None
     max_connections: int
     verify: ssl.SSLContext | str | Path | Literal[True]
+    cert: Certificate | None = field(repr=False)
+    proxy: str | None = field(repr=False)
+    trust_env: bool
+    rate_limit: RateLimit | None
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -45,6 +61,10 @@ class EngineConfig:
             raise ConfigurationError(
                 "verify must be True, the path of a CA file or folder, or an ssl.SSLContext"
             )
+        _check_cert(self.cert, self.verify)
+        check_switch("trust_env", self.trust_env)
+        if self.rate_limit is not None and not isinstance(self.rate_limit, RateLimit):
+            raise ConfigurationError("rate_limit must be a RateLimit, or None for no limit")
 
     @property
     def is_ours(self) -> bool:
@@ -52,26 +72,48 @@ class EngineConfig:
         return self.transport is None and self.http_client is None
 
 
-def make_transport(config: EngineConfig, *, tls: bool) -> httpx.AsyncBaseTransport:
+def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBaseTransport:
     """Return the transport that was asked for.
 
     Args:
         config: Which one.
-        tls: Whether the gateway's address is https; without it no authorities are loaded, which
-            takes about 20 ms.
+        base_url: The gateway's address. Unless it is https no authorities are loaded, which takes
+            about 20 ms.
 
     Raises:
-        ConfigurationError: the authorities cannot be read.
+        ConfigurationError: the authorities or the certificate cannot be read, or the proxy is none.
     """
+    limiter = None if config.rate_limit is None else RateLimiter(config.rate_limit)
     if config.transport is not None:
-        return config.transport
+        return _paced(config.transport, limiter)
     if config.http_client is not None:
-        return ClientTransport(config.http_client)
-    context = _ssl_context(config.verify) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return HttpxEngine(config.max_connections, context)
+        return _paced(ClientTransport(config.http_client), limiter)
+    proxy = proxy_for(base_url, config.proxy, trust_env=config.trust_env)
+    tls = base_url.scheme == "https" or (proxy is not None and proxy.url.scheme == "https")
+    context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return HttpxEngine(config.max_connections, context, proxy=proxy, limiter=limiter)
 
 
-def _ssl_context(verify: ssl.SSLContext | str | Path | Literal[True]) -> ssl.SSLContext:
+def _paced(
+    transport: httpx.AsyncBaseTransport, limiter: RateLimiter | None
+) -> httpx.AsyncBaseTransport:
+    return transport if limiter is None else PacedTransport(transport, limiter)
+
+
+def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
+    context = _authorities(config.verify)
+    if config.cert is not None:
+        parts = config.cert if isinstance(config.cert, tuple) else (config.cert,)
+        certificate, key, password, *_ = (*map(str, parts), None, None)
+        try:
+            context.load_cert_chain(str(certificate), key, password)
+        except (OSError, ValueError):
+            # Without the cause, whose text may hold the path of a key, or part of its password.
+            raise ConfigurationError("cert names no readable certificate and key") from None
+    return context
+
+
+def _authorities(verify: ssl.SSLContext | str | Path | Literal[True]) -> ssl.SSLContext:
     if isinstance(verify, ssl.SSLContext):
         return verify
     if verify is True:
@@ -83,6 +125,16 @@ def _ssl_context(verify: ssl.SSLContext | str | Path | Literal[True]) -> ssl.SSL
         return ssl.create_default_context(cafile=path)
     except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
         raise ConfigurationError("verify names no readable CA file or folder") from error
+
+
+def _check_cert(cert: object, verify: object) -> None:
+    if cert is None:
+        return
+    if isinstance(verify, ssl.SSLContext):
+        raise ConfigurationError("load the client certificate into verify=, or give cert= alone")
+    parts = cert if isinstance(cert, tuple) else (cert,)
+    if len(parts) not in _CERT_SIZES or not all(isinstance(part, str | Path) for part in parts):
+        raise ConfigurationError("cert must be a path, or (certificate, key) or with a password")
 
 
 def _check_type(name: str, value: object, kind: type) -> None:

@@ -4,6 +4,8 @@ from typing import Final
 
 import httpx
 
+from gateway_sdk._engine.rate import RateLimiter
+
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -25,6 +27,23 @@ class ClientTransport(httpx.AsyncBaseTransport):
         except httpx.HTTPStatusError as error:  # raised by a hook: to us a status is an answer
             return _read_already(error.response)
         return _read_already(response) if response.is_stream_consumed else response
+
+
+class PacedTransport(httpx.AsyncBaseTransport):
+    """A transport of the user's that sends no faster than a limit allows."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport, limiter: RateLimiter) -> None:
+        self._transport = transport
+        self._limiter = limiter
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Wait for the turn of the request, and hand it on."""
+        await self._limiter.enter()
+        return await self._transport.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close the transport behind."""
+        await self._transport.aclose()
 
 
 def _read_already(response: httpx.Response) -> httpx.Response:

@@ -18,6 +18,7 @@ import httpx
 from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._engine.gate import Gate
 from gateway_sdk._engine.progress import EXTENSION, Progress
+from gateway_sdk._engine.rate import RateLimiter
 
 _ONE_CONNECTION = httpx.Limits(
     max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_EXPIRY
@@ -34,10 +35,15 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         self,
         max_connections: int,
         ssl_context: ssl.SSLContext,
+        *,
+        proxy: httpx.Proxy | None = None,
+        limiter: RateLimiter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._gate = Gate(max_connections)
         self._ssl_context = ssl_context
+        self._proxy = proxy
+        self._limiter = limiter
         self._clock = clock
         self._idle: deque[tuple[httpx.AsyncHTTPTransport, float]] = deque()  # oldest first
         self._pruning: asyncio.TimerHandle | None = None
@@ -53,6 +59,8 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         await self._enter(request)
         lease = _Lease(self)
         try:
+            if self._limiter is not None:
+                await self._limiter.enter()  # with a slot in hand: what passes is sent at once
             response = await lease.send(request)
         except BaseException:
             lease.drop()
@@ -90,7 +98,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         if self._idle:
             return self._idle.pop()[0]
         return httpx.AsyncHTTPTransport(
-            verify=self._ssl_context, limits=_ONE_CONNECTION, trust_env=False
+            verify=self._ssl_context, limits=_ONE_CONNECTION, trust_env=False, proxy=self._proxy
         )
 
     def keep(self, connection: httpx.AsyncHTTPTransport) -> None:
@@ -140,7 +148,8 @@ class _Lease:
     async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         """Follow what httpcore does: `sent` must be true before the first byte is written."""
         if event == "http11.send_request_headers.started" and self._progress is not None:
-            self._progress.sent = True
+            # What asks a proxy for a tunnel is not the request yet.
+            self._progress.sent = info["request"].method != b"CONNECT"
         elif event == "connection.connect_tcp.complete":
             self._socket = info["return_value"]
 

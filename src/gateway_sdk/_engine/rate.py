@@ -1,0 +1,83 @@
+"""How many requests a session sends in a time, in the order in which they were asked for."""
+
+import asyncio
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+
+from gateway_sdk._config import check_count, check_seconds
+from gateway_sdk.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """So many requests in any stretch of so many seconds, and never more.
+
+    Raises:
+        ConfigurationError: a number is out of its range.
+    """
+
+    requests: int
+    seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_count("requests", self.requests)
+        if check_seconds("seconds", self.seconds) is None:
+            raise ConfigurationError("seconds must be a number of seconds")
+
+
+class RateLimiter:
+    """Lets requests pass as its limit allows; first come, first served.
+
+    A waiting caller that is cancelled keeps nothing, and no newcomer overtakes those who wait.
+    """
+
+    def __init__(self, limit: RateLimit) -> None:
+        self._limit = limit
+        self._passed: deque[float] = deque()  # when, oldest first, of the last `seconds`
+        self._waiters: OrderedDict[asyncio.Future[float], None] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def enter(self) -> None:
+        """Pass, now or when it is this caller's turn."""
+        loop = asyncio.get_running_loop()
+        if not self._waiters and self._has_room(loop.time()):
+            self._passed.append(loop.time())
+            return
+        waiter: asyncio.Future[float] = loop.create_future()
+        self._waiters[waiter] = None
+        self._set_timer(loop)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter in self._waiters:
+                del self._waiters[waiter]
+            elif not waiter.cancelled():  # it was let through in the same turn: let the next one
+                self._passed.remove(waiter.result())
+                self._let_through(loop)
+            raise
+
+    def _has_room(self, now: float) -> bool:
+        while self._passed and self._passed[0] <= now - self._limit.seconds:
+            self._passed.popleft()
+        return len(self._passed) < self._limit.requests
+
+    def _let_through(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let through whom the limit allows, and look again when it allows the next one."""
+        now = loop.time()
+        while self._waiters and self._has_room(now):
+            waiter, _ = self._waiters.popitem(last=False)
+            if not waiter.done():  # else cancelled, and its task has not run yet
+                self._passed.append(now)
+                waiter.set_result(now)
+        self._set_timer(loop)
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiters:
+            at = self._passed[0] + self._limit.seconds
+            self._timer = loop.call_at(at, self._let_through, loop)
+
+    def __repr__(self) -> str:
+        return f"<RateLimiter {self._limit}, {len(self._waiters)} waiting>"

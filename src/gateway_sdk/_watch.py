@@ -1,0 +1,45 @@
+"""Telling observers of one call."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from gateway_sdk.observer import CallInfo, Observer
+from gateway_sdk.outcome import Attempt, Outcome
+
+LOGGER: Final = logging.getLogger("gateway_sdk")
+
+
+class Watch:
+    """Those who watch one call, and what they are told of it."""
+
+    def __init__(self, observers: Sequence[Observer], call: CallInfo) -> None:
+        self._observers = observers
+        self._call = call
+
+    def started(self) -> None:
+        """Tell that the call begins."""
+        for observer in self._observers:
+            self._tell(observer.call_started)
+
+    def ended(self, attempt: Attempt) -> None:
+        """Tell of an attempt."""
+        for observer in self._observers:
+            self._tell(observer.attempt_finished, attempt)
+
+    def scheduled(self, attempt: Attempt, seconds: float) -> None:
+        """Tell of a retry."""
+        for observer in self._observers:
+            self._tell(observer.retry_scheduled, attempt, seconds)
+
+    def finished(self, outcome: Outcome, error: BaseException | None, elapsed: float) -> None:
+        """Tell how the call ended."""
+        for observer in self._observers:
+            self._tell(observer.call_finished, outcome, error, elapsed)
+
+    def _tell(self, method: Any, *what: object) -> None:
+        try:
+            method(self._call, *what)
+        except Exception:
+            # It is the user's, and must not decide what becomes of a call.
+            LOGGER.exception("an observer failed")
