@@ -3,7 +3,8 @@
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from types import AsyncGeneratorType
+from typing import Any, Final, TypeAlias, cast
 
 import httpx
 
@@ -33,8 +34,8 @@ class Body(httpx.AsyncByteStream):
     length: int | None
     replayable: bool
     on_progress: OnProgress | None = None
-    _reported: int = 0
-    _sending: list[AsyncGenerator[bytes, None]] = field(default_factory=list[Any])
+    _reported: int = -1
+    _sending: list["AsyncGeneratorType[bytes, None]"] = field(default_factory=list[Any])
 
     @property
     def can_be_sent(self) -> bool:
@@ -46,15 +47,20 @@ class Body(httpx.AsyncByteStream):
 
         Raises:
             UploadFailedError: the content, or the one who is told of progress, raised an error.
-                What it raised is its `__context__`, for its text may show what was sent.
+                What it raised is its `__context__`, for its text may show what was sent. Or it
+                was begun already and is gone: a transport of the user's repeats by itself.
         """
-        self._sending.append(self._send())
-        return self._sending[-1]
+        if not self.can_be_sent:
+            raise UploadFailedError("the content was sent once, and cannot be sent again")
+        sending = self._send()
+        self._sending.append(cast("AsyncGeneratorType[bytes, None]", sending))
+        return sending
 
     async def aclose(self) -> None:
         """Let go of the content, wherever the sending stopped."""
         for sending in self._sending:
-            await sending.aclose()
+            if not sending.ag_running:  # else a transport of the user's reads it in another task
+                await sending.aclose()
 
     async def _send(self) -> AsyncGenerator[bytes, None]:
         sent = 0
@@ -64,7 +70,9 @@ class Body(httpx.AsyncByteStream):
                     for part in _cut(piece):
                         yield part
                         sent += len(part)
-                        self._report(sent)
+                        if sent:
+                            self._report(sent)
+            self._report(sent)  # nothing at all is the end of an empty document
         except UploadFailedError:
             raise
         except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything

@@ -5,11 +5,14 @@ import os
 import stat
 from collections.abc import Generator
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, Final, TypeAlias
 
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
-_READ: Final = 2**18  # bytes of one read
+OpenFile: TypeAlias = IO[bytes] | io.BufferedIOBase
+"""The latter for what decompresses, which type checkers know as nothing else."""
+
+_READ: Final = 2**16  # bytes of one read
 
 
 def size_of(path: Path) -> int:
@@ -42,28 +45,36 @@ def read_path(path: Path, length: int) -> Generator[bytes, None, None]:
         yield from _exactly(file, length)
 
 
-def span_of(file: BinaryIO) -> tuple[int, int] | None:
-    """Return where an open file stands and how many bytes follow; None if it cannot go back.
+def span_of(file: OpenFile, start: int | None = None) -> tuple[int, int] | None:
+    """Return where to begin in an open file and how many bytes follow; None if it cannot go back.
+
+    Args:
+        file: It is left where it stands.
+        start: Where to begin; None for where it stands.
 
     Raises:
         InvalidArgumentError: it is closed, or not open for reading bytes.
     """
     try:
-        kind: type = type(file)  # what the user gave may be of any
-        if issubclass(kind, io.TextIOBase) or not file.readable():
-            raise InvalidArgumentError('content is an open file, but not for reading bytes ("rb")')
-        if not file.seekable():
-            return None
-        start = file.tell()
-        end = file.seek(0, io.SEEK_END)
-        file.seek(start)
-    except (OSError, ValueError) as error:
-        problem = error.strerror if isinstance(error, OSError) else "it is closed"
-        raise InvalidArgumentError(f"content is an unreadable file: {problem}") from None
-    return start, max(0, end - start)
+        if file.readable() and isinstance(file.read(0), bytes):
+            if not file.seekable():
+                return None
+            stands = file.tell()
+            end = file.seek(0, io.SEEK_END)
+            file.seek(stands)
+            start = stands if start is None else start
+            return start, max(0, end - start)
+        problem = 'it is not open for reading bytes ("rb")'
+    except OSError as error:
+        problem = error.strerror or type(error).__name__
+    except ValueError:
+        problem = "it is closed"
+    except (AttributeError, TypeError):  # another thing that has a read()
+        problem = "it lacks methods that every binary file has"
+    raise InvalidArgumentError(f"content is an unreadable file: {problem}")
 
 
-def read_open(file: BinaryIO, span: tuple[int, int] | None) -> Generator[bytes, None, None]:
+def read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[bytes, None, None]:
     """Read an open file from where it stood; it stays open, for it is not ours.
 
     Raises:
@@ -79,16 +90,20 @@ def read_open(file: BinaryIO, span: tuple[int, int] | None) -> Generator[bytes, 
     yield from _exactly(file, length)
 
 
-def _exactly(file: "BinaryIO | io.FileIO", length: int) -> Generator[bytes, None, None]:
-    left = length
-    while piece := _read_some(file, left):
+def _exactly(file: OpenFile, length: int) -> Generator[bytes, None, None]:
+    left, piece = length, b""
+    while left > 0 and (piece := _read_some(file, left)):
         left -= len(piece)
-        yield piece
+        if left > 0:
+            yield piece
+    # The last piece waits until it is known to be the last: no gateway takes a part for the whole.
     if left or _read_some(file, 1):
         raise UploadFailedError("content is a file that changed its size while it was sent")
+    if piece:
+        yield piece
 
 
-def _read_some(file: "BinaryIO | io.FileIO", most: int) -> bytes:
+def _read_some(file: OpenFile, most: int) -> bytes:
     piece: object = file.read(min(most, _READ))
     if not isinstance(piece, bytes):
         raise UploadFailedError("content is an open file, but it gives no bytes")

@@ -1,15 +1,16 @@
 """Making a body of what the user gave: bytes, text, JSON, files, a form, a stream."""
 
 import asyncio
+import inspect
 import mimetypes
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
 from gateway_sdk._body.body import Body, OnProgress
-from gateway_sdk._body.file import read_open, read_path, size_of, span_of
+from gateway_sdk._body.file import OpenFile, read_open, read_path, size_of, span_of
 from gateway_sdk._body.multipart import Form, Multipart
 from gateway_sdk._body.thread import from_thread
 from gateway_sdk._options import check_header_value
@@ -23,7 +24,7 @@ BodyContent: TypeAlias = (
     | memoryview
     | str
     | Path
-    | BinaryIO
+    | OpenFile
     | Multipart
     | AsyncIterable[bytes]
     | Mapping[str, Any]
@@ -71,6 +72,8 @@ async def _any_body(
         body.content_type = _check_content_type(content_type)
     if on_progress is not None and not callable(on_progress):
         raise InvalidArgumentError("on_progress must be a function of (sent, total)")
+    if inspect.iscoroutinefunction(on_progress):
+        raise InvalidArgumentError("on_progress must be a plain function: nobody would await it")
     body.on_progress = on_progress
     return body
 
@@ -117,18 +120,18 @@ async def _of_file(path: Path) -> Body:
     """Make a body of a file; it is opened when it is sent, and anew each time."""
     length = await asyncio.to_thread(size_of, path)
     return Body(
-        lambda: from_thread(lambda: read_path(path, length)),
+        lambda: from_thread(lambda: read_path(path, length), ahead=True),
         _guess(path.name),
         length,
         replayable=True,
     )
 
 
-async def _of_open_file(file: BinaryIO) -> Body:
+async def _of_open_file(file: OpenFile) -> Body:
     """Make a body of what is left of an open file; it can be sent again if it can go back."""
     span = await asyncio.to_thread(span_of, file)
     return Body(
-        lambda: from_thread(lambda: read_open(file, span)),
+        lambda: from_thread(lambda: read_open(file, span), ahead=False),
         _guess(getattr(file, "name", None)),
         None if span is None else span[1],
         replayable=span is not None,
@@ -138,10 +141,10 @@ async def _of_open_file(file: BinaryIO) -> Body:
 async def _of_form(multipart: Multipart) -> Body:
     form = await asyncio.to_thread(Form.of, multipart)
     return Body(
-        lambda: from_thread(form.read),
+        lambda: from_thread(form.read, ahead=form.ahead),
         form.content_type,
         form.length,
-        replayable=form.replayable,
+        replayable=form.length is not None,
     )
 
 

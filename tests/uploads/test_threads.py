@@ -1,0 +1,260 @@
+"""The thread that reads files: it always ends, closes what it opened, and holds up nothing."""
+
+import asyncio
+import gc
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk import DeadlineExceededError, GatewayError, GatewaySession, Multipart
+from gateway_sdk._body.body import PIECE
+from gateway_sdk._body.thread import from_thread
+from tests.support.deadlines import pass_deadlines
+from tests.support.raw_server import raw_server
+from tests.uploads.servers import open_files_below, taking, threads_end
+
+BIG = 64 * 2**20
+"""Bytes of a file that no two socket buffers take in."""
+
+
+def session(url: str) -> GatewaySession:
+    """Make a session for a test server."""
+    return GatewaySession(url, access_token="token", retry=None)
+
+
+class Silent:
+    """A server that takes a head in, and then stands still or hangs up."""
+
+    def __init__(self, *, hang_up: bool = False) -> None:
+        self.received = asyncio.Event()
+        self._hang_up = hang_up
+
+    async def handle(self, reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        """Stop reading."""
+        await reader.readuntil(b"\r\n\r\n")
+        self.received.set()
+        if not self._hang_up:
+            await asyncio.Event().wait()
+
+
+GIVEN: dict[str, Callable[[Path], Any]] = {
+    "path": lambda path: path,
+    "open file": lambda path: path.open("rb"),
+    "form": lambda path: Multipart({}, {"front": path, "back": [path, path]}),
+}
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+@pytest.mark.parametrize("way", ["deadline", "cancellation", "hanging up"])
+async def test_an_upload_that_is_cut_leaves_nothing_open(
+    tmp_path: Path, kind: str, way: str
+) -> None:
+    """However an upload ends in its middle, its thread does too, and what it opened is closed."""
+    path = tmp_path / "scan.pdf"
+    with path.open("wb") as file:
+        file.truncate(BIG)
+    content = GIVEN[kind](path)
+    server = Silent(hang_up=way == "hanging up")
+    told = [0]
+    async with raw_server(server.handle) as url, session(url) as gateway:
+        upload = gateway.aml.upload_document(content, on_progress=lambda at, _: told.append(at))
+        call = asyncio.create_task(upload)
+        await server.received.wait()
+        if way == "deadline":
+            pass_deadlines(gateway)
+        elif way == "cancellation":
+            call.cancel()
+        with pytest.raises((GatewayError, asyncio.CancelledError)):
+            await call
+    await threads_end()
+
+    assert told[-1] < BIG
+    if kind == "open file":
+        assert not content.closed
+        content.close()
+    assert not open_files_below(tmp_path)
+
+
+class Hanging(io.BytesIO):
+    """A file whose reads wait until a test lets them, as on a disk that is gone."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.reading = threading.Event()
+        self.go_on = threading.Event()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Wait, and read."""
+        if size:
+            self.reading.set()
+            assert self.go_on.wait(20)
+        return super().read(size)
+
+
+@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+@pytest.mark.parametrize("way", ["deadline", "cancellation"])
+async def test_a_read_that_hangs_holds_up_neither_the_loop_nor_the_deadline(
+    form: bool, way: str
+) -> None:
+    """The call ends while the read goes on; the thread ends with the read."""
+    file = Hanging(bytes(PIECE))
+    async with taking() as (url, _), session(url) as gateway:
+        content = Multipart({}, {"front": file}) if form else file
+        call = asyncio.create_task(gateway.aml.upload_document(content))
+        assert await asyncio.to_thread(file.reading.wait, 20)
+        if way == "deadline":
+            pass_deadlines(gateway)
+            with pytest.raises(DeadlineExceededError):
+                await call
+        else:
+            call.cancel()
+            await asyncio.wait([call])
+            assert call.cancelled()
+        assert [thread.name for thread in threading.enumerate()].count("gateway-upload") == 1
+
+    file.go_on.set()
+    await threads_end()
+    assert not file.closed
+
+
+class Pieces:
+    """A generator's pieces, with a note of where it was closed."""
+
+    def __init__(self, count: int) -> None:
+        self.closed_in: list[str] = []
+        self._count = count
+
+    def __call__(self) -> Generator[bytes, None, None]:
+        """Give pieces of a batch each."""
+        try:
+            for _ in range(self._count):
+                yield bytes(2**20)
+        finally:
+            self.closed_in.append(threading.current_thread().name)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2, 3])
+async def test_the_generator_is_closed_in_its_thread_wherever_it_stops(taken: int) -> None:
+    """Whether it was begun, stopped or ended, it is closed in the thread that ran it."""
+    pieces = Pieces(2)
+    reading = from_thread(pieces, ahead=True)
+    for _ in range(taken):
+        await anext(reading, None)
+    await reading.aclose()
+    await threads_end()
+
+    assert pieces.closed_in == ["gateway-upload"] * bool(taken)
+
+
+async def test_what_the_generator_raises_is_raised_to_who_waits() -> None:
+    """An error in the thread is that of the upload, and ends the thread."""
+
+    def fail() -> Generator[bytes, None, None]:
+        yield bytes(2**20)
+        raise ZeroDivisionError
+
+    reading = from_thread(fail, ahead=False)
+    assert len(await anext(reading)) == 2**20
+    with pytest.raises(ZeroDivisionError):
+        await anext(reading)
+    await threads_end()
+
+
+async def test_nothing_is_read_of_a_users_file_that_nobody_waits_for() -> None:
+    """Without reading ahead the generator rests while a batch is sent, however long that takes."""
+    taken: list[int] = []
+
+    def count() -> Generator[bytes, None, None]:
+        for number in range(100):
+            taken.append(number)
+            yield bytes(2**16)
+
+    reading = from_thread(count, ahead=False)
+    for expected in (4, 4, 4, 4, 8):
+        await anext(reading)
+        assert len(taken) == expected
+    await reading.aclose()
+    await threads_end()
+    assert len(taken) == 8
+
+
+async def test_no_more_than_a_batch_is_read_ahead() -> None:
+    """While a batch is sent the next one is read, and not the one after that."""
+    taken: list[int] = []
+    two_batches = threading.Event()
+
+    def count() -> Generator[bytes, None, None]:
+        for number in range(100):
+            taken.append(number)
+            if len(taken) == 8:
+                two_batches.set()
+            yield bytes(2**16)
+
+    reading = from_thread(count, ahead=True)
+    await anext(reading)
+    assert await asyncio.to_thread(two_batches.wait, 20)
+    await reading.aclose()
+    await threads_end()
+    assert len(taken) == 8
+
+
+def test_a_loop_that_is_closed_in_the_middle_leaves_no_thread() -> None:
+    """The thread ends with the generator when no event loop is left to close that."""
+    pieces = Pieces(2)
+    loop = asyncio.new_event_loop()
+    reading: list[AsyncGenerator[bytes, None]] = [from_thread(pieces, ahead=True)]
+
+    async def begin() -> None:
+        await anext(reading[0])
+
+    loop.run_until_complete(begin())
+    loop.close()
+    reading.clear()
+    gc.collect()
+    asyncio.run(threads_end())
+
+    assert pieces.closed_in == ["gateway-upload"]
+
+
+FROM_A_PIPE = """
+import asyncio, signal, sys
+from gateway_sdk import GatewaySession
+
+def told(sent, total):
+    if sent == 2**18:  # all that will ever come
+        loop = asyncio.get_running_loop()
+        loop.call_later(0.1, signal.raise_signal, signal.SIGINT)
+
+async def main(url, pipe):
+    async with GatewaySession(url, access_token="token") as gateway:
+        await gateway.aml.upload_document(open(int(pipe), "rb"), on_progress=told)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_a_program_can_be_interrupted_while_its_pipe_is_silent() -> None:
+    """Somebody who writes no more into a pipe does not keep the program that reads it alive."""
+    reading, writing = os.pipe()
+    command = [sys.executable, "-c", FROM_A_PIPE]
+    async with taking() as (url, _):
+        program = await asyncio.create_subprocess_exec(
+            *command, url, str(reading), pass_fds=[reading], stderr=subprocess.DEVNULL
+        )
+        try:
+            await asyncio.to_thread(os.write, writing, bytes(2**18 + 1))
+            assert await asyncio.wait_for(program.wait(), 30) == -signal.SIGINT
+        finally:
+            if program.returncode is None:
+                program.kill()
+                await program.wait()
+    os.close(reading)
+    os.close(writing)
