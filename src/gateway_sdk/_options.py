@@ -60,7 +60,7 @@ class Options:
     """The checked options of one view, under their public names."""
 
     access_token: TokenSource = field(repr=False)
-    tenant_id: str | None
+    tenant_id: str | None = field(repr=False)
     token_header: SecretStr | None
     timeout: httpx.Timeout
     deadline: float | None

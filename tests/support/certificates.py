@@ -29,15 +29,15 @@ class Authority:
         self.path = folder / f"{name}.pem"
         self.path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def certify(self, host: str) -> tuple[Path, Path]:
-        """Return the files of a certificate for a host of this machine, and of its key."""
+    def certify(self, host: str, *, expired: bool = False) -> tuple[Path, Path]:
+        """Return the files of a certificate for a host, and of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         try:
             name: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(host))
         except ValueError:
             name = x509.DNSName(host)
         certificate = (
-            _builder(x509.Name.from_rfc4514_string("CN=redis"), self._name, key)
+            _builder(x509.Name.from_rfc4514_string("CN=test"), self._name, key, expired=expired)
             .add_extension(x509.SubjectAlternativeName([name]), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
@@ -58,9 +58,9 @@ class Authority:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, expired: bool = False
 ) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
+    now = datetime.now(UTC) - timedelta(days=30 if expired else 0)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -10,7 +10,7 @@ import httpx
 from gateway_sdk._config import check_count, check_switch
 from gateway_sdk._engine.foreign import ClientTransport, PacedTransport
 from gateway_sdk._engine.httpx_engine import HttpxEngine
-from gateway_sdk._engine.proxy import proxy_for
+from gateway_sdk._engine.proxy import parse_proxy, proxy_for
 from gateway_sdk._engine.rate import RateLimit, RateLimiter
 from gateway_sdk.errors import ConfigurationError
 
@@ -35,7 +35,7 @@ class EngineConfig:
         cert: The path of a client certificate with its key, or the paths of both and perhaps the
             key's password.
         proxy: An address, or None for the environment's.
-        trust_env: Whether the environment may name a proxy.
+        trust_env: Whether the environment may name a proxy, and other authorities than the usual.
         rate_limit: How many requests may be sent in a time, or None.
     """
 
@@ -63,6 +63,8 @@ class EngineConfig:
             )
         _check_cert(self.cert, self.verify)
         check_switch("trust_env", self.trust_env)
+        if self.proxy is not None:
+            parse_proxy("proxy", self.proxy)
         if self.rate_limit is not None and not isinstance(self.rate_limit, RateLimit):
             raise ConfigurationError("rate_limit must be a RateLimit, or None for no limit")
 
@@ -89,7 +91,9 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
     if config.http_client is not None:
         return _paced(ClientTransport(config.http_client), limiter)
     proxy = proxy_for(base_url, config.proxy, trust_env=config.trust_env)
-    tls = base_url.scheme == "https" or (proxy is not None and proxy.url.scheme == "https")
+    if proxy is not None and proxy.url.scheme == "https":
+        proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
+    tls = base_url.scheme == "https"
     context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return HttpxEngine(config.max_connections, context, proxy=proxy, limiter=limiter)
 
@@ -101,30 +105,32 @@ def _paced(
 
 
 def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
-    context = _authorities(config.verify)
+    context = _authorities(config)
     if config.cert is not None:
         parts = config.cert if isinstance(config.cert, tuple) else (config.cert,)
         certificate, key, password, *_ = (*map(str, parts), None, None)
         try:
-            context.load_cert_chain(str(certificate), key, password)
+            # Without any password OpenSSL would ask for one at the terminal, and wait.
+            context.load_cert_chain(str(certificate), key, password or "")
         except (OSError, ValueError):
             # Without the cause, whose text may hold the path of a key, or part of its password.
             raise ConfigurationError("cert names no readable certificate and key") from None
     return context
 
 
-def _authorities(verify: ssl.SSLContext | str | Path | Literal[True]) -> ssl.SSLContext:
-    if isinstance(verify, ssl.SSLContext):
-        return verify
-    if verify is True:
-        return httpx.create_ssl_context()
-    path = Path(verify)
+def _authorities(config: EngineConfig) -> ssl.SSLContext:
+    if isinstance(config.verify, ssl.SSLContext):
+        return config.verify
     try:
+        if config.verify is True:
+            return httpx.create_ssl_context(trust_env=config.trust_env)
+        path = Path(config.verify)
         if path.is_dir():
             return ssl.create_default_context(capath=path)
         return ssl.create_default_context(cafile=path)
     except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
-        raise ConfigurationError("verify names no readable CA file or folder") from error
+        what = "SSL_CERT_FILE or SSL_CERT_DIR" if config.verify is True else "verify"
+        raise ConfigurationError(f"{what} names no readable CA file or folder") from error
 
 
 def _check_cert(cert: object, verify: object) -> None:

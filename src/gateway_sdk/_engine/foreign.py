@@ -4,6 +4,7 @@ from typing import Final
 
 import httpx
 
+from gateway_sdk._engine.progress import EXTENSION, Progress
 from gateway_sdk._engine.rate import RateLimiter
 
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
@@ -38,7 +39,10 @@ class PacedTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Wait for the turn of the request, and hand it on."""
+        progress: Progress = request.extensions[EXTENSION]
+        progress.sent = False  # of what is still in the queue this much is known
         await self._limiter.enter()
+        progress.sent = True
         return await self._transport.handle_async_request(request)
 
     async def aclose(self) -> None:

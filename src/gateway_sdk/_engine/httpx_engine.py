@@ -24,6 +24,15 @@ _ONE_CONNECTION = httpx.Limits(
     max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_EXPIRY
 )
 
+_BROKEN = (
+    httpx.ReadError,
+    httpx.WriteError,
+    httpx.ProtocolError,
+    httpx.ReadTimeout,
+    httpx.WriteTimeout,
+)
+"""Failures of what was sent; while a proxy is asked for a tunnel, that is not the request."""
+
 
 class HttpxEngine(httpx.AsyncBaseTransport):
     """A transport that is safe to cancel and tells what was sent.
@@ -82,7 +91,9 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         if self._gate.free:
             await self._gate.enter()
             return
-        seconds = request.extensions.get("timeout", {}).get("pool")
+        # A rate limit lets the queue grow as it must; then only the deadline bounds the wait.
+        paced = self._limiter is not None
+        seconds = None if paced else request.extensions.get("timeout", {}).get("pool")
         try:
             async with asyncio.timeout(seconds):
                 await self._gate.enter()
@@ -136,6 +147,7 @@ class _Lease:
         self._engine = engine
         self._connection: httpx.AsyncHTTPTransport | None = None
         self._progress: Progress | None = None
+        self._tunnelling = False
         self._socket: Any = None
 
     async def send(self, request: httpx.Request) -> httpx.Response:
@@ -143,19 +155,31 @@ class _Lease:
         self._progress = request.extensions.get(EXTENSION)
         request.extensions["trace"] = self._trace
         self._connection = self._engine.take()
-        return await self._connection.handle_async_request(request)
+        try:
+            return await self._connection.handle_async_request(request)
+        except (ssl.SSLError, *_BROKEN) as error:
+            if self._tunnelling:
+                raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
+            if isinstance(error, ssl.SSLError):  # after a handshake httpcore lets it through
+                raise httpx.ReadError("TLS failed") from error
+            raise
 
     async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         """Follow what httpcore does: `sent` must be true before the first byte is written."""
         if event == "http11.send_request_headers.started" and self._progress is not None:
             # What asks a proxy for a tunnel is not the request yet.
-            self._progress.sent = info["request"].method != b"CONNECT"
+            self._tunnelling = info["request"].method == b"CONNECT"
+            self._progress.sent = not self._tunnelling
         elif event == "connection.connect_tcp.complete":
             self._socket = info["return_value"]
 
     def keep(self) -> None:
         """Give the slot back, and the connection to whoever comes next."""
-        self._engine.keep(cast("httpx.AsyncHTTPTransport", self._connection))
+        connection = cast("httpx.AsyncHTTPTransport", self._connection)
+        if _has_more(connection):
+            self.drop()
+            return
+        self._engine.keep(connection)
         self._engine.leave()
 
     def drop(self) -> None:
@@ -172,6 +196,30 @@ async def _close(socket: Any, connection: httpx.AsyncHTTPTransport | None) -> No
         await connection.aclose()
 
 
+def _has_more(connection: Any) -> bool:
+    """Tell whether more was read than a reply, which would be taken for the next request's.
+
+    It may lie with h11, with TLS or with anyio, and no public way leads there. If the way has
+    changed with one of their releases, it is yes: a new connection costs less than a wrong reply.
+    """
+    try:
+        for part in connection._pool.connections:  # noqa: SLF001 - see above
+            while not hasattr(part, "_h11_state"):
+                part = part._connection  # noqa: PLW2901, SLF001
+            if part._h11_state.trailing_data[0]:  # noqa: SLF001
+                return True
+            stream = part._network_stream._stream  # noqa: SLF001
+            while hasattr(stream, "transport_stream"):
+                if stream._read_bio.pending:  # noqa: SLF001
+                    return True
+                stream = stream.transport_stream
+            if stream._protocol.read_queue:  # noqa: SLF001
+                return True
+    except AttributeError:
+        return True
+    return False
+
+
 class _LeasedStream(httpx.AsyncByteStream):
     """The stream of a reply, which ends its lease when it is closed."""
 
@@ -181,8 +229,11 @@ class _LeasedStream(httpx.AsyncByteStream):
         self._whole = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._stream:
-            yield piece
+        try:
+            async for piece in self._stream:
+                yield piece
+        except ssl.SSLError as error:
+            raise httpx.ReadError("TLS failed") from error
         self._whole = True
 
     async def aclose(self) -> None:

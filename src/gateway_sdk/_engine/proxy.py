@@ -7,10 +7,29 @@ from urllib.request import getproxies_environment
 
 import httpx
 
-from gateway_sdk._config import is_loopback
+from gateway_sdk._config import is_loopback, parse_url
 from gateway_sdk.errors import ConfigurationError
 
 _SCHEMES: Final = ("http", "https", "socks5", "socks5h")
+
+
+class _Hidden(bytes):
+    """A part of a proxy's credentials, which httpcore logs at DEBUG on the way to SOCKS."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "b'**********'"
+
+
+class _Proxy(httpx.Proxy):
+    """A proxy whose credentials do not show where they are passed on."""
+
+    @property
+    def raw_auth(self) -> tuple[bytes, bytes] | None:
+        """Return the user name and the password."""
+        auth = super().raw_auth
+        return None if auth is None else (_Hidden(auth[0]), _Hidden(auth[1]))
 
 
 def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> httpx.Proxy | None:
@@ -29,7 +48,7 @@ def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> htt
             hold a password.
     """
     if given is not None:
-        return _parse("proxy", given)
+        return parse_proxy("proxy", given)
     if not trust_env or is_loopback(base_url.host):
         return None
     proxies = getproxies_environment()
@@ -37,11 +56,20 @@ def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> htt
         return None
     for variable in (base_url.scheme, "all"):
         if variable in proxies:
-            return _parse(f"{variable.upper()}_PROXY", proxies[variable])
+            return parse_proxy(f"{variable.upper()}_PROXY", proxies[variable])
     return None
 
 
-def _parse(name: str, address: object) -> httpx.Proxy:
+def parse_proxy(name: str, address: object) -> httpx.Proxy:
+    """Return the proxy at an address.
+
+    Args:
+        name: Where the address was given, for the message.
+        address: A URL, or a host and perhaps a port.
+
+    Raises:
+        ConfigurationError: it is no proxy's address; the message does not show it.
+    """
     if not isinstance(address, str):
         raise ConfigurationError(f"{name} must be a str")
     # Without a scheme it is a host and port, as everywhere.
@@ -53,23 +81,38 @@ def _parse(name: str, address: object) -> httpx.Proxy:
         raise ConfigurationError(f"{name} is not a URL") from None
     if url.scheme not in _SCHEMES or not host:
         raise ConfigurationError(f"{name} must be http://, https:// or socks5:// and name a host")
+    parse_url(name, f"http://{url.netloc.decode('ascii')}")
+    if url.path.strip("/") or "?" in text or "#" in text:
+        raise ConfigurationError(
+            f"{name} holds more than a host and a port: write / ? # in its password as %2F %3F %23"
+        )
     if url.scheme.startswith("socks") and find_spec("socksio") is None:
         raise ConfigurationError(f"{name} is a SOCKS proxy, which needs pip install 'httpx[socks]'")
-    return httpx.Proxy(url)
+    return _Proxy(url)
 
 
 def _covers(entry: str, base_url: httpx.URL) -> bool:
     """Tell whether an entry of NO_PROXY is about a host.
 
-    It is a name, for itself and all below it, with or without a dot before it; an address; a
-    network (CIDR); or `*`. A port behind a name narrows it down.
+    It is a name, for itself and all below it, with or without a dot or `*.` before it; an
+    address; a network (CIDR); or `*`. A port behind it narrows it down.
     """
-    host, _, port = entry.lower().lstrip(".").partition(":")
     if entry == "*":
         return True
+    host, port = _split(entry)
+    if port and int(port) != (base_url.port or (443 if base_url.scheme == "https" else 80)):
+        return False
     try:
-        return ip_address(base_url.host) in ip_network(entry.strip("[]"), strict=False)
+        return ip_address(base_url.host) in ip_network(host, strict=False)
     except ValueError:  # one of them is a name
-        default = 443 if base_url.scheme == "https" else 80
-        fits = not port or port == str(base_url.port or default)
-        return bool(host) and fits and f".{base_url.host.lower()}".endswith(f".{host}")
+        name = host.lower().lstrip("*.")
+        spellings = (base_url.host, base_url.raw_host.decode("ascii"))
+        return bool(name) and any(f".{spelling}".endswith(f".{name}") for spelling in spellings)
+
+
+def _split(entry: str) -> tuple[str, str]:
+    """Split an entry into host and port; an IPv6 address has a port only behind brackets."""
+    host, _, port = entry.rpartition(":")
+    if not port.isdecimal() or (":" in host and not host.endswith("]")):
+        host, port = entry, ""
+    return host.removeprefix("[").removesuffix("]"), port

@@ -57,7 +57,8 @@ class RateLimiter:
             raise
 
     def _has_room(self, now: float) -> bool:
-        while self._passed and self._passed[0] <= now - self._limit.seconds:
+        # Added up as for the timer, which rounding would else let come too early for ever.
+        while self._passed and self._passed[0] + self._limit.seconds <= now:
             self._passed.popleft()
         return len(self._passed) < self._limit.requests
 

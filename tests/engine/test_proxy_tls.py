@@ -1,0 +1,93 @@
+"""TLS on the way over a proxy: with the gateway in the tunnel, and with the proxy itself."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome
+from tests.support.calls import CALLS
+from tests.support.certificates import Authority
+from tests.support.papers import Papers, demanding
+from tests.support.proxies import Gateway, Proxy, server_context, serving
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    """The papers of the tests of this file."""
+    return Papers(tmp_path_factory.mktemp("papers"))
+
+
+async def test_a_proxy_is_verified_too_and_does_not_see_the_certificate(papers: Papers) -> None:
+    """`verify` is for an https proxy as well; `cert` is for the gateway within its tunnel."""
+    gateway = Gateway()
+    async with serving(gateway.handle, demanding(papers, "gateway.test")) as port:
+        proxy = Proxy(port)
+        context = server_context(papers.authority, "127.0.0.1")
+        context.verify_mode = ssl.CERT_OPTIONAL  # asks, and takes no for an answer
+        context.load_verify_locations(papers.authority.path)
+        async with serving(proxy.handle, context) as proxy_port:
+            session = GatewaySession(
+                "https://gateway.test",
+                access_token="t",
+                verify=papers.authority.path,
+                cert=papers.both,
+                proxy=f"https://127.0.0.1:{proxy_port}",
+            )
+            async with session:
+                assert await CALLS["order_history"](session) == {}
+
+    assert proxy.peers == [None]
+    assert gateway.peers != [None]
+    assert len(gateway.requests) == 1
+
+
+@pytest.mark.parametrize("base_url", ["https://gateway.test", "http://gateway.test"])
+async def test_a_proxy_that_is_not_trusted_is_not_used(
+    tmp_path: Path, papers: Papers, base_url: str
+) -> None:
+    """A proxy with a certificate of somebody else's sees nothing."""
+    proxy = Proxy(1)
+    async with serving(proxy.handle, server_context(papers.authority, "127.0.0.1")) as port:
+        session = GatewaySession(
+            base_url,
+            access_token="t",
+            verify=Authority(tmp_path, "other").path,
+            proxy=f"https://127.0.0.1:{port}",
+            allow_insecure_http=True,
+            retry=None,
+        )
+        async with session:
+            with pytest.raises(ConnectionFailedError):
+                await CALLS["create_customer"](session.with_options(tenant_id="acme"))
+
+    assert proxy.heads == []
+
+
+@pytest.mark.parametrize(
+    ("named", "trusted"), [("gateway.test", False), ("proxy.test", True)], ids=["issuer", "name"]
+)
+async def test_a_proxy_cannot_pretend_to_be_the_gateway(
+    tmp_path: Path, papers: Papers, named: str, trusted: bool
+) -> None:
+    """Within the tunnel the gateway's certificate is checked, before anything is sent."""
+    gateway = Gateway()
+    authority = papers.authority if trusted else Authority(tmp_path, "other")
+    async with serving(gateway.handle, server_context(papers.authority, named)) as port:
+        proxy = Proxy(port)
+        async with serving(proxy.handle) as proxy_port:
+            session = GatewaySession(
+                "https://gateway.test",
+                access_token="t",
+                tenant_id="acme",
+                verify=authority.path,
+                proxy=f"http://127.0.0.1:{proxy_port}",
+                retry=None,
+            )
+            async with session:
+                with pytest.raises(ConnectionFailedError) as caught:
+                    await CALLS["create_customer"](session)
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert len(proxy.heads) == 1
+    assert gateway.requests == []

@@ -1,0 +1,126 @@
+"""A proxy and a gateway behind it, byte by byte; the gateway's name is known to the proxy alone."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from tests.support.certificates import Authority
+from tests.support.raw_server import OK, Handler, read_request
+
+HOST: Final = "gateway.test"
+ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+
+@asynccontextmanager
+async def serving(handler: Handler, context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Serve connections on a free loopback port, over TLS if a context is given."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        with suppress(asyncio.CancelledError, OSError, asyncio.IncompleteReadError):
+            await handler(reader, writer)
+        writer.transport.abort()
+        tasks.discard(task)
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def server_context(authority: Authority, host: str = HOST) -> ssl.SSLContext:
+    """Make the context of a server with a certificate for a host."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*authority.certify(host))
+    return context
+
+
+class Gateway:
+    """Answers every request with an empty object.
+
+    Attributes:
+        requests: What it received.
+        peers: The certificates that its clients showed.
+        hangs_up: Whether it hangs up instead of answering.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[bytes] = []
+        self.peers: list[object] = []
+        self.hangs_up = False
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of a connection."""
+        tls = writer.get_extra_info("ssl_object")
+        self.peers.append(tls and tls.getpeercert())
+        while True:
+            self.requests.append(await read_request(reader))
+            if self.hangs_up:
+                return
+            writer.write(OK)
+
+
+class Proxy:
+    """Takes every connection to one port of this machine, wherever it is meant to go.
+
+    Attributes:
+        heads: The heads that it received.
+        answers: Raw answers in place of its own, one per connection; then it does its work. An
+            empty one is a silence.
+        peers: The certificates that its clients showed.
+    """
+
+    def __init__(self, port: int, *answers: bytes) -> None:
+        self.heads: list[bytes] = []
+        self.answers = list(answers)
+        self.peers: list[object] = []
+        self.asked = asyncio.Event()
+        self._port = port
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Make a tunnel, or forward a request and what follows it."""
+        tls = writer.get_extra_info("ssl_object")
+        self.peers.append(tls and tls.getpeercert())
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
+        self.asked.set()
+        if self.answers:
+            answer = self.answers.pop(0)
+            writer.write(answer)
+            if not answer:
+                await reader.read()
+            return
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        if head.startswith(b"CONNECT "):
+            writer.write(ESTABLISHED)
+        else:
+            back.write(_forwarded(head))
+        try:
+            await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+        finally:
+            back.transport.abort()
+
+
+def _forwarded(head: bytes) -> bytes:
+    """Return a head as a proxy hands it on: without what was for the proxy."""
+    line, *headers = head.split(b"\r\n")
+    method, target, version = line.split(b" ")
+    path = b"/" + target.split(b"/", 3)[3]
+    kept = [header for header in headers if not header.lower().startswith(b"proxy-")]
+    return b"\r\n".join([b" ".join([method, path, version]), *kept])
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass on what comes, and the end of it."""
+    while data := await reader.read(65536):
+        writer.write(data)
+    writer.transport.abort()
