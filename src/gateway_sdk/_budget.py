@@ -12,8 +12,8 @@ class RetryBudget:
     """What an outage may cost: retries come out of a bucket, which calls and time fill again.
 
     Over t seconds with n calls a session sends at the most `reserve + share * n + per_second * t`
-    requests more than it has calls. Without a budget, three attempts per call triple the load on
-    a gateway that is already failing.
+    requests more than it has calls; renewing an access token is no retry. Without a budget, three
+    attempts per call triple the load on a gateway that is already failing.
 
     Attributes:
         reserve: Retries that are there at the beginning, and at the most.

@@ -66,17 +66,19 @@ class RetryPolicy:
         check_count("attempts", self.attempts)
         if check_share("jitter", self.jitter) > 1:
             raise ConfigurationError("jitter must be from 0 to 1")
-        _check_statuses(self.statuses)
+        # Of its own, so that nobody changes it behind the back of the check.
+        object.__setattr__(self, "statuses", _checked_statuses(self.statuses))
         for name in ("backoff", "backoff_max", "retry_after_max"):
             check_wait(name, getattr(self, name))
         check_switch("repeat_idempotent", self.repeat_idempotent)
 
 
-def _check_statuses(statuses: object) -> None:
+def _checked_statuses(statuses: object) -> tuple[int, ...]:
     if not isinstance(statuses, Collection) or not all(
         isinstance(status, int) and status in _FAILURES for status in statuses
     ):
         raise ConfigurationError("statuses must be a collection of numbers from 400 to 599")
+    return tuple(statuses)
 
 
 def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repeatability]:

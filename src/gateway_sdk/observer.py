@@ -24,11 +24,12 @@ class Observer:
     """Watches the calls of a session; override what is of interest.
 
     Each method is called in the event loop, in the task of the call, and has to be quick. What it
-    raises is logged and goes no further. Nothing that it is told is secret or personal.
+    raises is logged and goes no further. Nothing that it is told shows anything secret or personal
+    in its texts; an error has the gateway's reply in its attributes, as it has for the caller.
     """
 
     def call_started(self, call: CallInfo) -> None:
-        """Hear of a call, before anything of it is checked or sent."""
+        """Hear of a call, before anything of it is sent."""
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
         """Hear of an attempt that has ended, however it did; also one that was cancelled."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import GatewaySession, RetryPolicy, _config
+from gateway_sdk import GatewaySession, RetryBudget, RetryPolicy, _config
 from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
@@ -78,7 +78,9 @@ def test_the_table_of_defaults_is_right() -> None:
     }
     expected = {name: repr(default) for name, default in defaults.items()}
     expected["retry"] = "RetryPolicy()"
-    expected |= {field.name: repr(field.default) for field in fields(RetryPolicy)}
+    for kind in (RetryPolicy, RetryBudget):
+        expected |= {field.name: repr(field.default) for field in fields(kind)}
+    expected["retry_budget"] = "RetryBudget()"
     for credential_or_seam in (
         "tenant_id",
         "token_header",

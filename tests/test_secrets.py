@@ -1,0 +1,178 @@
+"""A canary in all that is secret or personal, and every way to fail: no text may show it."""
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewayError, GatewaySession, Reply, errors
+from tests.support.deadlines import pass_deadlines
+from tests.support.raw_server import OK, Handler, raw_server, read_request
+from tests.support.secrecy import CANARY, logged, texts_of
+from tests.support.secret_calls import (
+    SECRET_CALLS,
+    THEIRS,
+    Call,
+    Listener,
+    everything_logged,
+    parts_of,
+    session,
+)
+
+
+def reply(status: int, body: str = f'{{"{THEIRS}":"{THEIRS}"}}', **headers: str) -> Handler:
+    """Answer every request with a status, and canaries of the gateway's own."""
+    given = {"Content-Type": "application/json", "X-Echo": THEIRS, **headers}
+    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    text = f"HTTP/1.1 {status} {THEIRS}\r\nContent-Length: {len(body)}\r\n{head}\r\n{body}"
+    return saying(text.encode())
+
+
+def saying(text: bytes) -> Handler:
+    """Answer every request with these bytes, and hang up."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(text)
+        await writer.drain()
+
+    return handle
+
+
+class Silence:
+    """Takes what comes, and never answers.
+
+    Attributes:
+        arrived: Set as soon as something came.
+    """
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Event()
+
+    async def handle(self, reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        """Read to the end."""
+        while await reader.read(65536):
+            self.arrived.set()
+
+
+PAYLOAD: Final = json.dumps(
+    dict.fromkeys(("timestamp", "status", "error", "message", "path", "trace"), THEIRS)
+)
+
+WAYS: dict[str, tuple[Handler | None, set[str]]] = {
+    "done": (saying(OK), {"dict"}),
+    "done, with canaries": (reply(200), {"dict", "UnexpectedReplyError"}),
+    "cut JSON": (reply(200, f'{{"{THEIRS}'), {"UnexpectedReplyError"}),
+    "web page": (
+        reply(200, f"<p>{THEIRS}", **{"Content-Type": "text/html"}),
+        {"UnexpectedReplyError"},
+    ),
+    "redirect": (reply(302, Location=f"https://evil.test/{THEIRS}"), {"RedirectError"}),
+    "400": (reply(400, PAYLOAD), {"InvalidRequestError"}),
+    "401": (reply(401, PAYLOAD), {"TokenRejectedError"}),
+    "403": (reply(403, PAYLOAD), {"ForbiddenError"}),
+    "404": (reply(404, PAYLOAD), {"NotFoundError"}),
+    "409": (reply(409, PAYLOAD), {"ConflictError"}),
+    "418": (reply(418, PAYLOAD), {"StatusError"}),
+    "429": (reply(429, PAYLOAD, **{"Retry-After": THEIRS}), {"RateLimitedError"}),
+    "500": (reply(500, PAYLOAD), {"ServerError"}),
+    "no status": (saying(f"{THEIRS}\r\n\r\n".encode()), {"ReplyLostError"}),
+    "no header": (saying(f"HTTP/1.1 200 OK\r\n{THEIRS}\r\n\r\n".encode()), {"ReplyLostError"}),
+    "cut": (
+        saying(f"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{THEIRS}".encode()),
+        {"ReplyLostError"},
+    ),
+    "hung up": (saying(b""), {"ReplyLostError"}),
+    "read time-out": (None, {"ReplyTimeoutError"}),
+    "deadline": (None, {"DeadlineExceededError"}),
+    "closed": (None, {"SessionStateError"}),
+    "cancelled": (None, {"CancelledError"}),
+    "nobody there": (None, {"ConnectionFailedError"}),
+}
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Path:
+    """A file with a secret name and secret content."""
+    path = tmp_path / CANARY
+    path.write_text(CANARY)
+    return path
+
+
+async def result_of(
+    way: str, call: Coroutine[Any, Any, Any], gateway: GatewaySession, silence: Silence
+) -> Any:
+    """Make a call, interfere as the way to fail wants it, and return its result or its error."""
+    task = asyncio.create_task(call)
+    if way in ("deadline", "closed", "cancelled"):
+        await silence.arrived.wait()
+        if way == "deadline":
+            pass_deadlines(gateway)
+        elif way == "closed":
+            await gateway.aclose()
+        else:
+            task.cancel()
+    await asyncio.wait([task])
+    return asyncio.CancelledError() if task.cancelled() else task.exception() or task.result()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("call", SECRET_CALLS.values(), ids=SECRET_CALLS)
+async def test_no_text_shows_a_secret(
+    caplog: pytest.LogCaptureFixture, document: Path, call: Call, way: str
+) -> None:
+    """Errors, their causes and pickles, what observers hear, all logs, all reprs: no canary."""
+    observer, silence = Listener(), Silence()
+    handler, kinds = WAYS[way]
+    async with (
+        everything_logged(caplog) as records,
+        raw_server(handler or silence.handle) as url,
+    ):
+        gateway = session(
+            "http://127.0.0.1:1" if way == "nobody there" else url,
+            observers=[observer],
+            timeout=httpx.Timeout(30, read=0.01 if way == "read time-out" else 30),
+            drain=0,
+        )
+        result = await result_of(way, call(gateway, document), gateway, silence)
+        reprs = [repr(shown) for shown in (gateway, *parts_of(gateway))]
+        await gateway.aclose()
+
+    assert type(result).__name__ in kinds | {"Reply"}
+    if isinstance(result, BaseException):
+        reprs.append(texts_of(result))
+    elif isinstance(result, Reply):
+        reprs.append(repr(result))
+    for text in (*reprs, *observer.heard):
+        assert CANARY not in text
+        assert THEIRS not in text
+    ours = [record for record in records if record.name.startswith("gateway_sdk")]
+    assert ours
+    assert CANARY not in logged(records)
+    assert THEIRS not in logged(ours)
+
+
+EARLIER: Final = {  # than a request: see the tests of bad input, of uploads and of logins
+    "ConfigurationError",
+    "InvalidArgumentError",
+    "UnauthorizedError",
+    "UploadFailedError",
+}
+
+
+def test_the_table_has_every_error_of_a_call() -> None:
+    """A new class of error is looked at for secrets, or said to be looked at elsewhere."""
+    kinds = {name for name, kind in vars(errors).items() if _is_of_a_call(kind)}
+
+    assert kinds <= EARLIER | {name for _, names in WAYS.values() for name in names}
+
+
+def _is_of_a_call(kind: object) -> bool:
+    """Tell whether something is an error of a call, and not of the source of its token."""
+    if not isinstance(kind, type) or not issubclass(kind, GatewayError) or kind is GatewayError:
+        return False
+    return kind is errors.TokenRejectedError or not issubclass(kind, errors.AuthError)
