@@ -16,7 +16,7 @@ nox.options.reuse_existing_virtualenvs = True
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
 EVERYTHING = ".[demo,keyring,redis]"
-SOURCES = ("src", "tests", "examples", "noxfile.py")
+SOURCES = ("src", "tests", "examples", "benchmarks", "noxfile.py")
 
 
 def works(python: str, version: str) -> bool:

@@ -1,0 +1,74 @@
+"""Servers in processes of their own, and what a process costs."""
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+MIB: Final = 2**20
+ROOT: Final = Path(__file__).parent.parent
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@contextmanager
+def server(module: str, *arguments: str) -> Iterator[str]:
+    """Run a module that serves in another process, and yield its address."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+    pipe = subprocess.PIPE
+    # What is run is ours.
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as process:  # noqa: S603
+        try:
+            output, _ = process.stdout, process.stdin
+            yield f"http://127.0.0.1:{int(output.readline() if output else 0)}"
+        finally:
+            if process.stdin:
+                process.stdin.close()  # which is what it waits for
+
+
+async def serve(handler: Handler) -> None:
+    """Serve on a free port, which is printed, until the standard input ends."""
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await handler(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client went away
+        finally:
+            writer.transport.abort()
+
+    listening = await asyncio.start_server(connected, "127.0.0.1", 0, limit=2**18, backlog=1000)
+    print(listening.sockets[0].getsockname()[1], flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+
+
+def peak_memory() -> float:
+    """Return the most that this process ever held in memory, in MiB."""
+    peak = _status("VmHWM")
+    if peak is not None:
+        return peak
+    usage = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage / (MIB if sys.platform == "darwin" else 1024)
+
+
+def memory() -> float:
+    """Return what this process holds in memory, in MiB; the most it ever did where Linux is not."""
+    held = _status("VmRSS")
+    return peak_memory() if held is None else held
+
+
+def _status(name: str) -> float | None:
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    line = next(text for text in status.read_text().splitlines() if text.startswith(name))
+    return int(line.split()[1]) / 1024
+
+
+def open_files() -> int:
+    """Return how many file descriptors this process has."""
+    return len(os.listdir("/dev/fd")) - 1  # noqa: PTH208 - but for the one that lists them
