@@ -190,6 +190,8 @@ async def _timed_out(call: Any, after: float) -> None:
 
 async def _cancelled(call: Any, after: float) -> None:
     task = asyncio.ensure_future(call)
+    if not after:
+        task.cancel()  # before it has begun
     timer = asyncio.get_running_loop().call_later(after, task.cancel)
     try:
         await task

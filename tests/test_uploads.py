@@ -136,13 +136,13 @@ async def test_a_file_is_never_waited_for_in_the_event_loop(
     reading, go_on = threading.Event(), threading.Event()
     opened: list[BinaryIO] = []
 
-    def hang(file: BinaryIO, _: int) -> bytes:
+    def hang(file: BinaryIO, _: memoryview) -> bytes:
         opened.append(file)
         reading.set()
         go_on.wait(10)
         return b""
 
-    monkeypatch.setattr(file, "_read_some", hang)
+    monkeypatch.setattr(file, "_read_into", hang)
     async with raw_server(drain) as url, session(url) as gateway:
         call = asyncio.create_task(gateway.aml.upload_document(document))
         assert await asyncio.to_thread(reading.wait, 10)

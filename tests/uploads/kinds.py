@@ -1,6 +1,7 @@
 """One document in every form in which it can be given."""
 
 import io
+import random
 import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,8 +16,10 @@ from gateway_sdk import Multipart
 from gateway_sdk._body.body import PIECE
 from tests.uploads.servers import Unseekable, pipe_with, written
 
-CONTENT: Final = bytes(range(256)) * (20 * PIECE // 256) + b"end"
-"""More than one batch of the thread that reads files, and no multiple of anything."""
+CONTENT: Final = random.Random(1).randbytes(5 * PIECE + 3)  # noqa: S311 - the same each time
+"""More than one batch of the thread that reads files, and no two pieces alike."""
+LARGE: Final = CONTENT * 10
+"""More than the buffers hold in which files are read."""
 SKIPPED: Final = b"already read"
 JSON: Final = b'{"status":"ok"}'
 
@@ -135,6 +138,7 @@ KINDS: Final[dict[str, Kind]] = {
     "list": Kind(lambda _: Given([{"status": "ok"}]), b"[" + JSON + b"]"),
     "model": Kind(lambda _: Given(Status(status="ok")), JSON),
     "path": Kind(lambda folder: Given(written(folder, "scan.pdf", CONTENT))),
+    "large path": Kind(lambda folder: Given(written(folder, "scan.pdf", LARGE)), LARGE),
     "empty path": Kind(lambda folder: Given(written(folder, "scan.pdf", b"")), b""),
     "buffered file": Kind(_buffered),
     "unbuffered file": Kind(_unbuffered),

@@ -57,17 +57,17 @@ async def test_a_path_whose_file_changes(
 ) -> None:
     """The same goes for a file that is given by its path, while it is open."""
     path = written(tmp_path, "scan.pdf", bytes(5 * 2**20))
-    read = body_file._read_some
+    read = body_file._read_into
     changed: list[object] = []
 
-    def read_and_change(file: Any, most: int) -> bytes:
-        piece = read(file, most)
+    def read_and_change(file: Any, buffer: memoryview) -> memoryview:
+        piece = read(file, buffer)
         if not changed:
             with path.open("r+b") as other:
                 changed.append(change(other))
         return piece
 
-    monkeypatch.setattr(body_file, "_read_some", read_and_change)
+    monkeypatch.setattr(body_file, "_read_into", read_and_change)
 
     await fails(Multipart({}, {"front": path}) if form else path)
 

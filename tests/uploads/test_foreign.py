@@ -4,6 +4,7 @@ import asyncio
 import io
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
 import httpx
@@ -17,8 +18,11 @@ from gateway_sdk import (
     Outcome,
     UploadFailedError,
 )
+from gateway_sdk._body import file as body_file
+from gateway_sdk._body.body import PIECE
 from tests.support.scripted import scripted
-from tests.uploads.servers import threads_end
+from tests.uploads.kinds import LARGE
+from tests.uploads.servers import threads_end, written
 
 
 async def stream(*pieces: bytes) -> AsyncIterator[bytes]:
@@ -90,6 +94,41 @@ async def test_an_answer_counts_though_the_body_is_still_being_read() -> None:
     with suppress(asyncio.CancelledError):
         await transport.sending
     assert closed.is_set()
+
+
+class Keeping(httpx.AsyncBaseTransport):
+    """Keeps every piece of a body until all of it is there."""
+
+    def __init__(self) -> None:
+        self.pieces: list[object] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Take the body in, with some time between its pieces."""
+        async for piece in cast("httpx.AsyncByteStream", request.stream):
+            self.pieces.append(piece)
+            await asyncio.sleep(0)
+        return httpx.Response(200, json={})
+
+
+@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+@pytest.mark.parametrize("most", [1000, PIECE, PIECE + 1, 2**20 - 1, 2**20])
+async def test_a_piece_stays_what_it_was_however_short_the_reads_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int, form: bool
+) -> None:
+    """Files are read into memory that is used again, of which nobody outside may see anything."""
+    read = body_file._read_into
+    monkeypatch.setattr(body_file, "_read_into", lambda file, into: read(file, into[:most]))
+    content = LARGE[: 300 * most]
+    path = written(tmp_path, "scan", content)
+    transport = Keeping()
+    gateway = GatewaySession("https://g.test", access_token="t", transport=transport)
+
+    await gateway.aml.upload_document(Multipart({}, {"front": [path, path]}) if form else path)
+
+    assert {type(piece) for piece in transport.pieces} == {bytes}
+    sent = b"".join(cast("list[bytes]", transport.pieces))
+    assert sent.count(content) == 1 + form
+    assert form or sent == content
 
 
 class Impatient(httpx.AsyncBaseTransport):

@@ -13,9 +13,10 @@ from gateway_sdk import GatewaySession, Multipart
 from gateway_sdk._body.multipart import Form
 from tests.support.raw_server import OK
 from tests.support.secrecy import CANARY
+from tests.uploads.kinds import LARGE
 from tests.uploads.servers import Unseekable, answer, taking, written
 
-BIG = bytes(range(256)) * 4096 * 3 + b"end"
+BIG = LARGE[: 3 * 2**20 + 7]
 
 
 def session(url: str) -> GatewaySession:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import httpx
 
+from gateway_sdk._body.file import Piece
 from gateway_sdk.errors import UploadFailedError
 
 OnProgress: TypeAlias = Callable[[int, int | None], object]
@@ -29,7 +30,7 @@ class Body(httpx.AsyncByteStream):
         on_progress: Told how far it got; never told a smaller number than before.
     """
 
-    pieces: Callable[[], AsyncGenerator[bytes, None]]
+    pieces: Callable[[], AsyncGenerator[Piece, None]]
     content_type: str
     length: int | None
     replayable: bool
@@ -86,10 +87,10 @@ class Body(httpx.AsyncByteStream):
             self.on_progress(sent, self.length)
 
 
-def _cut(content: bytes) -> Iterator[bytes]:
+def _cut(content: Piece) -> Iterator[bytes]:
     """Cut into pieces of a size that lets progress and cancellation be prompt."""
     if len(content) <= PIECE:
-        yield content
+        yield bytes(content)  # which is the same object if it is bytes
         return
     view = memoryview(content)
     for start in range(0, len(content), PIECE):

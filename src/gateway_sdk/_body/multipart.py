@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import httpx
 
-from gateway_sdk._body.file import OpenFile, read_open, read_path, size_of, span_of
+from gateway_sdk._body.file import OpenFile, Piece, read_open, read_path, size_of, span_of
 from gateway_sdk._options import check_header_value
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 
@@ -75,7 +75,7 @@ class Form:
             raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
         return replace(form, length=length and int(length))
 
-    def read(self) -> Generator[bytes, None, None]:
+    def read(self) -> Generator[Piece, None, None]:
         """Read the whole form, files included.
 
         Raises:
@@ -111,7 +111,7 @@ class _File:
 
     name: object
     length: int | None
-    pieces: Callable[[], Generator[bytes, None, None]]
+    pieces: Callable[[], Generator[Piece, None, None]]
 
     @classmethod
     def of(cls, file: Path | OpenFile) -> "_File":
@@ -130,7 +130,7 @@ class _Reading:
     another one for what is compressed.
     """
 
-    def __init__(self, file: _File, pieces: Generator[bytes, None, None]) -> None:
+    def __init__(self, file: _File, pieces: Generator[Piece, None, None]) -> None:
         self.name = file.name
         self._length = file.length
         self._pieces = pieces
@@ -145,7 +145,7 @@ class _Reading:
         """Return the length, if that is what is asked for; nothing moves."""
         return self._length or 0 if whence == io.SEEK_END else 0
 
-    def read(self, _: int) -> bytes:
+    def read(self, _: int) -> Piece:
         """Return the next piece, of whatever size."""
         return next(self._pieces, b"")
 

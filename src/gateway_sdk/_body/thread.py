@@ -8,15 +8,17 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Final, TypeAlias
 
+from gateway_sdk._body.file import Piece
+
 _BATCH: Final = 2**18
 """Bytes per hop to the thread: a hop costs about 0.1 ms, and more than this leaves the cache."""
 
-_Batch: TypeAlias = "Future[list[bytes]]"
+_Batch: TypeAlias = "Future[list[Piece]]"
 
 
 async def from_thread(
-    pieces: Callable[[], Generator[bytes, None, None]], *, ahead: bool
-) -> AsyncGenerator[bytes, None]:
+    pieces: Callable[[], Generator[Piece, None, None]], *, ahead: bool
+) -> AsyncGenerator[Piece, None]:
     """Run a generator in a thread of its own.
 
     Having its own thread, it is closed in line behind a read that nobody waits for any more, and
@@ -50,7 +52,7 @@ class _Thread:
     exit of the interpreter does not wait for it: a pipe may have a writer who never writes.
     """
 
-    def __init__(self, generator: Generator[bytes, None, None]) -> None:
+    def __init__(self, generator: Generator[Piece, None, None]) -> None:
         self._wanted: SimpleQueue[_Batch | None] = SimpleQueue()
         self.end = weakref.finalize(self, self._wanted.put, None)
         self.end.atexit = False
@@ -65,11 +67,11 @@ class _Thread:
         return batch
 
 
-async def _result_of(batch: _Batch) -> list[bytes]:
+async def _result_of(batch: _Batch) -> list[Piece]:
     return batch.result() if batch.done() else await asyncio.wrap_future(batch)
 
 
-def _serve(generator: Generator[bytes, None, None], wanted: "SimpleQueue[_Batch | None]") -> None:
+def _serve(generator: Generator[Piece, None, None], wanted: "SimpleQueue[_Batch | None]") -> None:
     """Run in the thread: take batch after batch, as they are asked for."""
     try:
         while batch := wanted.get():
@@ -79,7 +81,7 @@ def _serve(generator: Generator[bytes, None, None], wanted: "SimpleQueue[_Batch 
         generator.close()
 
 
-def _fulfil(batch: _Batch, generator: Generator[bytes, None, None]) -> None:
+def _fulfil(batch: _Batch, generator: Generator[Piece, None, None]) -> None:
     if not batch.set_running_or_notify_cancel():
         return
     try:
@@ -90,12 +92,15 @@ def _fulfil(batch: _Batch, generator: Generator[bytes, None, None]) -> None:
         batch.set_result(pieces)
 
 
-def _next(generator: Generator[bytes, None, None]) -> list[bytes]:
-    """Take a batch out of a generator; nothing, when it has ended."""
-    batch, size = list[bytes](), 0
+def _next(generator: Generator[Piece, None, None]) -> list[Piece]:
+    """Take a batch out of a generator; nothing, when it has ended.
+
+    A view is good until the next but one, so there is one in a batch, and it ends it.
+    """
+    batch, size = list[Piece](), 0
     for piece in generator:
         batch.append(piece)
         size += len(piece)
-        if size >= _BATCH:
+        if size >= _BATCH or isinstance(piece, memoryview):
             break
     return batch
