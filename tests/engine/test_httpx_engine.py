@@ -8,7 +8,8 @@ from typing import cast
 import httpx
 import pytest
 
-from gateway_sdk._engine.httpx_engine import HttpxEngine, _has_more
+from gateway_sdk._engine.httpx_engine import HttpxEngine
+from gateway_sdk._engine.leftover import has_more
 from gateway_sdk._engine.progress import EXTENSION, Progress
 from tests.support.raw_server import OK, raw_server, read_request
 
@@ -218,4 +219,4 @@ async def test_a_failure_while_giving_back_costs_the_connection(engine: HttpxEng
 
 def test_a_connection_that_cannot_be_looked_into_is_not_used_again() -> None:
     """Where another release of httpx hides what was read, each request has its own connection."""
-    assert _has_more(object())
+    assert has_more(object())

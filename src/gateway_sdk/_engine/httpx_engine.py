@@ -17,6 +17,7 @@ import httpx
 
 from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._engine.gate import Gate
+from gateway_sdk._engine.leftover import has_more
 from gateway_sdk._engine.progress import EXTENSION, Progress
 from gateway_sdk._engine.rate import RateLimiter
 
@@ -176,7 +177,7 @@ class _Lease:
     def keep(self) -> None:
         """Give the slot back, and the connection to whoever comes next."""
         connection = cast("httpx.AsyncHTTPTransport", self._connection)
-        if _has_more(connection):
+        if has_more(connection):
             self.drop()
             return
         self._engine.keep(connection)
@@ -194,30 +195,6 @@ async def _close(socket: Any, connection: httpx.AsyncHTTPTransport | None) -> No
         await socket.aclose()
     if connection is not None:
         await connection.aclose()
-
-
-def _has_more(connection: Any) -> bool:
-    """Tell whether more was read than a reply, which would be taken for the next request's.
-
-    It may lie with h11, with TLS or with anyio, and no public way leads there. If the way has
-    changed with one of their releases, it is yes: a new connection costs less than a wrong reply.
-    """
-    try:
-        for part in connection._pool.connections:  # noqa: SLF001 - see above
-            while not hasattr(part, "_h11_state"):
-                part = part._connection  # noqa: PLW2901, SLF001
-            if part._h11_state.trailing_data[0]:  # noqa: SLF001
-                return True
-            stream = part._network_stream._stream  # noqa: SLF001
-            while hasattr(stream, "transport_stream"):
-                if stream._read_bio.pending:  # noqa: SLF001
-                    return True
-                stream = stream.transport_stream
-            if stream._protocol.read_queue:  # noqa: SLF001
-                return True
-    except AttributeError:
-        return True
-    return False
 
 
 class _LeasedStream(httpx.AsyncByteStream):
