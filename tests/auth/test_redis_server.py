@@ -11,8 +11,8 @@ from gateway_sdk.auth import RedisStore, SharedTokenSource
 from gateway_sdk.auth.token import text_of
 from tests.support.certificates import Authority
 from tests.support.logins import KEY, Person, make_token
-from tests.support.redis_server import NEEDS_REDIS, RedisServer, free_port
-from tests.support.secrecy import CANARY, logged, texts_of
+from tests.support.redis_server import NEEDS_REDIS, RedisServer, free_port, refusal
+from tests.support.secrecy import CANARY, logged
 
 pytestmark = NEEDS_REDIS
 
@@ -66,19 +66,6 @@ def tls(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def with_password(server: RedisServer, password: str = QUOTED) -> RedisStore:
     """Make a store that gives a password."""
     return RedisStore(server.url.replace("unix://", f"unix://:{password}@"), KEY)
-
-
-async def refusal(store: RedisStore) -> str:
-    """Return what every use of a store fails with, having looked for secrets in it."""
-    told: set[str] = set()
-    for use in (store.load(), store.save(make_token("new")), store.delete()):
-        with pytest.raises(TokenStoreError) as caught:
-            await use
-        assert CANARY not in texts_of(caught.value)
-        assert caught.value.__suppress_context__
-        told.add(str(caught.value))
-    (text,) = told
-    return text
 
 
 @pytest.mark.parametrize("in_query", [False, True])

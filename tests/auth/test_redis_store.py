@@ -16,7 +16,7 @@ from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Person, make_token
 from tests.support.raw_server import raw_server
 from tests.support.records import BROKEN
-from tests.support.redis_server import NEEDS_REDIS, RedisServer
+from tests.support.redis_server import NEEDS_REDIS, RedisServer, refusal
 from tests.support.secrecy import CANARY, logged, texts_of
 
 NAME = f"gateway-sdk:token:{KEY.digest}"
@@ -54,19 +54,6 @@ async def connected(server: RedisServer) -> AsyncIterator[Any]:
     """Look into a Redis past the store."""
     async with client.Redis.from_url(server.url) as redis:
         yield redis
-
-
-async def refusal(store: RedisStore) -> str:
-    """Return what every use of a store fails with, having looked for secrets in it."""
-    told: set[str] = set()
-    for use in (store.load(), store.save(make_token("new")), store.delete()):
-        with pytest.raises(TokenStoreError) as caught:
-            await use
-        assert CANARY not in texts_of(caught.value)
-        assert caught.value.__suppress_context__
-        told.add(str(caught.value))
-    (text,) = told
-    return text
 
 
 @NEEDS_REDIS

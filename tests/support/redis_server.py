@@ -8,6 +8,11 @@ from typing import Final
 
 import pytest
 
+from gateway_sdk import TokenStoreError
+from gateway_sdk.auth import RedisStore
+from tests.support.logins import make_token
+from tests.support.secrecy import CANARY, texts_of
+
 PROGRAM: Final = shutil.which("redis-server")
 
 NEEDS_REDIS: Final = pytest.mark.skipif(
@@ -62,3 +67,16 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+async def refusal(store: RedisStore) -> str:
+    """Return what every use of a store fails with, having looked for secrets in it."""
+    told: set[str] = set()
+    for use in (store.load(), store.save(make_token("new")), store.delete()):
+        with pytest.raises(TokenStoreError) as caught:
+            await use
+        assert CANARY not in texts_of(caught.value)
+        assert caught.value.__suppress_context__
+        told.add(str(caught.value))
+    (text,) = told
+    return text
