@@ -1,6 +1,5 @@
 """The demo from its first line to its last."""
 
-import asyncio
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from gateway_sdk.cli.demo.table import make_table
 from gateway_sdk.cli.demo.tokens import login_words, token_source
 from gateway_sdk.cli.facts import print_facts
 from gateway_sdk.cli.failure import FAILED, CommandError
+from gateway_sdk.cli.run import run
 from gateway_sdk.sandbox import Sandbox
 from gateway_sdk.session import GatewaySession
 
@@ -43,7 +43,7 @@ def show(folder: Path, concurrency: int, *, by_hand: bool = False) -> None:
     console = make_console()
     console.print(summary.HEADING, style="bold", end="\n\n")
     fetching = _fetch(console, concurrency, by_hand=by_hand)
-    _report(console, asyncio.run(fetching), folder, began)
+    _report(console, run(fetching), folder, began)
 
 
 def _report(console: Console, findings: Findings, folder: Path, began: float) -> None:

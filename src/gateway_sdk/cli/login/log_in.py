@@ -1,6 +1,5 @@
 """Logging in at the command line, from the check of the settings to the token in its store."""
 
-import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +11,7 @@ from gateway_sdk.auth.loopback.address import can_listen
 from gateway_sdk.cli.console import make_console
 from gateway_sdk.cli.facts import Fact, print_facts
 from gateway_sdk.cli.failure import MISUSED, CommandError
+from gateway_sdk.cli.run import run
 from gateway_sdk.cli.settings import LoginSettings
 from gateway_sdk.cli.times import describe_end
 
@@ -58,7 +58,7 @@ def log_in(
         await settings.store().save(token)
         return token
 
-    _report(make_console(), settings, asyncio.run(get_and_keep()))
+    _report(make_console(), settings, run(get_and_keep()))
 
 
 async def try_out_store(settings: LoginSettings) -> None:

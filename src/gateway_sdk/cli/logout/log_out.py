@@ -1,12 +1,12 @@
 """Deleting the token, and saying what that does not do."""
 
-import asyncio
 import time
 from typing import Final
 
 from gateway_sdk.auth import Token, TokenStore
 from gateway_sdk.cli.console import make_console
 from gateway_sdk.cli.facts import print_facts
+from gateway_sdk.cli.run import run
 from gateway_sdk.cli.settings import LoginSettings
 from gateway_sdk.errors import TokenStoreError
 
@@ -23,7 +23,7 @@ def log_out(settings: LoginSettings) -> None:
     """
     store, console = settings.store(), make_console()
     print_facts(console, settings.facts())
-    console.print(f"\n{asyncio.run(_delete(store))}")
+    console.print(f"\n{run(_delete(store))}")
 
 
 async def _delete(store: TokenStore) -> str:

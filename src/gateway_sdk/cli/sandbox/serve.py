@@ -1,6 +1,5 @@
 """Running the sandbox in the foreground."""
 
-import asyncio
 import errno
 import sys
 from collections.abc import Iterable
@@ -11,6 +10,7 @@ from gateway_sdk._config import is_loopback
 from gateway_sdk.cli.console import make_console
 from gateway_sdk.cli.facts import print_facts
 from gateway_sdk.cli.failure import MISUSED, CommandError
+from gateway_sdk.cli.run import run
 from gateway_sdk.cli.sandbox.greeting import environment, greeting
 from gateway_sdk.sandbox import Sandbox
 
@@ -26,7 +26,7 @@ def serve(host: str, port: int, seed: int) -> None:
             f"gateway: warning: whoever can reach {host} is let in: the token is public\n"
         )
     try:
-        asyncio.run(Sandbox(seed=seed).run(host, port, on_ready=_greet))
+        run(Sandbox(seed=seed).run(host, port, on_ready=_greet))
     except OSError as error:
         raise CommandError(_why_not(error, host, port), MISUSED) from error
     # Below the terminal's ^C.

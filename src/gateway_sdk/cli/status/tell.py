@@ -1,6 +1,5 @@
 """What is known of the token that sessions would use."""
 
-import asyncio
 import time
 from collections.abc import Iterator
 
@@ -8,6 +7,7 @@ from gateway_sdk.auth import Token
 from gateway_sdk.cli.console import make_console
 from gateway_sdk.cli.facts import Fact, print_facts
 from gateway_sdk.cli.failure import FAILED, CommandError
+from gateway_sdk.cli.run import run
 from gateway_sdk.cli.settings import LoginSettings
 from gateway_sdk.cli.times import describe_end, describe_start
 
@@ -22,7 +22,7 @@ def tell(settings: LoginSettings) -> None:
     """
     store, console = settings.store(), make_console()
     print_facts(console, settings.facts())
-    token, now = asyncio.run(store.load()), time.time()
+    token, now = run(store.load()), time.time()
     if token is not None:
         print_facts(console, token_facts(token, now))
     if token is not None and settings.has_access_token:
