@@ -177,8 +177,8 @@ async def be_quiet(gateway: GatewaySession, server: FailingServer) -> None:
     if left:
         _, pending = await asyncio.wait(left, timeout=20)
         assert not pending
-    gate = getattr(gateway._core._transport, "_gate", None)
-    assert gate is None or gate.free == gate.size
+    gate = gateway._core.open()._entrance.gate  # type: ignore[attr-defined]
+    assert gate.free == gate.size
 
 
 def check(

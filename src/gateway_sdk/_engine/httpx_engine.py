@@ -16,7 +16,7 @@ from typing import Any, cast
 import httpx
 
 from gateway_sdk._config import KEEPALIVE_EXPIRY
-from gateway_sdk._engine.gate import Gate
+from gateway_sdk._engine.entrance import Entrance
 from gateway_sdk._engine.leftover import has_more
 from gateway_sdk._engine.progress import EXTENSION, Progress
 from gateway_sdk._engine.rate import RateLimiter
@@ -50,10 +50,9 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         limiter: RateLimiter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._gate = Gate(max_connections)
+        self._entrance = Entrance(max_connections, limiter)
         self._ssl_context = ssl_context
         self._proxy = proxy
-        self._limiter = limiter
         self._clock = clock
         self._idle: deque[tuple[httpx.AsyncHTTPTransport, float]] = deque()  # oldest first
         self._pruning: asyncio.TimerHandle | None = None
@@ -66,11 +65,9 @@ class HttpxEngine(httpx.AsyncBaseTransport):
             httpx.PoolTimeout: no slot came free in time.
             httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
         """
-        await self._enter(request)
+        await self._entrance.enter(request)
         lease = _Lease(self)
         try:
-            if self._limiter is not None:
-                await self._limiter.enter()  # with a slot in hand: what passes is sent at once
             response = await lease.send(request)
         except BaseException:
             lease.drop()
@@ -87,23 +84,9 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         if self._closing:
             await asyncio.wait(self._closing)
 
-    async def _enter(self, request: httpx.Request) -> None:
-        """Pass the gate within the time-out for it."""
-        if self._gate.free:
-            await self._gate.enter()
-            return
-        # A rate limit lets the queue grow as it must; then only the deadline bounds the wait.
-        paced = self._limiter is not None
-        seconds = None if paced else request.extensions.get("timeout", {}).get("pool")
-        try:
-            async with asyncio.timeout(seconds):
-                await self._gate.enter()
-        except TimeoutError:
-            raise httpx.PoolTimeout("no connection came free", request=request) from None
-
     def leave(self) -> None:
         """Give a slot back."""
-        self._gate.leave()
+        self._entrance.leave()
 
     def take(self) -> httpx.AsyncHTTPTransport:
         """Return the connection that was idle for the shortest time, or a new one."""
@@ -138,7 +121,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
             self._wait_and_prune()
 
     def __repr__(self) -> str:
-        return f"<HttpxEngine {self._gate!r}, {len(self._idle)} idle>"
+        return f"<HttpxEngine {self._entrance.gate!r}, {len(self._idle)} idle>"
 
 
 class _Lease:
