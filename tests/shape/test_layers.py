@@ -34,6 +34,8 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 
 FOREIGN = {
     "tenacity": {"_retry"},
+    "aiohttp": {"_engine"},
+    "yarl": {"_engine"},
     "authlib": {"auth"},
     "h11": {"auth"},
     "keyring": {"auth"},

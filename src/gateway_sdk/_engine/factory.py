@@ -1,7 +1,9 @@
 """Make the transport that a session asked for."""
 
 import ssl
+import sys
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -14,7 +16,7 @@ from gateway_sdk._engine.proxy import parse_proxy, proxy_for
 from gateway_sdk._engine.rate import RateLimit, RateLimiter
 from gateway_sdk.errors import ConfigurationError
 
-ENGINES: Final = ("httpx",)
+ENGINES: Final = ("httpx", "aiohttp")
 
 Certificate: TypeAlias = (
     str | Path | tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str]
@@ -52,6 +54,10 @@ class EngineConfig:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise ConfigurationError(f"engine must be {' or '.join(map(repr, ENGINES))}")
+        if self.engine not in sys.modules and find_spec(self.engine) is None:
+            raise ConfigurationError(
+                f"engine {self.engine!r} needs: pip install 'gateway-sdk[{self.engine}]'"
+            )
         if self.transport is not None and self.http_client is not None:
             raise ConfigurationError("give transport= or http_client=, not both")
         _check_type("transport", self.transport, httpx.AsyncBaseTransport)
@@ -95,7 +101,24 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
         proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
     tls = base_url.scheme == "https"
     context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return HttpxEngine(config.max_connections, context, proxy=proxy, limiter=limiter)
+    if config.engine == "httpx":
+        return HttpxEngine(config.max_connections, context, proxy=proxy, limiter=limiter)
+    if proxy is not None:
+        _check_aiohttp_can(proxy, config)
+    # Imported here, because not everybody has aiohttp, and it takes 100 ms.
+    from gateway_sdk._engine.aiohttp_engine import AiohttpEngine  # noqa: PLC0415
+
+    context.set_alpn_protocols(["http/1.1"])
+    return AiohttpEngine(config.max_connections, context, proxy=proxy, limiter=limiter)
+
+
+def _check_aiohttp_can(proxy: httpx.Proxy, config: EngineConfig) -> None:
+    if proxy.url.scheme.startswith("socks"):
+        raise ConfigurationError("engine 'aiohttp' has no way to a SOCKS proxy: use 'httpx'")
+    if proxy.url.scheme == "https" and config.cert is not None:
+        raise ConfigurationError(
+            "engine 'aiohttp' would show cert, which is for the gateway, to the proxy: use 'httpx'"
+        )
 
 
 def _paced(

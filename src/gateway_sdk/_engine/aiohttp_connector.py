@@ -1,0 +1,86 @@
+"""Connections of aiohttp that are fit to be used, and errors that say that there is none."""
+
+import select
+import socket
+from typing import Any
+from weakref import WeakSet
+
+import aiohttp
+import httpx
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+
+from gateway_sdk._engine.aiohttp_exchange import CURRENT
+
+
+class Connector(aiohttp.TCPConnector):
+    """Hands out connections, and tells each exchange when it has one.
+
+    Whatever fails here fails before a byte of the request has left, and raises an error of httpx
+    that means this.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(limit=0, **options)  # pyright: ignore[reportUnknownMemberType]
+        self._used: WeakSet[ResponseHandler] = WeakSet()
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: Any,
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
+    ) -> Connection:
+        """Return a connection, a new one if there is no good one.
+
+        Raises:
+            httpx.ConnectTimeout: the time-out for it passed.
+            httpx.ConnectError: there is none.
+            httpx.ProxyError: the proxy refused a tunnel.
+        """
+        try:
+            connection = await super().connect(req, traces, timeout)
+            while connection.protocol in self._used and not _is_fit(connection):
+                connection.close()
+                connection = await super().connect(req, traces, timeout)
+        except TimeoutError:
+            raise httpx.ConnectTimeout("") from None
+        except aiohttp.ClientHttpProxyError as error:
+            # Without the cause, whose text holds the whole address.
+            raise httpx.ProxyError(f"no tunnel: status {error.status}") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise httpx.ConnectError(type(error).__name__) from error
+        return self._tell(connection)
+
+    def _tell(self, connection: Connection) -> Connection:
+        """Tell the exchange what it has."""
+        protocol, transport = connection.protocol, connection.transport
+        if protocol is None or transport is None:
+            connection.close()
+            raise httpx.ConnectError("the server hung up at once")
+        self._used.add(protocol)
+        CURRENT.get().connected(transport)
+        return connection
+
+
+def _is_fit(connection: Connection) -> bool:
+    """Tell whether a connection that was used before can be used again.
+
+    Not if the server has hung up, and not if it has sent what nobody asked for, which would be
+    taken for the next reply. Either may be known only to the system yet.
+    """
+    protocol, transport = connection.protocol, connection.transport
+    return (
+        protocol is not None
+        and transport is not None
+        and not protocol.should_close
+        and not is_readable(transport.get_extra_info("socket"))
+    )
+
+
+def is_readable(connection: socket.socket) -> bool:
+    """Tell whether something has arrived, or the end."""
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([connection], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
