@@ -1,7 +1,6 @@
 """One attempt: a request, its reply, and what is known when it ends."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ from gateway_sdk._core import Core
 from gateway_sdk._engine.progress import EXTENSION, Progress
 from gateway_sdk._wire.content import BodyReader
 from gateway_sdk._wire.reply import RawReply, outcome_of_status, read_reply
+from gateway_sdk._wire.request import RawHeaders
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     ConnectionFailedError,
@@ -43,7 +43,7 @@ class Prepared:
 
     operation: Operation[Any]
     url: httpx.URL
-    headers: Mapping[str, str]
+    headers: RawHeaders
     body: Body | None
     timeout: httpx.Timeout
     into: Any
@@ -55,29 +55,26 @@ class Prepared:
 
     def request(self, token: AccessToken, progress: Progress) -> httpx.Request:
         """Make the request of one attempt."""
-        headers = {
-            "Host": self.url.netloc.decode("ascii"),
-            **self.headers,
-            "Authorization": f"Bearer {text_of(token)}",
-            **self._framing(),
-        }
         return httpx.Request(
             self.operation.method,
             self.url,
             headers=[
-                (name.encode("ascii"), text.encode("latin-1")) for name, text in headers.items()
+                (b"Host", self.url.netloc),
+                *self.headers,
+                (b"Authorization", f"Bearer {text_of(token)}".encode("latin-1")),
+                *self._framing(),
             ],
             stream=self.body or httpx.ByteStream(b""),
             extensions={"timeout": self.timeout.as_dict(), EXTENSION: progress},
         )
 
-    def _framing(self) -> dict[str, str]:
+    def _framing(self) -> RawHeaders:
         """Say how long the body is (RFC 9112, 6)."""
         if self.body is None:  # a POST without a body says so (RFC 9110, 8.6)
-            return {"Content-Length": "0"} if self.operation.method == "POST" else {}
+            return [(b"Content-Length", b"0")] if self.operation.method == "POST" else []
         if self.body.length is None:
-            return {"Transfer-Encoding": "chunked"}
-        return {"Content-Length": str(self.body.length)}
+            return [(b"Transfer-Encoding", b"chunked")]
+        return [(b"Content-Length", str(self.body.length).encode("ascii"))]
 
 
 class Exchange:
@@ -148,17 +145,18 @@ class Exchange:
     async def _exchange(self, request: httpx.Request) -> RawReply:
         response = await self._transport.handle_async_request(request)
         self._progress.status = response.status_code
+        stream = cast("httpx.AsyncByteStream", response.stream)
         try:
-            return await self._read(response)
+            return await self._read(response, stream)
         finally:
-            await response.aclose()
+            await stream.aclose()
 
-    async def _read(self, response: httpx.Response) -> RawReply:
+    async def _read(self, response: httpx.Response, stream: httpx.AsyncByteStream) -> RawReply:
         """Collect the body up to the limit; what lies beyond it is never taken in."""
         reader = BodyReader(
             response.headers.get("content-encoding", ""), self._core.max_reply_bytes
         )
-        async for piece in cast("httpx.AsyncByteStream", response.stream):
+        async for piece in stream:
             if not reader.feed(piece):
                 break
         body = reader.finish()

@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -80,9 +79,18 @@ class Call:
     ) -> Reply[Any]:
         try:
             transport = self._core.open()
-            async with self._bounded() as scope:
-                prepared = await self._prepare(path, content, content_type, on_progress)
-                raw, value = await self._with_retries(transport, prepared, scope)
+            scope = asyncio.timeout(self._options.deadline)
+            try:
+                async with scope:
+                    self._core.begin(scope)
+                    prepared = await self._prepare(path, content, content_type, on_progress)
+                    raw, value = await self._with_retries(transport, prepared, scope)
+            except TimeoutError:
+                if not scope.expired():
+                    raise
+                raise self._why_cut(scope) from None
+            finally:
+                self._core.end(scope)
         except GatewayError as error:
             error.of_call(
                 self._operation.name, self._operation.repeatability, tuple(self._attempts)
@@ -97,22 +105,11 @@ class Call:
             elapsed=time.monotonic() - began,
         )
 
-    @asynccontextmanager
-    async def _bounded(self) -> AsyncGenerator[asyncio.Timeout, None]:
-        """Bound what happens within by the deadline, and by the closing of the session."""
-        scope = asyncio.timeout(self._options.deadline)
-        try:
-            async with scope:
-                with self._core.under_way(scope):
-                    yield scope
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            if self._core.was_cut(scope):
-                raise SessionStateError("the session was closed before the reply came") from None
-            raise DeadlineExceededError(
-                f"the deadline of {self._options.deadline:g} s passed"
-            ) from None
+    def _why_cut(self, scope: asyncio.Timeout) -> GatewayError:
+        """Return the error of a call that was cut, by its deadline or the session's closing."""
+        if self._core.was_cut(scope):
+            return SessionStateError("the session was closed before the reply came")
+        return DeadlineExceededError(f"the deadline of {self._options.deadline:g} s passed")
 
     async def _prepare(
         self,
@@ -124,7 +121,7 @@ class Call:
         """Check every argument and make what all attempts send; nothing is sent yet."""
         if self._into is not None:
             check_type(self._into)
-        url = self._core.address(fill_path(self._operation, path))
+        url = self._core.address(self._operation, fill_path(self._operation, path))
         body = await make_body(self._operation, content, content_type, on_progress)
         headers = build_headers(self._operation, self._options, body.content_type if body else None)
         return Prepared(self._operation, url, headers, body, self._options.timeout, self._into)

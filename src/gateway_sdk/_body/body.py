@@ -1,6 +1,6 @@
 """A body on its way: in pieces, with progress, and as often as it can be sent."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from types import AsyncGeneratorType
@@ -27,6 +27,7 @@ class Body(httpx.AsyncByteStream):
         content_type: The media type, for the header.
         length: Bytes; None if it is known only at the end.
         replayable: False if what was read is gone.
+        whole: All of it, if it is there as bytes. What is small then goes the short way.
         on_progress: Told how far it got; never told a smaller number than before.
     """
 
@@ -34,6 +35,7 @@ class Body(httpx.AsyncByteStream):
     content_type: str
     length: int | None
     replayable: bool
+    whole: bytes | None = None
     on_progress: OnProgress | None = None
     _reported: int = -1
     _sending: list["AsyncGeneratorType[bytes, None]"] = field(default_factory=list[Any])
@@ -43,7 +45,7 @@ class Body(httpx.AsyncByteStream):
         """Whether it is all there: it was never begun, or it can begin anew."""
         return self.replayable or not self._sending
 
-    def __aiter__(self) -> AsyncGenerator[bytes, None]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
         """Begin to send it.
 
         Raises:
@@ -51,6 +53,8 @@ class Body(httpx.AsyncByteStream):
                 What it raised is its `__context__`, for its text may show what was sent. Or it
                 was begun already and is gone: a transport of the user's repeats by itself.
         """
+        if self.whole is not None and self.on_progress is None and len(self.whole) <= PIECE:
+            return _Once(self.whole)
         if not self.can_be_sent:
             raise UploadFailedError("the content was sent once, and cannot be sent again")
         sending = self._send()
@@ -85,6 +89,24 @@ class Body(httpx.AsyncByteStream):
         if self.on_progress and sent > self._reported:
             self._reported = sent
             self.on_progress(sent, self.length)
+
+
+class _Once:
+    """Gives one piece; three generators, one in another, would take 5 µs."""
+
+    __slots__ = ("_piece",)
+
+    def __init__(self, piece: bytes) -> None:
+        self._piece: bytes | None = piece
+
+    def __aiter__(self) -> "_Once":
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece, self._piece = self._piece, None
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
 
 
 def _cut(content: Piece) -> Iterator[bytes]:

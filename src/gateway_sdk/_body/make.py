@@ -106,7 +106,7 @@ def _of_bytes(content: bytes, content_type: str) -> Body:
     async def pieces() -> AsyncGenerator[bytes, None]:
         yield content
 
-    return Body(pieces, content_type, len(content), replayable=True)
+    return Body(pieces, content_type, len(content), replayable=True, whole=content)
 
 
 def _of_text(text: str) -> Body:

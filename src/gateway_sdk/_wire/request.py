@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
@@ -21,11 +21,14 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LONGEST_SEGMENT: Final = 4000  # bytes: RFC 9110, 4.1, has servers take targets of 8000
 _SHOWN_PROBLEMS: Final = 10
 
-_COMMON_HEADERS: Final[Mapping[str, str]] = {
-    "Accept": "application/json, */*;q=0.1",
-    "Accept-Encoding": "gzip",  # what `_wire.content` can undo
-    "User-Agent": f"gateway-sdk/{__version__}",
-}
+RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
+"""Headers as they go over the wire, in their order."""
+
+_COMMON_HEADERS: Final = (
+    (b"Accept", b"application/json, */*;q=0.1"),
+    (b"Accept-Encoding", b"gzip"),  # what `_wire.content` can undo
+    (b"User-Agent", f"gateway-sdk/{__version__}".encode("ascii")),
+)
 
 
 def fill_path(operation: Operation[Any], values: Mapping[str, str]) -> str:
@@ -66,33 +69,33 @@ def _segment(name: str, value: object) -> str:
 
 def build_headers(
     operation: Operation[Any], options: Options, content_type: str | None
-) -> dict[str, str]:
+) -> RawHeaders:
     """Return the headers of an operation but for Authorization and the body's framing.
 
     Raises:
         InvalidArgumentError: the operation needs a tenant and none is configured.
     """
     # Interface: Authentication 3; Endpoints rule 1
-    headers = _merged(_COMMON_HEADERS, options.headers)
+    headers = _with_common(options.headers) if options.headers else [*_COMMON_HEADERS]
     if operation.tenant_id is Header.ALWAYS and options.tenant_id is None:
         raise InvalidArgumentError(
             "tenant_id is missing: give it to the session, or to with_options(tenant_id=...)"
         )
     if operation.tenant_id is not Header.NEVER and options.tenant_id is not None:
-        headers["tenantId"] = options.tenant_id
+        headers.append((b"tenantId", options.tenant_id.encode("latin-1")))
     if operation.token_header is not Header.NEVER and options.token_header is not None:
-        headers["token"] = options.token_header.get_secret_value()
+        token = options.token_header.get_secret_value()
+        headers.append((b"token", token.encode("latin-1")))
     if content_type is not None:
-        headers["Content-Type"] = content_type
+        headers.append((b"Content-Type", content_type.encode("latin-1")))
     return headers
 
 
-def _merged(common: Mapping[str, str], users: Mapping[str, str]) -> dict[str, str]:
+def _with_common(users: Mapping[str, str]) -> RawHeaders:
     """Put the user's headers in place of the common ones of the same name."""
-    taken = {name.lower() for name in users}
-    return {name: value for name, value in common.items() if name.lower() not in taken} | dict(
-        users
-    )
+    theirs = [(name.encode("ascii"), text.encode("latin-1")) for name, text in users.items()]
+    taken = {name.lower() for name, _ in theirs}
+    return [common for common in _COMMON_HEADERS if common[0].lower() not in taken] + theirs
 
 
 def encode_json(value: object) -> bytes:
@@ -102,9 +105,7 @@ def encode_json(value: object) -> bytes:
         InvalidArgumentError: it is no JSON value.
     """
     try:
-        return json.dumps(
-            value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
-        ).encode()
+        return _ENCODER.encode(value).encode()
     except ValidationError as error:  # of a model that was made past its validation
         raise InvalidArgumentError(describe(error)) from None
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
@@ -121,6 +122,12 @@ def _plain(value: Any) -> dict[str, Any]:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     raise TypeError
+
+
+# Made once: `json.dumps` would make one for every body.
+_ENCODER: Final = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
+)
 
 
 def describe(error: ValidationError) -> str:
