@@ -9,7 +9,7 @@ import httpx
 from gateway_sdk._body import Body
 from gateway_sdk._core import Core
 from gateway_sdk._engine.progress import EXTENSION, Progress
-from gateway_sdk._wire.content import BodyReader
+from gateway_sdk._wire.content import BodyReader, field_of
 from gateway_sdk._wire.reply import RawReply, outcome_of_status, read_reply
 from gateway_sdk._wire.request import RawHeaders
 from gateway_sdk.auth.token import AccessToken, text_of
@@ -153,9 +153,8 @@ class Exchange:
 
     async def _read(self, response: httpx.Response, stream: httpx.AsyncByteStream) -> RawReply:
         """Collect the body up to the limit; what lies beyond it is never taken in."""
-        reader = BodyReader(
-            response.headers.get("content-encoding", ""), self._core.max_reply_bytes
-        )
+        encoding = field_of(response.headers, b"content-encoding")
+        reader = BodyReader(encoding, self._core.max_reply_bytes)
         async for piece in stream:
             if not reader.feed(piece):
                 break

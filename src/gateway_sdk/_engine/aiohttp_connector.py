@@ -49,10 +49,6 @@ class Connector(aiohttp.TCPConnector):
             raise httpx.ProxyError(f"no tunnel: status {error.status}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise httpx.ConnectError(type(error).__name__) from error
-        return self._tell(connection)
-
-    def _tell(self, connection: Connection) -> Connection:
-        """Tell the exchange what it has."""
         protocol, transport = connection.protocol, connection.transport
         if protocol is None or transport is None:
             connection.close()

@@ -18,71 +18,35 @@ CURRENT: Final[ContextVar["AiohttpExchange"]] = ContextVar("exchange")
 """The exchange that aiohttp works for, to those parts of it that are ours."""
 
 
-class AiohttpExchange:
-    """What the parts of one exchange share.
+class AiohttpExchange(Payload):
+    """One request: its content, as aiohttp wants it, and how far it got.
 
     Attributes:
         progress: Whose `sent` becomes true before the first byte is written.
-        content: What is sent; None if there is nothing.
-        connection: Over which it is sent; None as long as there is none.
     """
 
-    def __init__(self, progress: Progress, content: "Content | None") -> None:
+    def __init__(
+        self, progress: Progress, content: AsyncIterable[bytes] | None, timeout: float | None
+    ) -> None:
+        super().__init__(content)
         self.progress = progress
-        self.content = content
-        self.connection: asyncio.Transport | None = None
+        self._timeout = timeout  # seconds for a piece to be written
+        self._connection: asyncio.Transport | None = None
+        self._error: Exception | None = None
+        self._writing: asyncio.Task[Any] | None = None
         self._caller = asyncio.current_task()
         self._cancelled = self._times_cancelled
-        if content is not None:
-            content.exchange = self
 
     @property
-    def is_cancelled(self) -> bool:
-        """Whether its caller was cancelled, even if it has not had its turn to notice."""
-        return self._times_cancelled > self._cancelled
-
-    @property
-    def _times_cancelled(self) -> int:
-        return self._caller.cancelling() if self._caller else 0
+    def payload(self) -> Payload | None:
+        """What aiohttp is to send; None for nothing."""
+        return None if self._value is None else self
 
     def connected(self, connection: asyncio.Transport) -> None:
         """Take the connection over which the request is about to be sent."""
-        self.connection = connection
-        if self.content is None:  # else the content is asked for first, which may take its time
+        self._connection = connection
+        if self._value is None:  # else the content is asked for first, which may take its time
             self.progress.sent = True
-
-    def cut(self) -> None:
-        """Cut the connection: closing it would first send what is left to send."""
-        if self.connection is not None:
-            self.connection.abort()
-
-    async def stop(self) -> None:
-        """Make sure that nobody reads the content any more."""
-        if self.content is not None:
-            await self.content.stop()
-
-    def failure(self, error: Exception) -> Exception:
-        """Return the error that tells what happened, in httpx's words."""
-        if self.content is not None and self.content.error is not None:
-            return self.content.error
-        return failure_of(error)
-
-
-class Content(Payload):
-    """The content of a request, as aiohttp wants it; it takes the time-out for writing along.
-
-    Attributes:
-        exchange: Whose content it is.
-        error: What went wrong with it. aiohttp would put it into another one.
-    """
-
-    exchange: AiohttpExchange
-
-    def __init__(self, pieces: AsyncIterable[bytes], timeout: float | None) -> None:
-        super().__init__(pieces)
-        self.error: Exception | None = None
-        self._timeout = timeout
-        self._writing: asyncio.Task[Any] | None = None
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:  # noqa: ARG002
         """Refuse: nobody looks at what is sent."""
@@ -105,19 +69,21 @@ class Content(Payload):
                 await self._write(cast("StreamWriter", writer), piece)
             self._begin()  # nothing at all: its head comes next
         except Exception as error:
-            self.error = _writing_failed(error)
+            # aiohttp would put it into one of its own.
+            self._error = _writing_failed(error)
             raise
+        finally:
+            self._writing = None
 
     def _begin(self) -> None:
         """Say that it is sent, unless it must not or cannot be."""
-        exchange = self.exchange
-        if exchange.progress.sent:
+        if self.progress.sent:
             return
-        if exchange.is_cancelled:  # before 3.12 the writing begins a turn later
+        if self._times_cancelled > self._cancelled:  # before 3.12 the writing begins a turn later
             raise asyncio.CancelledError
-        if exchange.connection is None or exchange.connection.is_closing():
+        if self._connection is None or self._connection.is_closing():
             raise httpx.ConnectError("the connection was closed")
-        exchange.progress.sent = True
+        self.progress.sent = True
 
     async def _write(self, writer: StreamWriter, piece: bytes) -> None:
         await writer.write(piece, drain=False)
@@ -125,11 +91,25 @@ class Content(Payload):
             async with asyncio.timeout(self._timeout):
                 await writer.drain()
 
+    @property
+    def _times_cancelled(self) -> int:
+        """How often its caller was cancelled, even if it had no turn yet to notice."""
+        return self._caller.cancelling() if self._caller else 0
+
+    def cut(self) -> None:
+        """Cut the connection: closing it would first send what is left to send."""
+        if self._connection is not None:
+            self._connection.abort()
+
     async def stop(self) -> None:
-        """Stop the writing, and wait until the pieces are let go of."""
-        if self._writing is not None and not self._writing.done():
+        """Stop the writing, and wait until the content is let go of."""
+        if self._writing is not None:
             self._writing.cancel()
             await asyncio.wait([self._writing])
+
+    def failure(self, error: Exception) -> Exception:
+        """Return the error that tells what happened, in httpx's words."""
+        return self._error or failure_of(error)
 
 
 async def tell_truth(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
@@ -139,7 +119,7 @@ async def tell_truth(request: ClientRequest, handler: ClientHandlerType) -> Clie
     own that says that the connection broke; these it does not know.
     """
     exchange = CURRENT.get()
-    if exchange.content is None and request.method == hdrs.METH_DELETE:
+    if exchange.payload is None and request.method == hdrs.METH_DELETE:
         request.headers.popall(hdrs.CONTENT_LENGTH, None)  # nobody expects content (RFC 9110, 8.6)
     try:
         return await handler(request)

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final
 
+import httpx
 from pydantic_core import from_json
 
 ParseFloat = Callable[[str], Any]
@@ -83,6 +84,15 @@ class BodyReader:
         self._size += len(piece)
         if self._size > self._limit:
             self.problem = f"is larger than max_reply_bytes ({self._limit})"
+
+
+def field_of(headers: httpx.Headers, name: bytes) -> str:
+    """Return a header field, "" if it is absent; given twice, its values are joined by commas.
+
+    Asked for one itself, httpx first finds out the charset of all, which takes 4 µs.
+    """
+    values = [value for key, value in headers.raw if key.lower() == name]
+    return b", ".join(values).decode("latin-1")
 
 
 def media_type(content_type: str) -> tuple[str, str | None]:

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import httpx
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from gateway_sdk._wire.content import (
@@ -18,6 +19,7 @@ from gateway_sdk._wire.content import (
     ParseFloat,
     decode_json,
     decode_text,
+    field_of,
     is_json,
     may_exceed_floats,
     media_type,
@@ -66,7 +68,7 @@ class RawReply:
     """
 
     status: int
-    headers: Mapping[str, str]
+    headers: httpx.Headers
     body: bytes
     problem: str | None
 
@@ -106,7 +108,7 @@ def read_reply(
 
 def _decode(reply: RawReply, wanted: Any, parse_float: ParseFloat | None) -> Any:
     """Decode a successful body into what is wanted."""
-    essence, charset = media_type(reply.headers.get("content-type", ""))
+    essence, charset = media_type(field_of(reply.headers, b"content-type"))
     if essence in _HTML:
         raise ContentError("is a web page: a proxy or a portal answered, not the gateway")
     if wanted is None:
@@ -167,7 +169,7 @@ def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedRe
 
     Unless a web page came back: then it was not the gateway that answered.
     """
-    essence, _ = media_type(reply.headers.get("content-type", ""))
+    essence, _ = media_type(field_of(reply.headers, b"content-type"))
     error = UnexpectedReplyError(
         f"the gateway answered {_phrase(reply.status)}, but the body {problem}",
         status=reply.status,
@@ -182,7 +184,7 @@ def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedRe
 def _status_error(reply: RawReply) -> StatusError:
     """Make the error for a status that is not 2xx; the body has no say in its class."""
     kind = _KINDS.get(reply.status) or _KINDS_BY_HUNDRED.get(reply.status // 100, StatusError)
-    hint = _pointing_to(reply.headers.get("location", "")) if kind is RedirectError else ""
+    hint = _pointing_to(field_of(reply.headers, b"location")) if kind is RedirectError else ""
     error = kind(
         f"the gateway answered {_phrase(reply.status)}{hint}",
         status=reply.status,
@@ -190,7 +192,9 @@ def _status_error(reply: RawReply) -> StatusError:
         headers=reply.headers,
     )
     error.payload = _payload(reply)
-    error.retry_after = parse_retry_after(reply.headers.get("retry-after", ""), datetime.now(UTC))
+    error.retry_after = parse_retry_after(
+        field_of(reply.headers, b"retry-after"), datetime.now(UTC)
+    )
     error.outcome = outcome_of_status(reply.status)
     return error
 
@@ -224,7 +228,7 @@ def parse_retry_after(value: str, now: datetime) -> float | None:
 def _payload(reply: RawReply) -> ErrorPayload | None:
     """Read the gateway's own words; None if the body is no JSON object."""
     # Interface: Errors 1
-    _, charset = media_type(reply.headers.get("content-type", ""))
+    _, charset = media_type(field_of(reply.headers, b"content-type"))
     try:
         return ErrorPayload.model_validate(decode_json(utf8_json(reply.body, charset), None))
     except (ContentError, ValidationError):
