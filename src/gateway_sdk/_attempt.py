@@ -37,7 +37,7 @@ _SELF_EXPLAINING = (ConnectionFailedError, ReplyLostError, StatusError, Unexpect
 """Errors that are made of what an attempt proves."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Prepared:
     """What every attempt of a call sends, but for the access token."""
 

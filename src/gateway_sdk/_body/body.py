@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from types import AsyncGeneratorType
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 import httpx
 
@@ -38,7 +38,7 @@ class Body(httpx.AsyncByteStream):
     whole: bytes | None = None
     on_progress: OnProgress | None = None
     _reported: int = -1
-    _sending: list["AsyncGeneratorType[bytes, None]"] = field(default_factory=list[Any])
+    _sending: list["AsyncGeneratorType[bytes, None]"] = field(default_factory=list)
 
     @property
     def can_be_sent(self) -> bool:

@@ -47,7 +47,7 @@ class Connector(aiohttp.TCPConnector):
         except aiohttp.ClientHttpProxyError as error:
             # Without the cause, whose text holds the whole address.
             raise httpx.ProxyError(f"no tunnel: status {error.status}") from None
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:  # the last is of a name
             raise httpx.ConnectError(type(error).__name__) from error
         protocol, transport = connection.protocol, connection.transport
         if protocol is None or transport is None:

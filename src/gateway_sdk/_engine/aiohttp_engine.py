@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import aiohttp
 import httpx
@@ -29,13 +29,9 @@ from gateway_sdk._engine.progress import EXTENSION, Progress
 from gateway_sdk._engine.rate import RateLimiter
 from gateway_sdk.errors import ConfigurationError
 
-RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
-
 _LONGEST_HEAD: Final = 100 * 1024  # bytes of a reply's line, or field; as on the other engine
 _MOST_FIELDS: Final = 1000
-_AUTOMATIC: Final = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
-"""What aiohttp adds where it is missing."""
-_GIVEN: Final = frozenset({b"Accept", b"Accept-Encoding", b"Content-Type", b"User-Agent"})
+_NO_TYPE: Final = (hdrs.CONTENT_TYPE,)
 _NO_TIMEOUTS: Final[Mapping[str, float | None]] = MappingProxyType({})
 
 
@@ -54,7 +50,10 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         limiter: RateLimiter | None = None,
     ) -> None:
         self._entrance = Entrance(max_connections, limiter)
-        self._proxy = proxy
+        self._credentials = _credentials(proxy)
+        self._through: dict[str, Any] = (
+            {"proxy": str(proxy.url), "proxy_headers": self._credentials} if proxy else {}
+        )
         self._session = aiohttp.ClientSession(
             # Its own resolver, not one that happens to be installed.
             connector=Connector(
@@ -79,24 +78,24 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
             ConfigurationError: a header is not ASCII.
         """
         timeout = request.extensions.get("timeout", _NO_TIMEOUTS)
-        raw = request.headers.raw
-        stream = cast("httpx.AsyncByteStream", request.stream) if _has_content(raw) else None
-        progress = request.extensions.get(EXTENSION) or Progress(sent=False)
-        headers = _as_text(raw)
-        exchange = AiohttpExchange(progress, stream, timeout.get("write"))
+        exchange = AiohttpExchange(
+            self._fields(request),
+            _content_of(request),
+            request.extensions.get(EXTENSION) or Progress(sent=False),
+            timeout.get("write"),
+        )
         await self._entrance.enter(request)
         token = CURRENT.set(exchange)
         try:
             reply = await self._session.request(
                 request.method,
                 URL(str(request.url), encoded=True),
-                headers=headers,
-                # Saying so costs 4 us, and most requests have them all.
-                skip_auto_headers=None if _GIVEN.issubset(dict(raw)) else _AUTOMATIC,
                 data=exchange.payload,
+                # The one field that aiohttp would add later than anybody can see.
+                skip_auto_headers=_NO_TYPE if exchange.payload is None else None,
                 allow_redirects=False,
                 timeout=_timeout(timeout.get("connect"), timeout.get("read")),
-                **self._through(request.url, headers),
+                **self._through,
             )
         except BaseException:
             await self.drop(exchange)
@@ -111,10 +110,9 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         """Close every connection, and wait until they are closed."""
         await self._session.close()
 
-    async def keep(self, exchange: AiohttpExchange) -> None:
+    def keep(self) -> None:
         """Give the slot back; aiohttp has the connection, which came to the reply's end."""
         self._entrance.leave()
-        await exchange.stop()
 
     async def drop(self, exchange: AiohttpExchange) -> None:
         """Give the slot back at once, and cut the connection: its state is not known."""
@@ -122,18 +120,24 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         self._entrance.leave()
         await exchange.stop()
 
-    def _through(self, url: httpx.URL, headers: list[tuple[str, str]]) -> dict[str, Any]:
-        """Return what sends a request through the proxy, if there is one."""
-        if self._proxy is None:
-            return {}
-        credentials = {}
-        if self._proxy.raw_auth is not None:
-            user, password = (bytes(part).decode() for part in self._proxy.raw_auth)
-            credentials = {hdrs.PROXY_AUTHORIZATION: aiohttp.encode_basic_auth(user, password)}
-        if url.scheme == "http":  # the request itself goes to the proxy
-            headers.extend(credentials.items())
-            credentials = {}
-        return {"proxy": str(self._proxy.url), "proxy_headers": credentials}
+    def _fields(self, request: httpx.Request) -> list[tuple[str, str]]:
+        """Return the header fields of a request; a proxy sees its credentials among them.
+
+        Raises:
+            ConfigurationError: a field is not ASCII.
+        """
+        try:
+            fields = [
+                (name.decode("ascii"), value.decode("ascii")) for name, value in request.headers.raw
+            ]
+        except UnicodeDecodeError:
+            raise ConfigurationError(
+                "a header is not ASCII, which the engine 'aiohttp' would send as UTF-8: "
+                "use the engine 'httpx'"
+            ) from None
+        if self._credentials and request.url.scheme == "http":  # else they are sent with CONNECT
+            fields += self._credentials.items()
+        return fields
 
     def __repr__(self) -> str:
         return f"<AiohttpEngine {self._entrance.gate!r}>"
@@ -164,39 +168,33 @@ class _ReplyStream(httpx.AsyncByteStream):
         return piece
 
     async def aclose(self) -> None:
-        """Keep the connection, or drop it if the reply was not read to its end."""
+        """Keep the connection, or drop it if the reply did not come to its end."""
         reply, self._reply = self._reply, None
         if reply is None:
             return
-        if self._content.at_eof() and self._content.exception() is None:
-            reply.release()
-            await self._engine.keep(self._exchange)
-        else:
-            self._exchange.cut()
+        # Once all of it came, another exchange may have the connection, whoever has read what.
+        if reply.closed and self._exchange.is_whole:
+            self._engine.keep()
+            return
+        self._exchange.cut()
+        if not reply.closed:
             reply.close()
-            await self._engine.drop(self._exchange)
+        await self._engine.drop(self._exchange)
 
 
-def _has_content(headers: RawHeaders) -> bool:
-    return any(
-        name == b"Transfer-Encoding" or (name == b"Content-Length" and value != b"0")
-        for name, value in headers
-    )
+def _content_of(request: httpx.Request) -> httpx.AsyncByteStream | None:
+    """Return the content of a request; None if there is none."""
+    # A document is asked even if it should be empty: it may no longer be.
+    if isinstance(request.stream, httpx.ByteStream) and not b"".join(request.stream):
+        return None
+    return cast("httpx.AsyncByteStream", request.stream)
 
 
-def _as_text(headers: RawHeaders) -> list[tuple[str, str]]:
-    """Return headers as aiohttp wants them; what frames chunks it says itself."""
-    try:
-        return [
-            (name.decode("ascii"), value.decode("ascii"))
-            for name, value in headers
-            if name != b"Transfer-Encoding"
-        ]
-    except UnicodeDecodeError:
-        raise ConfigurationError(
-            "a header is not ASCII, which the engine 'aiohttp' would send as UTF-8: "
-            "use the engine 'httpx'"
-        ) from None
+def _credentials(proxy: httpx.Proxy | None) -> dict[str, str]:
+    if proxy is None or proxy.raw_auth is None:
+        return {}
+    user, password = (bytes(part).decode() for part in proxy.raw_auth)
+    return {hdrs.PROXY_AUTHORIZATION: aiohttp.encode_basic_auth(user, password)}
 
 
 @lru_cache(maxsize=32)

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import aiohttp
 import httpx
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, hdrs
+from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import StreamWriter
 from aiohttp.payload import Payload
@@ -19,17 +19,27 @@ CURRENT: Final[ContextVar["AiohttpExchange"]] = ContextVar("exchange")
 
 
 class AiohttpExchange(Payload):
-    """One request: its content, as aiohttp wants it, and how far it got.
+    """One request: its head and its content, as aiohttp wants them, and how far it got.
 
     Attributes:
+        fields: The header fields, which are sent as they are, and no others.
         progress: Whose `sent` becomes true before the first byte is written.
+        is_whole: Whether all of the content was sent, which a reply need not wait for.
     """
 
     def __init__(
-        self, progress: Progress, content: AsyncIterable[bytes] | None, timeout: float | None
+        self,
+        fields: list[tuple[str, str]],
+        content: AsyncIterable[bytes] | None,
+        progress: Progress,
+        timeout: float | None,
     ) -> None:
         super().__init__(content)
+        self.fields = fields
         self.progress = progress
+        self.is_whole = content is None
+        length = dict(fields).get("Content-Length")
+        self._length = None if length is None else int(length)
         self._timeout = timeout  # seconds for a piece to be written
         self._connection: asyncio.Transport | None = None
         self._error: Exception | None = None
@@ -41,6 +51,11 @@ class AiohttpExchange(Payload):
     def payload(self) -> Payload | None:
         """What aiohttp is to send; None for nothing."""
         return None if self._value is None else self
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the content; None if it goes in chunks."""
+        return self._length
 
     def connected(self, connection: asyncio.Transport) -> None:
         """Take the connection over which the request is about to be sent."""
@@ -68,6 +83,7 @@ class AiohttpExchange(Payload):
                 self._begin()
                 await self._write(cast("StreamWriter", writer), piece)
             self._begin()  # nothing at all: its head comes next
+            self.is_whole = True
         except Exception as error:
             # aiohttp would put it into one of its own.
             self._error = _writing_failed(error)
@@ -104,7 +120,8 @@ class AiohttpExchange(Payload):
     async def stop(self) -> None:
         """Stop the writing, and wait until the content is let go of."""
         if self._writing is not None:
-            self._writing.cancel()
+            if not self._writing.cancelling():  # by aiohttp; once more would cut short its cleaning
+                self._writing.cancel()
             await asyncio.wait([self._writing])
 
     def failure(self, error: Exception) -> Exception:
@@ -113,18 +130,23 @@ class AiohttpExchange(Payload):
 
 
 async def tell_truth(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """Send a request, and raise what happened in httpx's words.
+    """Send a request with its own header fields, and raise what happened in httpx's words.
 
     aiohttp sends GET, PUT and DELETE a second time, without a word, when it sees an error of its
     own that says that the connection broke; these it does not know.
     """
     exchange = CURRENT.get()
-    if exchange.payload is None and request.method == hdrs.METH_DELETE:
-        request.headers.popall(hdrs.CONTENT_LENGTH, None)  # nobody expects content (RFC 9110, 8.6)
+    request.headers.clear()
+    request.headers.extend(exchange.fields)
     try:
         return await handler(request)
     except (aiohttp.ClientError, OSError) as error:
-        raise exchange.failure(error) from None
+        failure = exchange.failure(error)
+        context = failure.__context__
+        try:
+            raise failure from None
+        finally:
+            failure.__context__ = context  # what the content raised, and nothing of aiohttp's
 
 
 def failure_of(error: Exception) -> Exception:

@@ -105,6 +105,7 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
         return HttpxEngine(config.max_connections, context, proxy=proxy, limiter=limiter)
     if proxy is not None:
         _check_aiohttp_can(proxy, config)
+        context = proxy.ssl_context or context  # it has one for both, and the proxy may need it
     # Imported here, because not everybody has aiohttp, and it takes 100 ms.
     from gateway_sdk._engine.aiohttp_engine import AiohttpEngine  # noqa: PLC0415
 

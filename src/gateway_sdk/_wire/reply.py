@@ -43,6 +43,7 @@ from gateway_sdk.models import ErrorPayload
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Outcome
 
+_SUCCESS: Final = range(200, 300)
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _KINDS: Final[Mapping[int, type[StatusError]]] = {
     400: InvalidRequestError,
@@ -59,7 +60,7 @@ _UNDECIDED_4XX: Final = 408  # intermediaries send it of their own accord
 _REFUSING_5XX: Final = frozenset({501, 505})  # the request was not even understood
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class RawReply:
     """A reply as it came: decompressed, not decoded.
 
@@ -93,7 +94,7 @@ def read_reply(
         UnexpectedReplyError: the body is not what the interface promises.
     """
     # Interface: Endpoints; Errors
-    if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
+    if reply.status not in _SUCCESS:
         raise _status_error(reply)
     try:
         return _decode(reply, operation.reply if into is None else into, parse_float)
@@ -201,7 +202,7 @@ def _status_error(reply: RawReply) -> StatusError:
 
 def outcome_of_status(status: int) -> Outcome:
     """Tell what a status alone proves."""
-    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+    if status in _SUCCESS:
         return Outcome.APPLIED
     if status in _REFUSING_5XX:
         return Outcome.REFUSED

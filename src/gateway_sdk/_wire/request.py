@@ -39,6 +39,8 @@ def fill_path(operation: Operation[Any], values: Mapping[str, str]) -> str:
     """
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("path must be a mapping of placeholders to strings")
+    if not values and "{" not in operation.path:
+        return operation.path
     names = _PLACEHOLDER.findall(operation.path)
     for name in values.keys() - set(names):
         raise InvalidArgumentError(f"path has no placeholder {name!r}: it has {names or 'none'}")
@@ -115,10 +117,10 @@ def encode_json(value: object) -> bytes:
 
 def _plain(value: Any) -> dict[str, Any]:
     """Return a model or mapping as a JSON object; what else json does not know is no JSON value."""
-    if isinstance(value, Mapping):
-        return dict(value)
     if isinstance(value, Model):
         return value.to_wire()
+    if isinstance(value, Mapping):
+        return dict(value)
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     raise TypeError
