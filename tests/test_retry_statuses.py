@@ -15,7 +15,7 @@ from gateway_sdk import (
     StatusError,
     UnauthorizedError,
 )
-from gateway_sdk._retry import may_repeat, repeatable_after, with_retries
+from gateway_sdk._retry import may_repeat, repeatable_after, try_again
 from gateway_sdk.operations import OPERATIONS
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
@@ -170,7 +170,8 @@ async def test_no_wait_leaves_its_bounds(
         waits.append(seconds)
 
     with pytest.raises(StatusError):
-        await with_retries(
+        await try_again(
+            StatusError("-", status=503),
             fail,
             policy=policy,
             again=lambda _: True,

@@ -11,7 +11,7 @@ from gateway_sdk._attempt import Exchange, Prepared
 from gateway_sdk._body import OnProgress, make_body
 from gateway_sdk._core import Core
 from gateway_sdk._options import Options
-from gateway_sdk._retry import may_repeat, with_retries
+from gateway_sdk._retry import may_repeat, try_again
 from gateway_sdk._watch import Watch
 from gateway_sdk._wire.reply import RawReply, check_type
 from gateway_sdk._wire.request import build_headers, fill_path
@@ -129,6 +129,12 @@ class Call:
     async def _with_retries(
         self, transport: httpx.AsyncBaseTransport, prepared: Prepared, scope: asyncio.Timeout
     ) -> tuple[RawReply, Any]:
+        try:
+            return await self._with_token(transport, prepared)
+        except GatewayError as error:
+            if not self._may_repeat(error, prepared):
+                raise
+            failures = [error]
         loop = asyncio.get_running_loop()
 
         def fits(seconds: float) -> bool:
@@ -137,23 +143,24 @@ class Call:
             fastest = min((attempt.elapsed for attempt in self._attempts), default=0.0)
             return until is None or loop.time() + seconds + fastest < until
 
-        def again(error: BaseException) -> bool:
-            policy = self._options.retry
-            return prepared.can_be_sent and may_repeat(error, self._operation.repeatability, policy)
-
         def scheduled(seconds: float) -> None:
             if self._watch is not None:
                 self._watch.scheduled(self._attempts[-1], seconds)
 
-        return await with_retries(
+        return await try_again(
+            failures.pop(),  # to be held by nobody: its traceback leads to this frame
             lambda: self._with_token(transport, prepared),
             policy=self._options.retry,
-            again=again,
+            again=lambda error: self._may_repeat(error, prepared),
             fits=fits,
             spend=self._core.take_retry,
             scheduled=scheduled,
             sleep=self._core.sleep,
         )
+
+    def _may_repeat(self, error: BaseException, prepared: Prepared) -> bool:
+        policy = self._options.retry
+        return prepared.can_be_sent and may_repeat(error, self._operation.repeatability, policy)
 
     async def _with_token(
         self, transport: httpx.AsyncBaseTransport, prepared: Prepared
