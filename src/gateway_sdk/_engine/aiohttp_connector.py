@@ -39,7 +39,7 @@ class Connector(aiohttp.TCPConnector):
         """
         try:
             connection = await super().connect(req, traces, timeout)
-            while connection.protocol in self._used and not _is_fit(connection):
+            while (used := connection.protocol in self._used) and not _is_fit(connection):
                 connection.close()
                 connection = await super().connect(req, traces, timeout)
         except TimeoutError:
@@ -53,7 +53,8 @@ class Connector(aiohttp.TCPConnector):
         if protocol is None or transport is None:
             connection.close()
             raise httpx.ConnectError("the server hung up at once")
-        self._used.add(protocol)
+        if not used:
+            self._used.add(protocol)
         CURRENT.get().connected(transport)
         return connection
 
