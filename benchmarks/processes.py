@@ -41,7 +41,18 @@ async def serve(handler: Handler) -> None:
         finally:
             writer.transport.abort()
 
-    listening = await asyncio.start_server(connected, "127.0.0.1", 0, limit=2**18, backlog=1000)
+    await _until_told(
+        await asyncio.start_server(connected, "127.0.0.1", 0, limit=2**18, backlog=1000)
+    )
+
+
+async def serve_protocol(factory: Callable[[], asyncio.Protocol]) -> None:
+    """Serve as `serve` does, with less between the network and who answers."""
+    loop = asyncio.get_running_loop()
+    await _until_told(await loop.create_server(factory, "127.0.0.1", 0, backlog=1000))
+
+
+async def _until_told(listening: asyncio.Server) -> None:
     print(listening.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
 

@@ -1,0 +1,77 @@
+"""Measure everything, or some parts of it, beside other clients; print tables and budgets."""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from benchmarks.budgets import judge
+from benchmarks.chart import draw
+from benchmarks.parts import PARTS, left_out, settings_of
+from benchmarks.peers.generated import generate
+from benchmarks.processes import server
+from benchmarks.report import budget_lines, machine, ratios, results, server_load, table
+from benchmarks.rounds import Seen, Tell, measure_part
+
+RESULTS: Final = Path(__file__).parent / "results"
+FILE: Final = "results.json"
+
+
+def measure(names: list[str], *, short: bool, rounds: int | None, tell: Tell) -> dict[str, Seen]:
+    """Measure parts one after the other, and print each table as soon as it is there."""
+    parts = {}
+    with tempfile.TemporaryDirectory() as folder, server("gateway_server") as url:
+        generate(Path(folder))
+        for name in names:
+            began = time.perf_counter()
+            settings = settings_of(name, short=short)
+            settings["rounds"] = rounds or settings["rounds"]
+            parts[name] = measure_part(name, settings, url, folder, tell)
+            tell("")
+            print(*table(name, parts[name], left_out(name)), sep="\n")
+            if name == "cpu":
+                print(*ratios(parts[name]), *server_load(parts[name]), sep="\n")
+            print(f"({time.perf_counter() - began:.0f} s)\n", flush=True)
+    return parts
+
+
+def status(text: str) -> None:
+    """Show what is being done, in a line of a terminal that is always written anew."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text[:79]}", end="", file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Do what the command line says; return the number of missed budgets."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {', '.join(PARTS)}")
+    parser.add_argument("--short", action="store_true", help="a minute: too short for good figures")
+    parser.add_argument("--rounds", type=int, help="in place of what each part has")
+    parser.add_argument(
+        "--results", type=Path, help="folder for the figures and the chart; a whole run has one"
+    )
+    given = parser.parse_args(arguments)
+    if unknown := set(given.parts) - PARTS.keys():
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    about = machine()
+    names = given.parts or list(PARTS)
+    parts = measure(names, short=given.short, rounds=given.rounds, tell=status)
+    verdicts = judge(parts)
+    print(*budget_lines(verdicts), sep="\n")
+    if given.short:
+        print("It was a short run, whose figures are too rough to judge by.")
+    whole = not (given.parts or given.short)
+    if folder := given.results or (RESULTS if whole else None):
+        missing = {name: found for name in names if (found := left_out(name))}
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(results(about, parts, missing), indent=1)
+        (folder / FILE).write_text(text + "\n")
+        draw(folder / FILE, folder)
+    return sum(not verdict.met for verdict in verdicts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

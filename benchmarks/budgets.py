@@ -1,0 +1,121 @@
+"""What was promised, and whether it was kept."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from benchmarks.measures.cpu import level
+from benchmarks.parts import LEVELS
+from benchmarks.peers import OURS
+from benchmarks.rounds import Seen, median_ratio
+
+ALL: Final = tuple(level(*pair) for pair in LEVELS)
+MAIN: Final = ("1", "50", "200")
+OVER_HTTPX, OVER_AIOHTTP = OURS + "httpx", OURS + "aiohttp"
+
+
+class Budget(NamedTuple):
+    """A limit for the ratio of two medians, or for a figure.
+
+    Attributes:
+        title: What is limited.
+        part: In which it is measured.
+        ours: The variant that has the budget.
+        figures: Each of which must keep it.
+        limit: The most that is allowed, or the least.
+        theirs: The variant that it is compared with, or None for the figure itself.
+        at_least: Whether the limit is the least.
+    """
+
+    title: str
+    part: str
+    ours: str
+    figures: tuple[str, ...]
+    limit: float
+    theirs: str | None = None
+    at_least: bool = False
+
+
+class Verdict(NamedTuple):
+    """What became of a budget.
+
+    Attributes:
+        title: Of the budget.
+        limit: Of the budget.
+        at_least: Whether the limit is the least.
+        measured: A ratio, or a figure, for each of the budget's figures.
+        met: Whether all of them keep to it.
+    """
+
+    title: str
+    limit: float
+    at_least: bool
+    measured: dict[str, float]
+    met: bool
+
+
+def cpu(*levels: str) -> tuple[str, ...]:
+    """Return the names of the figures of CPU time at some levels."""
+    return tuple(f"cpu_us {name}" for name in levels)
+
+
+BUDGETS: Final = (
+    Budget("CPU on aiohttp / aiohttp", "cpu", OVER_AIOHTTP, cpu(*MAIN), 2.0, "aiohttp"),
+    Budget(
+        "CPU on aiohttp / AsyncOpenAI on aiohttp",
+        "cpu",
+        OVER_AIOHTTP,
+        cpu(*MAIN),
+        0.5,
+        "AsyncOpenAI on aiohttp",
+    ),
+    Budget("CPU on aiohttp / AsyncOpenAI", "cpu", OVER_AIOHTTP, cpu(*MAIN), 0.3, "AsyncOpenAI"),
+    Budget("CPU on httpx / httpx", "cpu", OVER_HTTPX, cpu("1"), 1.0, "httpx"),
+    Budget("CPU on httpx / httpx", "cpu", OVER_HTTPX, cpu("50", "200", "50+50ms"), 0.5, "httpx"),
+    Budget("CPU on httpx / AsyncOpenAI", "cpu", OVER_HTTPX, cpu(*ALL), 0.75, "AsyncOpenAI"),
+    Budget(
+        "import, CPU / httpx, pydantic, tenacity",
+        "imports",
+        "import gateway_sdk",
+        ("cpu_ms",),
+        1.35,
+        "import httpx, pydantic, tenacity",
+    ),
+    *(
+        Budget(f"{variant}, throughput / httpx", "upload", variant, ("ratio",), 0.95, at_least=True)
+        for variant in ("gateway file", "gateway stream")
+    ),
+    *(
+        Budget(f"{variant}, memory, MiB", "upload", variant, ("memory_growth_mib",), 8.0)
+        for variant in ("gateway file", "gateway stream", "gateway form")
+    ),
+    Budget("bulk on httpx / httpx", "bulk", OVER_HTTPX, ("seconds 50",), 1.10, "httpx"),
+    Budget("bulk on aiohttp / aiohttp", "bulk", OVER_AIOHTTP, ("seconds 50",), 1.10, "aiohttp"),
+)
+
+
+def judge(parts: Mapping[str, Seen]) -> list[Verdict]:
+    """Say of each budget what was measured, as far as it was."""
+    found = []
+    for budget in BUDGETS:
+        seen = parts.get(budget.part, {})
+        needed = {budget.ours, budget.theirs} - {None}
+        # A short run measures fewer figures, or none of a budget.
+        measured = any(figure in seen.get(budget.ours, {}) for figure in budget.figures)
+        if measured and needed <= seen.keys():
+            found.append(_judged(budget, seen))
+    return found
+
+
+def _judged(budget: Budget, seen: Seen) -> Verdict:
+    measured = {}
+    for figure in budget.figures:
+        ours = seen[budget.ours].get(figure)
+        if ours is None:
+            continue
+        theirs = [1.0] * len(ours) if budget.theirs is None else seen[budget.theirs][figure]
+        measured[figure] = median_ratio(ours, theirs)
+    kept = (
+        value >= budget.limit if budget.at_least else value <= budget.limit
+        for value in measured.values()
+    )
+    return Verdict(budget.title, budget.limit, budget.at_least, measured, all(kept))

@@ -1,0 +1,177 @@
+"""The chart of a run, once for light pages and once for dark ones.
+
+python -m benchmarks.chart RESULTS_JSON FOLDER
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from benchmarks.peers import OURS, PEERS
+
+
+class Theme(NamedTuple):
+    """Colours."""
+
+    text: str
+    faint: str
+    grid: str
+    ours: str
+    other: str
+    floor: str
+
+
+class Panel(NamedTuple):
+    """One group of bars.
+
+    Attributes:
+        part: Where its figures are.
+        figure: Which it shows.
+        title: Says what that is.
+        unit: Of the axis.
+    """
+
+    part: str
+    figure: str
+    title: str
+    unit: str
+
+
+THEMES: Final = {
+    "light": Theme("#1f2328", "#59636e", "#d1d9e0", "#0969da", "#aeb8c3", "#e3e8ed"),
+    "dark": Theme("#f0f6fc", "#9198a1", "#3d444d", "#4493f8", "#656c76", "#3a4149"),
+}
+PANELS: Final = (
+    Panel("cpu", "cpu_us 1", "CPU per call, one caller", "µs"),
+    Panel("cpu", "cpu_us 50", "CPU per call, 50 callers", "µs"),
+    Panel("cpu", "cpu_us 200", "CPU per call, 200 callers", "µs"),
+    Panel("latency", "p99_ms", "Latency at 400 calls/s, p99", "ms"),
+    Panel("blocking", "late_p99_ms", "Event loop late, 50 callers, p99", "ms"),
+    Panel("memory", "peak_mib", "Memory of the process, 200 callers", "MiB"),
+)
+COLUMNS: Final = 3
+FLOOR: Final = "raw sockets"
+NEAR: Final = 1.5
+"""A bar longer than this many times the next one is cut off, and says so."""
+
+
+def draw(results: Path, folder: Path) -> list[Path]:
+    """Draw a chart for each theme; none where matplotlib is not installed, or nothing to be drawn.
+
+    Returns:
+        The files.
+    """
+    found = json.loads(results.read_text())
+    panels = [
+        panel
+        for panel in PANELS
+        if any(panel.figure in one for one in found["parts"].get(panel.part, {}).values())
+    ]
+    try:
+        pyplot = import_module("matplotlib.pyplot")
+    except ImportError:
+        return []
+    return [
+        _draw(pyplot, found, panels, theme, folder / f"chart-{name}.svg")
+        for name, theme in THEMES.items()
+        if panels
+    ]
+
+
+def caption(about: Mapping[str, Any]) -> str:
+    """Say when, where and with which versions it was measured."""
+    versions = about["versions"]
+    shown = ("aiohttp", "httpx", "httpx2", "openai")
+    packages = ", ".join(f"{name} {versions[name]}" for name in shown if name in versions)
+    return (
+        f"Less is better. Medians of several rounds; a line goes from the lowest to the highest. "
+        f"{about['date']}, {about['processor']}, {about['cores']} cores, {about['system']},\n"
+        f"over loopback, Python {about['python']}, {packages}, "
+        f"gateway-sdk {versions.get('gateway-sdk', 'unreleased')}"
+    )
+
+
+def _draw(
+    pyplot: Any, found: dict[str, Any], panels: list[Panel], theme: Theme, file: Path
+) -> Path:
+    rows = -(-len(panels) // COLUMNS)
+    look = {
+        "font.family": "sans-serif",
+        "font.size": 9,
+        "svg.hashsalt": "benchmarks",  # the same file from the same figures
+        "text.color": theme.text,
+        "axes.labelcolor": theme.faint,
+        "xtick.color": theme.faint,
+        "ytick.color": theme.text,
+    }
+    with pyplot.rc_context(look):
+        figure, grid = pyplot.subplots(
+            rows, COLUMNS, figsize=(10.4, 0.5 + 3.1 * rows), layout="constrained", squeeze=False
+        )
+        for number, axes in enumerate(grid.flat):
+            if number >= len(panels):
+                axes.set_visible(False)
+                continue
+            _panel(axes, found["parts"][panels[number].part], panels[number], theme)
+            if number % COLUMNS:
+                axes.tick_params(labelleft=False)
+        figure.supxlabel(
+            caption(found["machine"]), x=0.01, ha="left", fontsize=8, color=theme.faint
+        )
+        figure.savefig(file, transparent=True, metadata={"Date": None})
+        pyplot.close(figure)
+    return file
+
+
+def _panel(axes: Any, seen: dict[str, Any], panel: Panel, theme: Theme) -> None:
+    names = [name for name in reversed(PEERS) if name in seen]
+    values = [seen[name][panel.figure] for name in names]
+    limit = _limit(values)
+    for place, (name, value) in enumerate(zip(names, values, strict=True)):
+        middle = value["median"]
+        colour = theme.ours if name.startswith(OURS) else theme.other
+        shown = min(middle, limit)
+        axes.barh(-place, shown, height=0.66, color=theme.floor if name == FLOOR else colour)
+        ends = [min(value[end], limit) for end in ("lowest", "highest")]
+        if middle <= limit:
+            axes.plot(ends, [-place, -place], color=theme.text, linewidth=0.9, alpha=0.75)
+        text = f"{middle:.0f}" if middle >= 10 else f"{middle:.1f}"  # noqa: PLR2004 - digits
+        axes.annotate(
+            text if middle <= limit else f"{text} →",
+            (max(shown, ends[1] if middle <= limit else 0), -place),
+            xytext=(4, 0) if middle <= limit else (-4, 0),
+            textcoords="offset points",
+            va="center",
+            ha="left" if middle <= limit else "right",
+            fontsize=8,
+            color=theme.text,
+            fontweight="bold" if name.startswith(OURS) else "normal",
+        )
+    axes.set_yticks([-place for place in range(len(names))], names)
+    for label, name in zip(axes.get_yticklabels(), names, strict=True):
+        if name.startswith(OURS):
+            label.set_fontweight("bold")
+    axes.set_title(panel.title, fontsize=9.5, loc="left", color=theme.text, fontweight="bold")
+    axes.set_xlabel(panel.unit, fontsize=8)
+    axes.set_xlim(0, limit * 1.16)
+    axes.tick_params(length=0)
+    axes.grid(axis="x", color=theme.grid, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _limit(values: list[dict[str, Any]]) -> float:
+    """Return where the axis ends: behind the longest bar that does not dwarf all others."""
+    ordered = sorted(value["median"] for value in values)
+    if len(ordered) > 1 and ordered[-1] > 2 * NEAR * ordered[-2]:
+        return float(ordered[-2] * NEAR)
+    return float(max(value["highest"] for value in values))
+
+
+if __name__ == "__main__":
+    for written in draw(Path(sys.argv[1]), Path(sys.argv[2])):
+        print(written)

@@ -1,0 +1,116 @@
+"""A server that is not the bottleneck: canned replies, written by a bare protocol.
+
+A first path segment such as `/50ms` has it wait so long before it replies. `/statistics` says how
+many requests it has answered, and how much CPU time it has spent.
+"""
+
+import asyncio
+import json
+import re
+import time
+from typing import Final
+
+from benchmarks.processes import serve_protocol
+
+SERIES: Final = {
+    "base": "EUR",
+    "symbols": "USD",
+    "rates": {
+        f"2026-01-{day:02}": {"USD": rate} for day, rate in enumerate((1.0956, 1.0919, 1.0921), 2)
+    },
+}
+COUNTRIES: Final = [
+    {
+        "id": number,
+        "countryName": "Aruba",
+        "nationality": "Aruban",
+        "three_digit_iso_code": "ABW",
+        "two_digit_iso_code": "AW",
+        "currency": "AWG",
+        "phone_code": "+297",
+    }
+    for number in range(250)
+]
+REPLIES: Final = {
+    "/currency/1.0.0/exchangeRateSeries": SERIES,
+    "/countrydata/1.0.0/listData": COUNTRIES,
+}
+STATISTICS: Final = b"/statistics"
+END: Final = b"\r\n\r\n"
+LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
+TARGET: Final = re.compile(r"(?:/(\d+)ms)?(/.*)")
+
+
+class Server:
+    """What the connections share.
+
+    Attributes:
+        requests: Answered so far, those for statistics not counted.
+    """
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._known: dict[bytes, tuple[float, bytes]] = {}
+
+    def answer(self, target: bytes) -> tuple[float, bytes]:
+        """Return how many seconds to wait, and then what to reply."""
+        if target == STATISTICS:
+            return 0.0, reply(200, {"requests": self.requests, "cpu_seconds": time.process_time()})
+        self.requests += 1
+        if target not in self._known:
+            self._known[target] = canned(target.decode())
+        return self._known[target]
+
+
+class Connection(asyncio.Protocol):
+    """One connection; what it reads is as good as its clients, which are ours."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._read = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take note of where to write."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for type checkers
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer every request that is complete."""
+        self._read += data
+        while (end := self._read.find(END) + len(END)) >= len(END):
+            found = LENGTH.search(self._read, 0, end)
+            whole = end + (int(found[1]) if found else 0)
+            if len(self._read) < whole:
+                return
+            target = self._read.split(b" ", 2)[1]
+            self._read = self._read[whole:]
+            delay, answer = self._server.answer(target)
+            if delay:
+                asyncio.get_running_loop().call_later(delay, self._transport.write, answer)
+            else:
+                self._transport.write(answer)
+
+
+def canned(target: str) -> tuple[float, bytes]:
+    """Return how long a target takes, in seconds, and what its reply is."""
+    found = TARGET.fullmatch(target)
+    delay, path = found.groups() if found else (None, "")
+    answer = reply(200, REPLIES[path]) if path in REPLIES else reply(404, None)
+    return int(delay or 0) / 1000, answer
+
+
+def reply(status: int, value: object) -> bytes:
+    """Return a reply with a JSON body."""
+    body = json.dumps(value, separators=(",", ":")).encode()
+    head = f"HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    return head.encode() + END + body
+
+
+async def main() -> None:
+    """Serve until the standard input ends."""
+    server = Server()
+    await serve_protocol(lambda: Connection(server))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,1 @@
+"""What is measured inside a process of its own, one module per kind."""

@@ -1,0 +1,124 @@
+"""What is measured, of whom, and how long: the whole of it, and in short."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any, Final, NamedTuple
+
+from benchmarks.measures.cpu import level
+from benchmarks.peers import OURS, PEERS, lacking
+
+from gateway_sdk._engine.factory import ENGINES
+
+Settings = Mapping[str, Any]
+
+LEVELS: Final = ((1, 0), (10, 0), (50, 0), (200, 0), (500, 0), (50, 50))
+LATENCIES: Final = (5, 50, 200)
+STATEMENTS: Final = {
+    "import gateway_sdk": ("gateway_sdk",),
+    "import httpx, pydantic, tenacity": ("httpx",),
+    "import httpx, tenacity; from pydantic import BaseModel": ("httpx",),
+    "import aiohttp": ("aiohttp",),
+    "import openai": ("openai",),
+}
+ENGINES_AND_OURS: Final = tuple(
+    name for name in PEERS if name.startswith(OURS) or name in {"aiohttp", "httpx"}
+)
+
+
+class Part(NamedTuple):
+    """One table.
+
+    Attributes:
+        title: Says what it shows, and the unit.
+        variants: What is compared, in the order of the table.
+        columns: Figures by heading.
+        full: How it is measured: `rounds`, and what the measure takes.
+        short: What is different in short.
+    """
+
+    title: str
+    variants: tuple[str, ...]
+    columns: Mapping[str, str]
+    full: Settings
+    short: Settings
+
+
+PARTS: Final = {
+    "cpu": Part(
+        "CPU time per call by concurrent calls, us (+50ms: which the server takes)",
+        tuple(PEERS),
+        {level(*pair): f"cpu_us {level(*pair)}" for pair in LEVELS},
+        {"rounds": 5, "levels": LEVELS, "seconds": 0.4},
+        {"rounds": 1, "levels": ((1, 0), (50, 0), (50, 5)), "seconds": 0.01},
+    ),
+    "latency": Part(
+        "Latency at 400 calls per second from when each was due, ms",
+        tuple(PEERS),
+        {"p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms", "longest": "max_ms"},
+        {"rounds": 4, "rate": 400, "seconds": 2},
+        {"rounds": 1, "seconds": 0.05},
+    ),
+    "blocking": Part(
+        "How late a timer of 1 ms is beside 50 callers, ms",
+        tuple(PEERS),
+        {"p50": "late_p50_ms", "p99": "late_p99_ms", "longest": "late_max_ms"},
+        {"rounds": 3, "callers": 50, "seconds": 0.7},
+        {"rounds": 1, "seconds": 0.02},
+    ),
+    "memory": Part(
+        "Resident memory of the process, MiB",
+        tuple(PEERS),
+        {"after one call": "rest_mib", "most, 200 callers": "peak_mib"},
+        {"rounds": 3, "callers": 200, "seconds": 0.5},
+        {"rounds": 1, "seconds": 0.02},
+    ),
+    "imports": Part(
+        "Import in a fresh interpreter, ms",
+        tuple(STATEMENTS),
+        {"wall": "wall_ms", "CPU": "cpu_ms"},
+        {"rounds": 9},
+        {"rounds": 1},
+    ),
+    "bulk": Part(
+        "1000 calls, 50 at once: time / ideal, by the server's latency",
+        ("raw sockets", *ENGINES_AND_OURS),
+        {f"{milliseconds} ms": f"to_ideal {milliseconds}" for milliseconds in LATENCIES},
+        {"rounds": 3, "calls": 1000, "latencies": LATENCIES},
+        {"rounds": 1, "calls": 100, "latencies": (5,)},
+    ),
+    "countries": Part(
+        "A list of 250 countries as models, CPU time, us",
+        ENGINES_AND_OURS,
+        {"a list": "cpu_us"},
+        {"rounds": 4, "lists": 300},
+        {"rounds": 1, "lists": 2},
+    ),
+    "upload": Part(
+        "One large upload",
+        ("gateway file", "httpx file", "gateway stream", "httpx stream", "gateway form"),
+        {"MiB/s": "mib_per_second", "/ httpx": "ratio", "memory, + MiB": "memory_growth_mib"},
+        {"rounds": 2, "mib": 1024},
+        {"rounds": 1, "mib": 8},
+    ),
+}
+
+
+def settings_of(name: str, *, short: bool) -> dict[str, Any]:
+    """Return how a part is measured."""
+    part = PARTS[name]
+    return {**part.full, **(part.short if short else {})}
+
+
+def left_out(name: str) -> dict[str, str]:
+    """Return the variants of a part that cannot be measured here, and why."""
+    found = {}
+    for variant in PARTS[name].variants:
+        why = None
+        if variant in PEERS:
+            why = lacking(variant, ENGINES)
+        elif variant in STATEMENTS:
+            missing = [module for module in STATEMENTS[variant] if find_spec(module) is None]
+            why = f"{missing[0]} not installed" if missing else None
+        if why:
+            found[variant] = why
+    return found

@@ -1,0 +1,51 @@
+"""The clients that are measured beside each other, each opened by a function of one shape."""
+
+from importlib.util import find_spec
+from typing import Final, NamedTuple
+
+from benchmarks.peers.generated import open_generated
+from benchmarks.peers.http_clients import open_aiohttp, open_httpx
+from benchmarks.peers.request import Open
+from benchmarks.peers.sdks import open_gateway, open_openai
+from benchmarks.peers.sockets import open_sockets
+
+
+class Peer(NamedTuple):
+    """A client.
+
+    Attributes:
+        open: Opens it.
+        needs: Modules that must be installed.
+    """
+
+    open: Open
+    needs: tuple[str, ...] = ()
+
+
+OURS: Final = "gateway_sdk on "
+PEERS: Final = {
+    "raw sockets": Peer(open_sockets),
+    "aiohttp": Peer(open_aiohttp, ("aiohttp",)),
+    "httpx": Peer(open_httpx("httpx")),
+    "httpx2": Peer(open_httpx("httpx2"), ("httpx2",)),
+    "generated client": Peer(open_generated, ("openapi_python_client",)),
+    "AsyncOpenAI": Peer(open_openai("DefaultAsyncHttpxClient"), ("openai",)),
+    "AsyncOpenAI on aiohttp": Peer(open_openai("DefaultAioHttpClient"), ("openai", "aiohttp")),
+    OURS + "httpx": Peer(open_gateway("httpx")),
+    OURS + "aiohttp": Peer(open_gateway("aiohttp"), ("aiohttp",)),
+}
+
+
+def lacking(name: str, engines: tuple[str, ...]) -> str | None:
+    """Say what a peer lacks here, or None.
+
+    Args:
+        name: Of the peer.
+        engines: Those that the SDK has.
+    """
+    missing = [module for module in PEERS[name].needs if find_spec(module) is None]
+    if missing:
+        return f"{' and '.join(missing)} not installed"
+    if name.startswith(OURS) and name.removeprefix(OURS) not in engines:
+        return "no such engine yet"
+    return None
