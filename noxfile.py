@@ -109,6 +109,14 @@ def examples(session: nox.Session) -> None:
     session.run("pytest", "tests/examples")
 
 
+@nox.session(default=False)
+def benchmarks(session: nox.Session) -> None:
+    """Test the benchmarks with all clients that they compare, and run them; `-- PART` for some."""
+    session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
+    session.run("pytest", *map(str, Path("tests").glob("test_benchmarks*.py")))
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style and format."""

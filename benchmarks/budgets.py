@@ -61,19 +61,19 @@ def cpu(*levels: str) -> tuple[str, ...]:
 BUDGETS: Final = (
     Budget("CPU on aiohttp / aiohttp", "cpu", OVER_AIOHTTP, cpu(*MAIN), 2.0, "aiohttp"),
     Budget(
-        "CPU on aiohttp / AsyncOpenAI on aiohttp",
+        "CPU on aiohttp / OpenAI on aiohttp",
         "cpu",
         OVER_AIOHTTP,
         cpu(*MAIN),
         0.5,
         "AsyncOpenAI on aiohttp",
     ),
-    Budget("CPU on aiohttp / AsyncOpenAI", "cpu", OVER_AIOHTTP, cpu(*MAIN), 0.3, "AsyncOpenAI"),
+    Budget("CPU on aiohttp / OpenAI", "cpu", OVER_AIOHTTP, cpu(*MAIN), 0.3, "AsyncOpenAI"),
     Budget("CPU on httpx / httpx", "cpu", OVER_HTTPX, cpu("1"), 1.0, "httpx"),
     Budget("CPU on httpx / httpx", "cpu", OVER_HTTPX, cpu("50", "200", "50+50ms"), 0.5, "httpx"),
-    Budget("CPU on httpx / AsyncOpenAI", "cpu", OVER_HTTPX, cpu(*ALL), 0.75, "AsyncOpenAI"),
+    Budget("CPU on httpx / OpenAI", "cpu", OVER_HTTPX, cpu(*ALL), 0.75, "AsyncOpenAI"),
     Budget(
-        "import, CPU / httpx, pydantic, tenacity",
+        "import / httpx, pydantic, tenacity",
         "imports",
         "import gateway_sdk",
         ("cpu_ms",),

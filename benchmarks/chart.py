@@ -48,14 +48,16 @@ PANELS: Final = (
     Panel("cpu", "cpu_us 1", "CPU per call, one caller", "µs"),
     Panel("cpu", "cpu_us 50", "CPU per call, 50 callers", "µs"),
     Panel("cpu", "cpu_us 200", "CPU per call, 200 callers", "µs"),
-    Panel("latency", "p99_ms", "Latency at 400 calls/s, p99", "ms"),
+    Panel("latency", "p99_ms", "Latency at 150 calls/s, p99", "ms"),
     Panel("blocking", "late_p99_ms", "Event loop late, 50 callers, p99", "ms"),
     Panel("memory", "peak_mib", "Memory of the process, 200 callers", "MiB"),
 )
 COLUMNS: Final = 3
 FLOOR: Final = "raw sockets"
-NEAR: Final = 1.5
-"""A bar longer than this many times the next one is cut off, and says so."""
+FAR: Final = 3
+"""A bar longer than this many times the next shorter one is cut off, and so are those after it."""
+BEHIND: Final = 1.5
+"""Where they are cut off, in parts of the longest that is not."""
 
 
 def draw(results: Path, folder: Path) -> list[Path]:
@@ -87,9 +89,9 @@ def caption(about: Mapping[str, Any]) -> str:
     shown = ("aiohttp", "httpx", "httpx2", "openai")
     packages = ", ".join(f"{name} {versions[name]}" for name in shown if name in versions)
     return (
-        f"Less is better. Medians of several rounds; a line goes from the lowest to the highest. "
-        f"{about['date']}, {about['processor']}, {about['cores']} cores, {about['system']},\n"
-        f"over loopback, Python {about['python']}, {packages}, "
+        f"Less is better. Medians of several rounds; a line goes from the lowest to the highest, "
+        f"an arrow beyond the axis.\n{about['date']}, {about['processor']}, {about['cores']} cores"
+        f", {about['system']}, over loopback, Python {about['python']}, {packages}, "
         f"gateway-sdk {versions.get('gateway-sdk', 'unreleased')}"
     )
 
@@ -118,6 +120,7 @@ def _draw(
             _panel(axes, found["parts"][panels[number].part], panels[number], theme)
             if number % COLUMNS:
                 axes.tick_params(labelleft=False)
+        figure.get_layout_engine().set(wspace=0.05, hspace=0.05)
         figure.supxlabel(
             caption(found["machine"]), x=0.01, ha="left", fontsize=8, color=theme.faint
         )
@@ -131,32 +134,14 @@ def _panel(axes: Any, seen: dict[str, Any], panel: Panel, theme: Theme) -> None:
     values = [seen[name][panel.figure] for name in names]
     limit = _limit(values)
     for place, (name, value) in enumerate(zip(names, values, strict=True)):
-        middle = value["median"]
-        colour = theme.ours if name.startswith(OURS) else theme.other
-        shown = min(middle, limit)
-        axes.barh(-place, shown, height=0.66, color=theme.floor if name == FLOOR else colour)
-        ends = [min(value[end], limit) for end in ("lowest", "highest")]
-        if middle <= limit:
-            axes.plot(ends, [-place, -place], color=theme.text, linewidth=0.9, alpha=0.75)
-        text = f"{middle:.0f}" if middle >= 10 else f"{middle:.1f}"  # noqa: PLR2004 - digits
-        axes.annotate(
-            text if middle <= limit else f"{text} →",
-            (max(shown, ends[1] if middle <= limit else 0), -place),
-            xytext=(4, 0) if middle <= limit else (-4, 0),
-            textcoords="offset points",
-            va="center",
-            ha="left" if middle <= limit else "right",
-            fontsize=8,
-            color=theme.text,
-            fontweight="bold" if name.startswith(OURS) else "normal",
-        )
+        _bar(axes, -place, name, value, limit=limit, theme=theme)
     axes.set_yticks([-place for place in range(len(names))], names)
     for label, name in zip(axes.get_yticklabels(), names, strict=True):
-        if name.startswith(OURS):
-            label.set_fontweight("bold")
+        label.set_fontweight(_weight(name))
     axes.set_title(panel.title, fontsize=9.5, loc="left", color=theme.text, fontweight="bold")
     axes.set_xlabel(panel.unit, fontsize=8)
     axes.set_xlim(0, limit * 1.16)
+    axes.locator_params(axis="x", nbins=4)
     axes.tick_params(length=0)
     axes.grid(axis="x", color=theme.grid, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -164,12 +149,45 @@ def _panel(axes: Any, seen: dict[str, Any], panel: Panel, theme: Theme) -> None:
         spine.set_visible(False)
 
 
-def _limit(values: list[dict[str, Any]]) -> float:
-    """Return where the axis ends: behind the longest bar that does not dwarf all others."""
-    ordered = sorted(value["median"] for value in values)
-    if len(ordered) > 1 and ordered[-1] > 2 * NEAR * ordered[-2]:
-        return float(ordered[-2] * NEAR)
-    return float(max(value["highest"] for value in values))
+def _bar(
+    axes: Any, place: int, name: str, value: dict[str, float], *, limit: float, theme: Theme
+) -> None:
+    """Draw a median as a bar and its extremes as a line, or a bar that goes on beyond the axis."""
+    middle = value["median"]
+    cut = middle > limit
+    colour = theme.ours if name.startswith(OURS) else theme.other
+    axes.barh(
+        place, min(middle, limit), height=0.66, color=theme.floor if name == FLOOR else colour
+    )
+    if not cut:
+        ends = [value["lowest"], value["highest"]]
+        axes.plot(ends, [place, place], color=theme.text, linewidth=0.9, alpha=0.75)
+    text = f"{middle:.0f}" if middle >= 10 else f"{middle:.1f}"  # noqa: PLR2004 - digits
+    axes.annotate(
+        f"{text} →" if cut else text,
+        (limit if cut else value["highest"], place),
+        xytext=(-4 if cut else 4, 0),
+        textcoords="offset points",
+        va="center",
+        ha="right" if cut else "left",
+        fontsize=8,
+        color=theme.text,
+        fontweight=_weight(name),
+    )
+
+
+def _weight(name: str) -> str:
+    return "bold" if name.startswith(OURS) else "normal"
+
+
+def _limit(values: list[dict[str, float]]) -> float:
+    """Return where the axis ends: behind the longest bar that does not dwarf those before it."""
+    ordered = sorted(values, key=lambda value: value["median"])
+    for place in range((len(ordered) + 1) // 2, len(ordered)):
+        longest = ordered[place - 1]["median"]
+        if ordered[place]["median"] > FAR * longest:
+            return max(longest * BEHIND, *(one["highest"] for one in ordered[:place]))
+    return max(value["highest"] for value in values)
 
 
 if __name__ == "__main__":

@@ -165,4 +165,4 @@ def budget_lines(verdicts: list[Verdict]) -> Iterator[str]:
         sign = ">=" if verdict.at_least else "<="
         values = " ".join(f"{value:.2f}" for value in verdict.measured.values())
         state = "met" if verdict.met else "MISSED"
-        yield f"{verdict.title:40} {sign} {verdict.limit:.2f}  {values:29} {state:>6}"
+        yield f"{verdict.title:34} {sign} {verdict.limit:.2f} {values:29} {state:>6}"
