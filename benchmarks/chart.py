@@ -48,7 +48,7 @@ PANELS: Final = (
     Panel("cpu", "cpu_us 1", "CPU per call, one caller", "µs"),
     Panel("cpu", "cpu_us 50", "CPU per call, 50 callers", "µs"),
     Panel("cpu", "cpu_us 200", "CPU per call, 200 callers", "µs"),
-    Panel("latency", "p99_ms", "Latency at 150 calls/s, p99", "ms"),
+    Panel("latency", "p95_ms", "Latency at 150 calls/s, p95", "ms"),
     Panel("blocking", "late_p99_ms", "Event loop late, 50 callers, p99", "ms"),
     Panel("memory", "peak_mib", "Memory of the process, 200 callers", "MiB"),
 )
@@ -155,17 +155,20 @@ def _bar(
     """Draw a median as a bar and its extremes as a line, or a bar that goes on beyond the axis."""
     middle = value["median"]
     cut = middle > limit
+    end = min(value["highest"], limit)
     colour = theme.ours if name.startswith(OURS) else theme.other
     axes.barh(
         place, min(middle, limit), height=0.66, color=theme.floor if name == FLOOR else colour
     )
     if not cut:
-        ends = [value["lowest"], value["highest"]]
-        axes.plot(ends, [place, place], color=theme.text, linewidth=0.9, alpha=0.75)
+        line = {"color": theme.text, "linewidth": 0.9, "alpha": 0.75}
+        axes.plot([value["lowest"], end], [place, place], **line)
+        if end < value["highest"]:
+            axes.plot([end], [place], marker=">", markersize=3, **line)
     text = f"{middle:.0f}" if middle >= 10 else f"{middle:.1f}"  # noqa: PLR2004 - digits
     axes.annotate(
         f"{text} →" if cut else text,
-        (limit if cut else value["highest"], place),
+        (end, place),
         xytext=(-4 if cut else 4, 0),
         textcoords="offset points",
         va="center",
@@ -181,13 +184,16 @@ def _weight(name: str) -> str:
 
 
 def _limit(values: list[dict[str, float]]) -> float:
-    """Return where the axis ends: behind the longest bar that does not dwarf those before it."""
+    """Return where the axis ends: behind the longest bar that does not dwarf those before it.
+
+    A line that goes much further is cut off too: it tells of the machine, not of the client.
+    """
     ordered = sorted(values, key=lambda value: value["median"])
     for place in range((len(ordered) + 1) // 2, len(ordered)):
         longest = ordered[place - 1]["median"]
         if ordered[place]["median"] > FAR * longest:
-            return max(longest * BEHIND, *(one["highest"] for one in ordered[:place]))
-    return max(value["highest"] for value in values)
+            return longest * BEHIND
+    return min(ordered[-1]["median"] * BEHIND, max(value["highest"] for value in values))
 
 
 if __name__ == "__main__":

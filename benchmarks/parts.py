@@ -45,7 +45,7 @@ class Part(NamedTuple):
 
 PARTS: Final = {
     "cpu": Part(
-        "CPU time per call by concurrent calls, us (+50ms: which the server takes)",
+        "CPU time per call by concurrent calls, us (+50ms: in the server)",
         tuple(PEERS),
         {level(*pair): f"cpu_us {level(*pair)}" for pair in LEVELS},
         {"rounds": 5, "levels": LEVELS, "seconds": 0.4},

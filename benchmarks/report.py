@@ -95,7 +95,7 @@ def table(name: str, seen: Seen, missing: Mapping[str, str]) -> Iterator[str]:
     }
     names = max(NAME, *map(len, part.variants))
     wide = (WIDTH - names) // max(1, len(columns))
-    yield part.title
+    yield f"{part.title}; ± percent"
     yield " " * names + "".join(heading.rjust(wide) for heading in columns)
     for variant in part.variants:
         if variant in missing:
@@ -106,14 +106,14 @@ def table(name: str, seen: Seen, missing: Mapping[str, str]) -> Iterator[str]:
 
 
 def cell(values: list[float] | None) -> str:
-    """Return a median, and by how much of it the rounds were apart, to each side."""
+    """Return a median, and half of what lies between the extremes, in percent of it."""
     if not values:
         return ""
     middle = statistics.median(values)
     text = f"{middle:.2f}" if middle < 10 else f"{middle:.0f}"  # noqa: PLR2004 - three digits
     if len(values) == 1 or not middle:
         return text
-    return f"{text}±{(max(values) - min(values)) / 2 / middle:.0%}"
+    return f"{text}±{(max(values) - min(values)) / 2 / middle * 100:.0f}"
 
 
 def ratios(seen: Seen) -> Iterator[str]:

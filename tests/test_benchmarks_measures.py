@@ -13,7 +13,7 @@ import pytest
 from benchmarks.gateway_server import COUNTRIES, SERIES, canned
 from benchmarks.measures import latency
 from benchmarks.measures.load import after, ask, counted, drive, warm
-from benchmarks.parts import PARTS, left_out, settings_of
+from benchmarks.parts import ENGINES_AND_OURS, PARTS, left_out, settings_of
 from benchmarks.peers import OURS, PEERS, lacking
 from benchmarks.peers.generated import generate
 from benchmarks.peers.request import PATH, check
@@ -68,7 +68,7 @@ async def test_every_peer_fails_where_the_reply_is_an_error(url: str, peer: str)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("peer", ["httpx", *(OURS + engine for engine in ENGINES)])
+@pytest.mark.parametrize("peer", [name for name in ENGINES_AND_OURS if name in HERE])
 async def test_every_measure_gives_all_the_figures_of_its_table(
     url: str, measure: str, peer: str
 ) -> None:
