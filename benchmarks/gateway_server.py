@@ -95,7 +95,8 @@ def canned(target: str) -> tuple[float, bytes]:
     """Return how long a target takes, in seconds, and what its reply is."""
     found = TARGET.fullmatch(target)
     delay, path = found.groups() if found else (None, "")
-    answer = reply(200, REPLIES[path]) if path in REPLIES else reply(404, None)
+    # Only the status tells a refusal from what was asked for, so that no client may overlook it.
+    answer = reply(200, REPLIES[path]) if path in REPLIES else reply(404, SERIES)
     return int(delay or 0) / 1000, answer
 
 

@@ -1,22 +1,19 @@
 """What the benchmarks measure, in short: that the work is really done, never how fast it was."""
 
 import asyncio
-import json
-import socket
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from benchmarks.gateway_server import COUNTRIES, SERIES, canned
+from benchmarks.gateway_server import SERIES
 from benchmarks.measures import latency
-from benchmarks.measures.load import after, ask, counted, drive, warm
+from benchmarks.measures.load import ask, counted, drive, warm
 from benchmarks.parts import ENGINES_AND_OURS, PARTS, left_out, settings_of
 from benchmarks.peers import OURS, PEERS, lacking
 from benchmarks.peers.generated import generate
-from benchmarks.peers.request import PATH, check
+from benchmarks.peers.request import check
 from benchmarks.processes import server
 
 from gateway_sdk._engine.factory import ENGINES
@@ -61,10 +58,8 @@ async def test_every_peer_makes_the_call_and_reads_the_reply(url: str, peer: str
 async def test_every_peer_fails_where_the_reply_is_an_error(url: str, peer: str) -> None:
     """No peer is measured while it takes a refusal for an answer."""
     async with PEERS[peer].open(f"{url}/nowhere", 1) as call:
-        with pytest.raises(Exception, match=r".") as caught:
-            check(await call())
-
-    assert not isinstance(caught.value, AssertionError)
+        with pytest.raises(Exception, match=r"404|refusal"):
+            await call()
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -163,71 +158,6 @@ def test_a_reply_that_is_another_one_is_refused() -> None:
     """A peer that decoded something else is not measured."""
     with pytest.raises(ValueError, match="not the reply"):
         check({"base": "USD"})
-
-
-def raw_replies(url: str, pieces: list[bytes], count: int) -> list[Any]:
-    """Send pieces over one connection and read so many replies."""
-    address, found = urlsplit(url), list[Any]()
-    with socket.create_connection((str(address.hostname), address.port or 80)) as line:
-        for piece in pieces:
-            line.sendall(piece)
-        with line.makefile("rb") as file:
-            for _ in range(count):
-                status = int(file.readline().split()[1])
-                length = 0
-                while (header := file.readline()) != b"\r\n":
-                    if header.lower().startswith(b"content-length:"):
-                        length = int(header.partition(b":")[2])
-                found.append((status, json.loads(file.read(length))))
-    return found
-
-
-REQUEST = f"POST {PATH} HTTP/1.1\r\ncontent-length: 2\r\n\r\n{{}}".encode()
-
-
-@pytest.mark.parametrize(
-    ("pieces", "statuses"),
-    [
-        ([REQUEST], [200]),
-        ([REQUEST + REQUEST], [200, 200]),
-        ([REQUEST[:9], REQUEST[9:-1], REQUEST[-1:] + REQUEST[:30], REQUEST[30:]], [200, 200]),
-        ([b"GET /elsewhere HTTP/1.1\r\n\r\n" + REQUEST], [404, 200]),
-    ],
-)
-def test_the_server_answers_each_request_once(
-    url: str, pieces: list[bytes], statuses: list[int]
-) -> None:
-    """However its bytes arrive, a request has one reply, and counts once."""
-    before = ask(url)["requests"]
-
-    replies = raw_replies(url, pieces, len(statuses))
-
-    assert [status for status, _ in replies] == statuses
-    assert all(value == SERIES for status, value in replies if status == 200)
-    assert ask(url)["requests"] == before + len(statuses)
-
-
-@pytest.mark.parametrize(
-    ("target", "delay", "body"),
-    [
-        (PATH, 0.0, SERIES),
-        (f"/50ms{PATH}", 0.05, SERIES),
-        ("/200ms/countrydata/1.0.0/listData", 0.2, COUNTRIES),
-        ("/50ms/elsewhere", 0.05, None),
-        ("no path", 0.0, None),
-    ],
-)
-def test_the_server_waits_as_long_as_its_address_says(
-    target: str, delay: float, body: object
-) -> None:
-    """The first segment of a path is how long it takes, and the rest what it returns."""
-    seconds, reply = canned(target)
-
-    assert seconds == delay
-    assert json.loads(reply.partition(b"\r\n\r\n")[2]) == body
-    assert after("http://host", round(delay * 1000)) == (
-        f"http://host/{round(delay * 1000)}ms" if delay else "http://host"
-    )
 
 
 def test_what_is_not_installed_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

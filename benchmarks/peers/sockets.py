@@ -30,6 +30,8 @@ async def open_sockets(url: str, connections: int) -> AsyncIterator[Call]:
         length = int(reply.partition(b"Content-Length: ")[2].partition(b"\r")[0])
         value = json.loads(await reader.readexactly(length))
         idle.append((reader, writer))
+        if not reply.startswith(b"HTTP/1.1 200 "):
+            raise ValueError("that is a refusal")
         return value
 
     try:
