@@ -15,7 +15,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
-EVERYTHING = ".[aiohttp,demo,keyring,redis]"
+EVERYTHING = ".[aiohttp,demo,keyring,parquet,redis]"
 SOURCES = ("src", "tests", "examples", "benchmarks", "noxfile.py")
 
 

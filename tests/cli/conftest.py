@@ -1,3 +1,4 @@
+import asyncio
 import os
 import subprocess
 import sys
@@ -5,14 +6,21 @@ import webbrowser
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from gateway_sdk import _core
 from gateway_sdk.cli import app
 from gateway_sdk.cli.demo.findings import Finding, Findings, Plan, State
 from gateway_sdk.errors import GatewayError
-from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
+from gateway_sdk.sandbox import (
+    AUTHORIZE_PATH,
+    SANDBOX_ACCESS_TOKEN,
+    SANDBOX_CLIENT_ID,
+    Sandbox,
+)
 from tests.cli.ended import Ended
 from tests.cli.logins import Tab
 from tests.cli.terminal import Terminal
@@ -130,6 +138,34 @@ def sandbox() -> Iterator[str]:
         portal.wrap_async_context_manager(Sandbox().serve()) as address,
     ):
         yield address
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
+    """Serve a sandbox in a thread of its own, point the environment at it, and provide it."""
+    sandbox = Sandbox()
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(sandbox.serve()) as address,
+    ):
+        monkeypatch.setenv("GATEWAY_BASE_URL", address)
+        monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", SANDBOX_ACCESS_TOKEN)
+        monkeypatch.setenv("GATEWAY_TENANT_ID", "demo")
+        yield sandbox
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let sessions wait no time between attempts, and provide the seconds that they would have."""
+    waited: list[float] = []
+    turn = asyncio.sleep
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+        await turn(0)
+
+    monkeypatch.setattr(_core, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": wait}))
+    return waited
 
 
 @pytest.fixture

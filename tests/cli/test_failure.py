@@ -5,19 +5,27 @@ from gateway_sdk.errors import (
     AuthError,
     AuthorizationDeniedError,
     ConfigurationError,
+    ConflictError,
     ConnectionFailedError,
     DeadlineExceededError,
+    ForbiddenError,
     GatewayError,
     InvalidArgumentError,
+    InvalidRequestError,
     LoginError,
     LoginRequiredError,
     LoginTimeoutError,
     MalformedResponseError,
+    NotFoundError,
+    RateLimitedError,
     ReceiverUnavailableError,
+    RedirectError,
     StateMismatchError,
+    StatusError,
     TokenRejectedError,
     TokenStoreError,
     UnauthorizedError,
+    UnexpectedReplyError,
 )
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 
@@ -26,7 +34,7 @@ from gateway_sdk.outcome import Attempt, Outcome, Repeatability
     ("error", "next_step", "status"),
     [
         (ConfigurationError("GATEWAY_BASE_URL is not set"), "Set it in the environment", 2),
-        (InvalidArgumentError("symbols is empty"), "gateway --help", 2),
+        (InvalidArgumentError("symbols is empty"), "--help", 2),
         (ConnectionFailedError("connection refused"), "gateway sandbox", 1),
         (AuthError("no token"), "GATEWAY_ACCESS_TOKEN", 1),
         (UnauthorizedError("401", status=401), "GATEWAY_ACCESS_TOKEN", 1),
@@ -58,6 +66,62 @@ def test_write_of_unknown_outcome_is_not_to_be_repeated_blindly() -> None:
     error = DeadlineExceededError("too slow").of_call("create", Repeatability.ONCE, (lost,))
 
     assert str(explain(error)).endswith("it may have been done already.")
+
+
+READ, IDEMPOTENT, ONCE = Repeatability.READ, Repeatability.IDEMPOTENT, Repeatability.ONCE
+
+
+@pytest.mark.parametrize(
+    ("repeatability", "outcome", "status", "next_step"),
+    [
+        (READ, Outcome.NOT_SENT, 4, "does no harm"),
+        (READ, Outcome.REFUSED, 3, "does no harm"),
+        (READ, Outcome.UNKNOWN, 4, "does no harm"),
+        (READ, Outcome.APPLIED, 4, "does no harm"),
+        (IDEMPOTENT, Outcome.NOT_SENT, 4, "does no harm; --debug"),
+        (IDEMPOTENT, Outcome.REFUSED, 3, "does no harm; --debug"),
+        (IDEMPOTENT, Outcome.UNKNOWN, 5, "It may have been done already; running it again"),
+        (IDEMPOTENT, Outcome.APPLIED, 6, "do not repeat it"),
+        (ONCE, Outcome.NOT_SENT, 4, "does no harm; --debug"),
+        (ONCE, Outcome.REFUSED, 3, "does no harm; --debug"),
+        (ONCE, Outcome.UNKNOWN, 5, "Look before you repeat it"),
+        (ONCE, Outcome.APPLIED, 6, "do not repeat it"),
+    ],
+)
+def test_status_after_a_call_says_what_became_of_it(
+    repeatability: Repeatability, outcome: Outcome, status: int, next_step: str
+) -> None:
+    """A script reads from the status alone whether something may have happened."""
+    attempt = Attempt(outcome=outcome, status=None, error="Error", elapsed=1.0)
+    error = DeadlineExceededError("too slow").of_call("call", repeatability, (attempt,))
+
+    failure = explain(error)
+
+    assert failure.status == status
+    assert next_step in str(failure).splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "next_step"),
+    [
+        (ForbiddenError, "does not allow this"),
+        (NotFoundError, "spelt right"),
+        (ConflictError, "look at it first"),
+        (InvalidRequestError, "change what you give"),
+        (RateLimitedError, "Wait"),
+        (RedirectError, "GATEWAY_BASE_URL"),
+        (UnexpectedReplyError, "GATEWAY_BASE_URL"),
+        (UnauthorizedError, "GATEWAY_ACCESS_TOKEN"),
+    ],
+)
+def test_replies_come_with_the_next_step(
+    kind: type[StatusError] | type[UnexpectedReplyError], next_step: str
+) -> None:
+    """Each kind of refusal has an advice of its own."""
+    refused = Attempt(outcome=Outcome.REFUSED, status=400, error=kind.__name__, elapsed=1.0)
+    error = kind("no", status=400).of_call("call", ONCE, (refused,))
+
+    assert next_step in str(explain(error)).splitlines()[1]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gateway_sdk.errors import ConnectionFailedError, GatewayError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-COMMANDS = ("demo", "sandbox", "login", "status", "logout")
+COMMANDS = ("countries", "demo", "sandbox", "login", "status", "logout")
 
 
 @pytest.mark.parametrize(

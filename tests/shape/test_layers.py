@@ -45,6 +45,8 @@ FOREIGN = {
     "typer": {"cli"},
     "rich": {"cli"},
     "matplotlib": {"cli"},
+    "simplejson": {"cli"},
+    "pyarrow": {"cli"},
 }
 
 

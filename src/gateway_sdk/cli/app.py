@@ -5,33 +5,62 @@ it does is imported when it runs. It is registered at the end of this file.
 """
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
 from gateway_sdk._version import __version__
 from gateway_sdk.cli.console import tolerate_any_encoding
+from gateway_sdk.cli.countries.command import countries
 from gateway_sdk.cli.demo.command import demo
-from gateway_sdk.cli.failure import CommandError, explain
+from gateway_sdk.cli.examples import COUNTRIES
+from gateway_sdk.cli.failure import MISUSED, CommandError, explain
 from gateway_sdk.cli.login.command import login
 from gateway_sdk.cli.logout.command import logout
+from gateway_sdk.cli.output.stdout import OutputError, whole_output
 from gateway_sdk.cli.sandbox.command import sandbox
 from gateway_sdk.cli.status.command import status
 from gateway_sdk.errors import GatewayError
+
+ANYWHERE: Final = frozenset({"--debug", "--sandbox"})
+"""Options for every command, which may stand before it as well as behind it."""
+
+WITHOUT_SANDBOX: Final = frozenset({"demo", "sandbox", "login", "status", "logout"})
+"""Commands that call no gateway, or bring their own."""
 
 
 class _Group(TyperGroup):
     """The commands, none of which greets its user with a traceback."""
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command line, and say so if standard output takes no more."""
+        try:
+            with whole_output():
+                return super().main(*args, **extra)
+        except OutputError as error:
+            sys.stderr.write(f"gateway: {error}\n")
+            raise SystemExit(error.status) from None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the options for every command wherever they stand, but not behind a "--"."""
+        end = args.index("--") if "--" in args else len(args)
+        anywhere = [word for word in args[:end] if word in ANYWHERE]
+        others = [word for word in args[:end] if word not in ANYWHERE]
+        rest: list[str] = super().parse_args(ctx, [*anywhere, *others, *args[end:]])
+        return rest
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for; --debug lets its errors through as they are."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             # On a line of its own, below the terminal's ^C.
             sys.stderr.write("\ngateway: stopped by Ctrl-C\n")
+            sys.stderr.write(f"{stop}\n" if str(stop) else "")
             raise
+        except OutputError:
+            raise  # main says it, for it may also happen to --help
         except (CommandError, GatewayError) as error:
             if ctx.params["debug"]:
                 raise
@@ -42,7 +71,6 @@ class _Group(TyperGroup):
 
 app = typer.Typer(
     cls=_Group,
-    add_completion=False,
     no_args_is_help=True,
     # The only mode that sets the paragraphs of a docstring anew.
     rich_markup_mode="markdown",
@@ -59,9 +87,18 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's way to call 
 
 @app.callback()
 def gateway(
+    ctx: typer.Context,
     *,
+    sandbox: Annotated[
+        bool,
+        typer.Option(
+            "--sandbox",
+            help="Ask a gateway made for this one command, on real data and in memory, in place of"
+            " the one in the environment. It may stand anywhere.",
+        ),
+    ] = False,
     debug: Annotated[  # noqa: ARG001 - read when an error gets there
-        bool, typer.Option("--debug", help="Show errors with a traceback.")
+        bool, typer.Option("--debug", help="Show errors with a traceback. It may stand anywhere.")
     ] = False,
     version: Annotated[  # noqa: ARG001 - its callback has done it all
         bool,
@@ -72,11 +109,20 @@ def gateway(
 ) -> None:
     """Use the Gateway Service from the command line.
 
-    New here? `gateway demo` shows the whole SDK at work and needs nothing but this machine.
+    New here? `gateway demo` shows the whole SDK at work, and with `--sandbox` every command works
+    without a gateway. Others find theirs in GATEWAY_BASE_URL, and the access token in
+    GATEWAY_ACCESS_TOKEN or where `gateway login` left it.
     """
     tolerate_any_encoding()
+    if sandbox and ctx.invoked_subcommand in WITHOUT_SANDBOX:
+        raise CommandError(
+            f"`gateway {ctx.invoked_subcommand}` does not take --sandbox: it asks no gateway, or"
+            " brings its own",
+            MISUSED,
+        )
 
 
+app.command(epilog=COUNTRIES)(countries)
 app.command()(demo)
 app.command()(sandbox)
 app.command()(login)

@@ -13,10 +13,15 @@ MOST_COLUMNS: Final = 110
 """Wider than this, the eye loses its line."""
 
 
-def make_console() -> Console:
-    """Make a console for plain text and styles; what it prints is never taken for markup."""
-    console = Console(markup=False, emoji=False, highlight=False)
-    console.width = max(FEWEST_COLUMNS, min(console.width, MOST_COLUMNS))
+def make_console(*, most_columns: int | None = MOST_COLUMNS, stderr: bool = False) -> Console:
+    """Make a console for plain text and styles; what it prints is never taken for markup.
+
+    Args:
+        most_columns: How wide it is at most; None for as wide as the terminal.
+        stderr: Whether it writes to standard error.
+    """
+    console = Console(markup=False, emoji=False, highlight=False, stderr=stderr)
+    console.width = max(FEWEST_COLUMNS, min(console.width, most_columns or console.width))
     return console
 
 

@@ -12,8 +12,10 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
         "currency_converter": "sandbox",
         "keyring": "keyring",
         "matplotlib": "plot",
+        "pyarrow": "parquet",
         "redis": "redis",
         "rich": "cli",
+        "simplejson": "cli",
         "starlette": "sandbox",
         "typer": "cli",
         "uvicorn": "sandbox",
@@ -21,8 +23,8 @@ EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Top-level modules only: `rich.tabel` missing is our misspelling, and no extra cures it."""
 
-STORES: Final = frozenset({"keyring", "redis"})
-"""The extras that [demo] does not bring: they are for some places to keep a token in."""
+APART: Final = frozenset({"keyring", "parquet", "redis"})
+"""The extras that [demo] does not bring: some places to keep a token in, and a large library."""
 
 
 def how_to_install(module: str | None) -> str | None:
@@ -31,7 +33,7 @@ def how_to_install(module: str | None) -> str | None:
     if extra is None:
         return None
     advice = f"this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
-    return advice if extra in STORES else f"{advice} ('gateway-sdk[demo]' for every command)"
+    return advice if extra in APART else f"{advice} ('gateway-sdk[demo]' for every command)"
 
 
 def require(module: str) -> None:

@@ -1,0 +1,17 @@
+"""What stands below the help of a command: examples, all of which work as they stand."""
+
+from typing import Final
+
+
+def _examples(*lines: str) -> str:
+    """Set examples for the help: one each line, and nothing is taken for markup."""
+    # Two spaces at the end of a line break it there, in Markdown.
+    return "  \n".join(("Examples:", *(f"`{line}`" for line in lines)))
+
+
+COUNTRIES: Final = _examples(
+    "gateway countries",
+    "gateway countries austria --sandbox",
+    "gateway countries EUR --csv > euro.csv",
+    "gateway countries --json | jq '.[].countryName'",
+)

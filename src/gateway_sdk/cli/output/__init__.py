@@ -1,0 +1,1 @@
+"""Standard output and files of data: tables, JSON, CSV, always whole."""

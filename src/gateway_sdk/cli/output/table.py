@@ -1,0 +1,134 @@
+"""Tables: for eyes in a terminal, as lines with tabs in a pipe, as CSV for other programs."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from gateway_sdk.cli.output.printable import printable
+from gateway_sdk.cli.output.values import is_number, to_cell
+
+GAP: Final = 2
+"""Columns between two columns."""
+
+WRAPPED: Final = 16
+"""Columns that a column of words keeps at least, however narrow the terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under names; every row has a value for each column, None where there is nothing."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def texts(self) -> list[list[str]]:
+        """Give the cells as text on one line each."""
+        return [[printable(to_cell(value)) for value in row] for row in self.rows]
+
+
+def to_lines(table: Table) -> str:
+    """Write a header and one line per row, tabs between the cells, as cut and grep take it."""
+    header = [printable(name) for name in table.columns]
+    return "".join("\t".join(cells) + "\n" for cells in (header, *table.texts()))
+
+
+def to_csv(table: Table) -> str:
+    """Write RFC 4180: a header, lines that end in CRLF, quotes where they are needed."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(table.columns)
+    writer.writerows([to_cell(value) for value in row] for row in table.rows)
+    return text.getvalue()
+
+
+def to_terminal(table: Table, console: Console) -> str:
+    """Draw a table as wide as the terminal, and never cut: long words wrap.
+
+    If its columns do not fit beside one another, they go on below, beside the first one again.
+    """
+    with console.capture() as drawn:
+        for number, part in enumerate(_parts(table, console.width)):
+            console.print("\n" if number else "", end="")
+            console.print(part)
+    return drawn.get()
+
+
+def _parts(table: Table, width: int) -> Iterator[RichTable]:
+    columns = _columns(table)
+    first, *others = columns
+    while others:
+        count = _how_many_fit(first, others, width)
+        yield _draw([first, *others[:count]], width)
+        others = others[count:]
+    if len(columns) == 1:
+        yield _draw(columns, width)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column: its cells as text, and how they are set."""
+
+    name: str
+    cells: Sequence[str]
+    numeric: bool
+
+    @property
+    def width(self) -> int:
+        return max(map(cell_len, (self.name, *self.cells)))
+
+    @property
+    def wraps(self) -> bool:
+        """Whether it is of words, which may wrap; an id that wraps cannot be copied."""
+        return self.width > WRAPPED and any(" " in cell for cell in self.cells)
+
+    @property
+    def least(self) -> int:
+        return WRAPPED if self.wraps else self.width
+
+
+def _columns(table: Table) -> list[_Column]:
+    texts = table.texts()
+    return [
+        _Column(
+            printable(name),
+            [row[place] for row in texts],
+            all(row[place] is None or is_number(row[place]) for row in table.rows),
+        )
+        for place, name in enumerate(table.columns)
+    ]
+
+
+def _how_many_fit(first: _Column, others: Sequence[_Column], width: int) -> int:
+    """Count the columns that fit beside the first one; at least one goes there in any case."""
+    used = first.least
+    for count, column in enumerate(others):
+        used += GAP + column.least
+        if used > width and count:
+            return count
+    return len(others)
+
+
+def _draw(columns: Sequence[_Column], width: int) -> RichTable:
+    fits = sum(column.least + GAP for column in columns) - GAP <= width
+    # The box adds a column to the padding between two columns.
+    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False)
+    drawn.show_edge = False
+    for number, column in enumerate(columns):
+        drawn.add_column(
+            Text(column.name),
+            justify="right" if column.numeric else "left",
+            style=None if number else "bold",
+            overflow="fold",
+            no_wrap=not column.wraps and fits,
+        )
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        drawn.add_row(*(Text(cell) for cell in cells))
+    return drawn

@@ -1,0 +1,46 @@
+"""Quoting others on why they said no, without what they must not have repeated."""
+
+import os
+import re
+from typing import Final
+
+from gateway_sdk.cli.output.printable import printable
+from gateway_sdk.errors import AuthorizationDeniedError, GatewayError, StatusError
+from gateway_sdk.operations import CREATE_CUSTOMER, REVISE_CUSTOMER
+
+MOST: Final = 200
+"""Characters of a quotation."""
+
+PERSONAL: Final = frozenset({CREATE_CUSTOMER.name, REVISE_CUSTOMER.name})
+"""Operations whose request is about a person: a gateway that complains of it may repeat it."""
+
+SECRETS: Final = ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER")
+
+_LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
+"""What follows the word, or is longer than any word: nobody has to read that, whatever it is."""
+
+
+def quote(error: GatewayError) -> str:
+    """Quote whoever refused, after a colon; "" if there is nothing to be quoted."""
+    words = _words(error)
+    return f": “{words}”" if words else ""
+
+
+def _words(error: GatewayError) -> str:
+    """Return the gateway's words; of an authorization server its code, if the text lacks that.
+
+    The gateway's words on personal data are only on the error: a terminal's lines end up in logs.
+    """
+    if isinstance(error, AuthorizationDeniedError):
+        return error.description or ("" if error.code in str(error) else error.code)
+    if not isinstance(error, StatusError) or error.operation in PERSONAL:
+        return ""
+    return _clean(error.payload.message or "") if error.payload else ""
+
+
+def _clean(text: str) -> str:
+    for variable in SECRETS:
+        if secret := os.environ.get(variable):
+            text = text.replace(secret, "…")
+    text = printable(_LIKE_A_TOKEN.sub("…", text)).strip()
+    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"

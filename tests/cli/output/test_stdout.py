@@ -1,0 +1,96 @@
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway_sdk.cli.output.stdout import OutputError, whole_output, write_text
+from tests.cli.ended import Ended
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Call = Callable[..., Ended]
+
+FULL = Path("/dev/full")
+
+
+def test_data_is_utf_8_whatever_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Names of countries survive a pipe of a system whose encoding lacks their letters."""
+    with (tmp_path / "out").open("w", encoding="ascii") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        write_text("São Tomé\n")
+
+    assert (tmp_path / "out").read_bytes() == "São Tomé\n".encode()
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a disk that is always full is Linux's")
+@pytest.mark.parametrize("words", ["short", "long " * 100_000])
+def test_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    """What was held back by buffers is an error too, and none comes later."""
+    with FULL.open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(OutputError) as caught:
+            write_text(words)
+        full.flush()
+
+    assert str(caught.value) == "cannot write the output: No space left on device"
+    assert caught.value.status == 1
+
+
+def test_reader_that_leaves_ends_it_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The status is that of a program that a closed pipe ended."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8") as pipe:  # noqa: PTH123 - a descriptor
+        monkeypatch.setattr(sys, "stdout", pipe)
+        with pytest.raises(SystemExit) as caught:
+            write_text("nobody reads this")
+
+    assert caught.value.code == 141
+
+
+def test_other_failures_are_not_taken_for_it() -> None:
+    """A file that is not there has nothing to do with standard output."""
+    with pytest.raises(FileNotFoundError), whole_output():
+        raise FileNotFoundError(errno.ENOENT, "no such file")
+
+
+def test_standard_output_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that was started without one can still end."""
+    monkeypatch.setattr(sys, "stdout", None)
+
+    with whole_output():
+        pass
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a disk that is always full is Linux's")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--sandbox", "countries"]])
+@pytest.mark.parametrize("debug", [[], ["--debug"]])
+def test_every_command_tells_of_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    call_gateway: Call,
+    arguments: list[str],
+    debug: list[str],
+) -> None:
+    """One line says it, and status 1, even for the help."""
+    with FULL.open("w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        ended = call_gateway(*debug, *arguments)
+
+    assert ended.status == 1
+    assert ended.err == "gateway: cannot write the output: No space left on device\n"
+
+
+def test_head_leaves_no_trace(run_gateway: Run) -> None:
+    """Piped into what reads one line only, a command says nothing and leaves no traceback."""
+    command = f"{sys.executable} -m gateway_sdk.cli --sandbox countries | head -n 1"
+
+    ended = subprocess.run(command, shell=True, capture_output=True, check=False, text=True)  # noqa: S602 - a pipe
+
+    assert ended.stdout.startswith("countryName\t")
+    assert ended.stderr == ""

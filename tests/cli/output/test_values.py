@@ -1,0 +1,68 @@
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk.cli.output.values import is_number, to_cell, to_json
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text()
+    | st.decimals(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(VALUES)
+def test_json_is_exactly_the_value(value: Any) -> None:
+    """What is read back is what was written, each digit of each number included."""
+    assert json.loads(to_json(value), parse_float=Decimal) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Decimal("1.10"), "1.10"),
+        (Decimal("0.1000000000000000055511151231257827"), "0.1000000000000000055511151231257827"),
+        ({"é": "\x9b\x7f"}, '{"é": "\\u009b\\u007f"}'),
+        ([], "[]"),
+    ],
+)
+def test_json_is_readable_and_harmless(value: Any, text: str) -> None:
+    """Letters stay letters, and what steers a terminal is escaped."""
+    assert to_json(value, indent=None) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (True, "true"),
+        (12, "12"),
+        ("text", "text"),
+        (Decimal("1E+2"), "100"),
+        (Decimal("1.50"), "1.50"),
+        (Decimal("1E-7"), "0.0000001"),
+        (Decimal("1E+1000000"), "1E+1000000"),
+        (Decimal("NaN"), "NaN"),
+        (["a", 1], '["a", 1]'),
+        ({"a": Decimal("1.0")}, '{"a": 1.0}'),
+    ],
+)
+def test_cells_are_text_on_one_line(value: Any, text: str) -> None:
+    """Numbers are plain unless that takes a page, nothing is empty, what is nested is JSON."""
+    assert to_cell(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [(1, True), (Decimal(1), True), (True, False), ("1", False), (None, False)],
+)
+def test_numbers_are_told_from_what_looks_like_them(value: Any, number: bool) -> None:
+    """True is none, and neither is a text of digits."""
+    assert is_number(value) == number
