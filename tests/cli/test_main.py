@@ -15,7 +15,7 @@ from gateway_sdk.errors import ConnectionFailedError, GatewayError
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-COMMANDS = ("countries", "demo", "sandbox", "login", "status", "logout")
+COMMANDS = ("countries", "rates", "demo", "sandbox", "login", "status", "logout")
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,9 @@ COMMANDS = ("countries", "demo", "sandbox", "login", "status", "logout")
         ("uvicorn", "sandbox", ["sandbox", "--port", "0"]),
         ("babel", "sandbox", ["demo"]),
         ("matplotlib", "plot", ["demo"]),
+        ("matplotlib", "plot", ["rates", "EUR", "USD", "--png", "x.png"]),
+        ("starlette", "sandbox", ["countries", "--sandbox"]),
+        ("simplejson", "cli", ["countries"]),
     ],
 )
 def test_missing_extra_is_named(module: str, extra: str, arguments: list[str]) -> None:
@@ -52,6 +55,23 @@ main()
     assert ended.stderr == (
         f"gateway: this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]' "
         "('gateway-sdk[demo]' for every command)\n"
+    )
+
+
+def test_missing_extra_that_demo_does_not_bring_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is asked for, the library for Parquet is looked for."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setattr(sys, "argv", ["gateway", "rates", "EUR", "USD", "--parquet", "x"])
+    monkeypatch.setattr("gateway_sdk.cli.extras.find_spec", lambda _: None)
+
+    with pytest.raises(SystemExit) as caught:
+        main()
+
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == (
+        "gateway: this needs the extra [parquet]: pip install 'gateway-sdk[parquet]'\n"
     )
 
 
@@ -183,7 +203,8 @@ def test_help_loads_neither_sandbox_nor_chart() -> None:
     """What a command needs is loaded when it runs, and not before."""
     program = (
         "import sys; import gateway_sdk.cli.app;"
-        "heavy = {'authlib', 'babel', 'keyring', 'matplotlib', 'redis', 'starlette', 'uvicorn'};"
+        "heavy = {'authlib', 'babel', 'keyring', 'matplotlib', 'pyarrow', 'redis', 'simplejson',"
+        " 'starlette', 'uvicorn'};"
         "sys.exit(bool(heavy & sys.modules.keys()))"
     )
 

@@ -14,11 +14,12 @@ from gateway_sdk._version import __version__
 from gateway_sdk.cli.console import tolerate_any_encoding
 from gateway_sdk.cli.countries.command import countries
 from gateway_sdk.cli.demo.command import demo
-from gateway_sdk.cli.examples import COUNTRIES
+from gateway_sdk.cli.examples import COUNTRIES, RATES
 from gateway_sdk.cli.failure import MISUSED, CommandError, explain
 from gateway_sdk.cli.login.command import login
 from gateway_sdk.cli.logout.command import logout
 from gateway_sdk.cli.output.stdout import OutputError, whole_output
+from gateway_sdk.cli.rates.command import rates
 from gateway_sdk.cli.sandbox.command import sandbox
 from gateway_sdk.cli.status.command import status
 from gateway_sdk.errors import GatewayError
@@ -123,6 +124,7 @@ def gateway(
 
 
 app.command(epilog=COUNTRIES)(countries)
+app.command(epilog=RATES)(rates)
 app.command()(demo)
 app.command()(sandbox)
 app.command()(login)

@@ -15,3 +15,10 @@ COUNTRIES: Final = _examples(
     "gateway countries EUR --csv > euro.csv",
     "gateway countries --json | jq '.[].countryName'",
 )
+
+RATES: Final = _examples(
+    "gateway rates EUR USD --sandbox --start 2026-10-01",
+    "gateway rates EUR USD,GBP --start 1m --end yesterday --csv > rates.csv",
+    "gateway rates EUR USD JPY --start 1y --plot",
+    "gateway rates EUR USD --start 2026-01-01 --png usd.png --parquet usd.parquet",
+)

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gateway_sdk.cli.demo.findings import Finding, Findings, Plan, State
-from gateway_sdk.cli.demo.sparkline import resample, sparkline
+from gateway_sdk.cli.sparkline import resample, sparkline
 
 CURVE: Final = 18
 """Columns of a curve: three weeks each."""

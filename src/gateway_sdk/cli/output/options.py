@@ -21,16 +21,18 @@ class Form(Enum):
     TABLE = "a table in a terminal, lines with tabs in a pipe"
     JSON = "JSON"
     CSV = "CSV"
+    PLOT = "curves"
 
 
-def choose_form(*, as_json: bool, as_csv: bool) -> Form:
-    """Turn the two options into one.
+def choose_form(*, as_json: bool, as_csv: bool, plot: bool = False) -> Form:
+    """Turn the options into one.
 
     Raises:
-        CommandError: both are given.
+        CommandError: there are several; the message names them.
     """
-    if as_json and as_csv:
-        raise CommandError("--json and --csv contradict each other: choose one", MISUSED)
-    if as_json:
-        return Form.JSON
-    return Form.CSV if as_csv else Form.TABLE
+    options = {"--json": (as_json, Form.JSON), "--csv": (as_csv, Form.CSV)}
+    options["--plot"] = (plot, Form.PLOT)
+    given = {option: form for option, (wanted, form) in options.items() if wanted}
+    if len(given) > 1:
+        raise CommandError(f"{' and '.join(given)} contradict each other: choose one", MISUSED)
+    return next(iter(given.values()), Form.TABLE)

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from rich import box
@@ -96,13 +96,27 @@ class _Column:
 
 def _columns(table: Table) -> list[_Column]:
     texts = table.texts()
-    return [
+    columns = [
         _Column(
             printable(name),
             [row[place] for row in texts],
             all(row[place] is None or is_number(row[place]) for row in table.rows),
         )
         for place, name in enumerate(table.columns)
+    ]
+    return [
+        replace(column, cells=_aligned(column.cells)) if column.numeric else column
+        for column in columns
+    ]
+
+
+def _aligned(numbers: Sequence[str]) -> list[str]:
+    """Fill up fractions with spaces, so that the points stand one below another."""
+    fractions = ["".join(number.partition(".")[1:]) for number in numbers]
+    longest = max(map(len, fractions), default=0)
+    return [
+        number + " " * (longest - len(fraction))
+        for number, fraction in zip(numbers, fractions, strict=True)
     ]
 
 

@@ -18,6 +18,20 @@ def sparkline(values: Sequence[float | None]) -> str:
     return "".join(" " if value is None else _block(value, low, high) for value in values)
 
 
+def area(values: Sequence[float], lines: int) -> list[str]:
+    """Draw a filled curve of several lines, the top one first; the least value is a low edge."""
+    low, high = min(values), max(values)
+    steps = lines * len(BLOCKS) - 1
+    heights = [
+        1 + (round((value - low) / (high - low) * steps) if high > low else steps // 2)
+        for value in values
+    ]
+    return [
+        "".join(_slice(height - line * len(BLOCKS)) for height in heights)
+        for line in reversed(range(lines))
+    ]
+
+
 def resample(
     rates: Mapping[date, float], first_day: date, last_day: date, count: int
 ) -> list[float | None]:
@@ -30,6 +44,11 @@ def resample(
     for day, rate in rates.items():
         stretches[(day - first_day).days * count // span].append(rate)
     return [fmean(stretch) if stretch else None for stretch in stretches]
+
+
+def _slice(height: int) -> str:
+    """Draw what one line shows of a height, which may be less than nothing or more than a line."""
+    return f" {BLOCKS}"[max(0, min(height, len(BLOCKS)))]
 
 
 def _block(value: float, low: float, high: float) -> str:

@@ -1,0 +1,99 @@
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk.cli.input.days import choose_range, day_of, parse_day
+
+TODAY = date(2026, 3, 31)
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2026-01-31", date(2026, 1, 31)),
+        (" 2026-01-31 ", date(2026, 1, 31)),
+        ("today", TODAY),
+        ("Yesterday", date(2026, 3, 30)),
+        ("0d", TODAY),
+        ("10d", date(2026, 3, 21)),
+        ("6w", date(2026, 2, 17)),
+        ("1m", date(2026, 2, 28)),
+        ("2M", date(2026, 1, 31)),
+        ("4m", date(2025, 11, 30)),
+        ("1y", date(2025, 3, 31)),
+        ("25m", date(2024, 2, 29)),
+    ],
+)
+def test_day_is_read(text: str, day: date) -> None:
+    """A date, a word, or so long ago; a month ago is the same day, or the last of a shorter one."""
+    assert day_of(text, TODAY) == day
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "tomorrow",
+        "31.01.2026",
+        "2026-02-29",
+        "20260131",
+        "-3d",
+        "3",
+        "2026y",
+        "99999m",
+        "999999d",
+        "2026-01-31T00:00",
+        "3\x00d",
+    ],
+)
+def test_what_is_no_day_is_refused_with_the_formats(text: str) -> None:
+    """The message repeats it and shows how one is written."""
+    with pytest.raises(typer.BadParameter) as caught:
+        parse_day(text)
+
+    assert repr(text) in str(caught.value)
+    assert "write 2026-01-31, today" in str(caught.value)
+
+
+def test_day_for_an_option_is_told_from_today() -> None:
+    """The clock is read in UTC, so that everybody asks for the same days."""
+    before = datetime.now(UTC).date()
+    day = parse_day("yesterday")
+
+    assert before <= day + timedelta(days=1) <= datetime.now(UTC).date()
+
+
+@given(st.dates())
+def test_every_date_is_read_as_it_is_written(day: date) -> None:
+    """ISO 8601 goes both ways."""
+    assert day_of(day.isoformat(), TODAY) == day
+
+
+@given(st.dates(min_value=date(1900, 1, 1)), st.integers(0, 1000))
+def test_months_ago_keep_the_day_where_there_is_one(today: date, months: int) -> None:
+    """Never later in the month than today, and never in another month than was asked for."""
+    day = day_of(f"{months}m", today)
+
+    assert day.day <= today.day
+    assert (today.year - day.year) * 12 + today.month - day.month == months
+    assert day.day == today.day or (day + timedelta(days=1)).day == 1
+
+
+def test_range_is_filled_in() -> None:
+    """What was left out follows from the other end, and from today."""
+    today = datetime.now(UTC).date()
+
+    assert choose_range(TODAY, TODAY, days=30) == (TODAY, TODAY)
+    assert choose_range(None, TODAY, days=30) == (date(2026, 3, 1), TODAY)
+    first, last = choose_range(None, None, days=30)
+    assert (last - first).days == 30
+    assert today <= last <= today + timedelta(days=1)
+
+
+def test_range_that_ends_before_it_starts_is_refused() -> None:
+    """Both days are named."""
+    with pytest.raises(typer.BadParameter, match="--start 2026-03-31 is after --end 2026-03-30"):
+        choose_range(TODAY, TODAY - timedelta(days=1), days=30)
