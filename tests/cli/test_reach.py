@@ -1,13 +1,12 @@
 import os
-import signal
 import socket
-import threading
 from collections.abc import Callable
 
 import pytest
 
 from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.ended import Ended
+from tests.cli.interruptions import interrupt
 
 Call = Callable[..., Ended]
 
@@ -132,23 +131,28 @@ def test_interrupted_read_has_no_warning(call_gateway: Call, served: Sandbox) ->
     assert ended == (130, "", "\ngateway: stopped by Ctrl-C\n")
 
 
-def interrupt(call: Call, served: Sandbox, operation: str, *arguments: str) -> Ended:
-    """Press Ctrl-C as soon as the gateway has got a call, which it takes an hour to serve."""
-    served.faults.on(operation, Fault.latency(3600), at=1)
-    ended = threading.Event()
+@pytest.mark.parametrize(
+    ("operation", "arguments", "warning"),
+    [
+        (
+            "send_webhook",
+            ["webhook"],
+            "Look before you repeat it: it may have been done already.",
+        ),
+        (
+            "cancel_order",
+            ["wallet", "cancel", "wallet-0004", "order-0056", "--yes"],
+            "It may have been done already; running it again does no harm.",
+        ),
+    ],
+)
+def test_interrupted_write_may_have_been_done(
+    call_gateway: Call, served: Sandbox, operation: str, arguments: list[str], warning: str
+) -> None:
+    """Whoever presses Ctrl-C is told what nobody knows now."""
+    ended = interrupt(call_gateway, served, operation, *arguments)
 
-    def press() -> None:
-        while not served.received and not ended.wait(0.01):
-            pass
-        os.kill(os.getpid(), signal.SIGINT)
-
-    pressing = threading.Thread(target=press)
-    pressing.start()
-    try:
-        return call(*arguments)
-    finally:
-        ended.set()
-        pressing.join()
+    assert ended == (130, "", f"\ngateway: stopped by Ctrl-C\n{warning}\n")
 
 
 @pytest.mark.parametrize("command", ["demo", "sandbox", "login", "status", "logout"])

@@ -39,9 +39,13 @@ def test_gateway_is_quoted_without_secrets(
 
 
 @pytest.mark.parametrize("operation", ["create_customer", "revise_customer"])
-def test_gateway_is_not_quoted_on_people(operation: str) -> None:
-    """It may repeat a name or a password that it does not like."""
-    assert quote(error_of("password 'canary' is too short", operation)) == ""
+def test_gateway_is_quoted_on_people_only_if_asked_for(operation: str) -> None:
+    """It may repeat a name or a password that it does not like; a log must not hold that."""
+    error = error_of("password 'canary' is too short", operation)
+
+    assert quote(error) == " (--debug shows its words)"
+    assert quote(error, personal=True) == ": “password 'canary' is too short”"
+    assert quote(error_of("", operation)) == ""
 
 
 def test_error_without_a_payload_has_no_words() -> None:

@@ -11,17 +11,22 @@ import typer
 from typer.core import TyperGroup
 
 from gateway_sdk._version import __version__
+from gateway_sdk.cli import examples
 from gateway_sdk.cli.console import tolerate_any_encoding
 from gateway_sdk.cli.countries.command import countries
+from gateway_sdk.cli.customer import command as customer
 from gateway_sdk.cli.demo.command import demo
-from gateway_sdk.cli.examples import COUNTRIES, RATES
+from gateway_sdk.cli.document import command as document
 from gateway_sdk.cli.failure import MISUSED, CommandError, explain
 from gateway_sdk.cli.login.command import login
 from gateway_sdk.cli.logout.command import logout
-from gateway_sdk.cli.output.stdout import OutputError, whole_output
+from gateway_sdk.cli.output.stdout import OutputError, say, whole_output
 from gateway_sdk.cli.rates.command import rates
 from gateway_sdk.cli.sandbox.command import sandbox
 from gateway_sdk.cli.status.command import status
+from gateway_sdk.cli.wallet import command as wallet
+from gateway_sdk.cli.webhook.command import webhook
+from gateway_sdk.cli.words import quote
 from gateway_sdk.errors import GatewayError
 
 ANYWHERE: Final = frozenset({"--debug", "--sandbox"})
@@ -64,6 +69,8 @@ class _Group(TyperGroup):
             raise  # main says it, for it may also happen to --help
         except (CommandError, GatewayError) as error:
             if ctx.params["debug"]:
+                if isinstance(error, GatewayError):
+                    say(f"gateway: {error}{quote(error, personal=True)}")
                 raise
             failure = explain(error) if isinstance(error, GatewayError) else error
         sys.stderr.write(f"gateway: {failure}\n")
@@ -123,10 +130,39 @@ def gateway(
         )
 
 
-app.command(epilog=COUNTRIES)(countries)
-app.command(epilog=RATES)(rates)
-app.command()(demo)
-app.command()(sandbox)
-app.command()(login)
-app.command()(status)
-app.command()(logout)
+ASKING: Final = "Ask a gateway"
+LOGGING_IN: Final = "Access token"
+TRYING: Final = "Try it"
+
+
+def _add_group(name: str, summary: str) -> typer.Typer:
+    """Add a group of commands."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=summary)
+    app.add_typer(group, name=name, rich_help_panel=ASKING)
+    return group
+
+
+app.command(epilog=examples.COUNTRIES, rich_help_panel=ASKING)(countries)
+app.command(epilog=examples.RATES, rich_help_panel=ASKING)(rates)
+
+_customer = _add_group("customer", "Create customers, and revise them.")
+_customer.command(epilog=examples.CUSTOMER_CREATE)(customer.create)
+_customer.command(epilog=examples.CUSTOMER_REVISE)(customer.revise)
+
+_wallet = _add_group("wallet", "Look at orders and balances, and cancel an order.")
+_wallet.command(epilog=examples.WALLET_ORDERS)(wallet.orders)
+_wallet.command(epilog=examples.WALLET_HISTORY)(wallet.history)
+_wallet.command(epilog=examples.WALLET_BALANCE)(wallet.balance)
+_wallet.command(epilog=examples.WALLET_CANCEL)(wallet.cancel)
+
+_document = _add_group("document", "Upload documents, update them, change their status.")
+_document.command(epilog=examples.DOCUMENT_UPLOAD)(document.upload)
+_document.command(epilog=examples.DOCUMENT_UPDATE)(document.update)
+_document.command(epilog=examples.DOCUMENT_STATUS)(document.status)
+
+app.command(epilog=examples.WEBHOOK, rich_help_panel=ASKING)(webhook)
+app.command(rich_help_panel=TRYING)(demo)
+app.command(rich_help_panel=TRYING)(sandbox)
+app.command(rich_help_panel=LOGGING_IN)(login)
+app.command(rich_help_panel=LOGGING_IN)(status)
+app.command(rich_help_panel=LOGGING_IN)(logout)

@@ -22,3 +22,53 @@ RATES: Final = _examples(
     "gateway rates EUR USD JPY --start 1y --plot",
     "gateway rates EUR USD --start 2026-01-01 --png usd.png --parquet usd.parquet",
 )
+
+CUSTOMER_CREATE: Final = _examples(
+    "gateway customer create ada.json",
+    "gateway customer create - < ada.json",
+    "gateway customer create ada.json --sandbox",
+)
+
+CUSTOMER_REVISE: Final = _examples(
+    "gateway customer revise customer-0001 customerStatus=active categorization=vip",
+    "gateway customer revise customer-0001 changes.json",
+)
+
+WALLET_ORDERS: Final = _examples(
+    "gateway wallet orders --take 5",
+    "gateway wallet orders --page 2 --csv > orders.csv",
+    "gateway wallet orders --sandbox | cut -f1,8",
+)
+
+WALLET_HISTORY: Final = _examples(
+    "gateway wallet history customer-0001",
+    "gateway wallet history customer-0001 --json | jq '.orders[].status'",
+)
+
+WALLET_BALANCE: Final = _examples(
+    "gateway wallet balance",
+    "gateway wallet balance --csv > balance.csv",
+)
+
+WALLET_CANCEL: Final = _examples(
+    "gateway wallet cancel wallet-0004 order-0056",
+    "gateway wallet cancel wallet-0004 order-0056 --yes --sandbox",
+)
+
+DOCUMENT_UPLOAD: Final = _examples(
+    "gateway document upload passport.pdf",
+    "gateway document upload passport.bin --content-type application/pdf",
+    "gateway document upload - < passport.pdf",
+)
+
+DOCUMENT_UPDATE: Final = _examples("gateway document update document-0001 passport.pdf")
+
+DOCUMENT_STATUS: Final = _examples(
+    "gateway document status document-0001 approved",
+    "gateway document status document-0001 --file status.json",
+)
+
+WEBHOOK: Final = _examples(
+    "gateway webhook",
+    "gateway webhook event.json --sandbox",
+)

@@ -29,6 +29,9 @@ NOBODY: Final = (
 )
 
 
+NO_TENANT: Final = (
+    "GATEWAY_TENANT_ID is not set\nSet it to the tenant that the customer belongs to."
+)
 LONG: Final = 2.0
 """Seconds: who waits longer has to be told what for."""
 
@@ -60,15 +63,21 @@ class Witness(Observer):
             self.warning = warning_of(outcome, call.operation.repeatability)
 
 
-def ask(ctx: typer.Context, work: Callable[[GatewaySession], Awaitable[T]]) -> T:
+def ask(
+    ctx: typer.Context,
+    work: Callable[[GatewaySession], Awaitable[T]],
+    *,
+    needs_tenant: bool = False,
+) -> T:
     """Open a session, let a coroutine function use it, and return what that returns.
 
     Args:
         ctx: Of the command: it knows whether --sandbox was given.
         work: What to ask of the gateway.
+        needs_tenant: Whether a tenant has to be set.
 
     Raises:
-        CommandError: there are no settings.
+        CommandError: there are no settings, or no tenant.
         GatewayError: a setting is wrong, or the call failed.
         KeyboardInterrupt: Ctrl-C; its text says what has to be known of the call, if anything.
     """
@@ -76,7 +85,10 @@ def ask(ctx: typer.Context, work: Callable[[GatewaySession], Awaitable[T]]) -> T
     sandbox: bool = ctx.find_root().params["sandbox"]
 
     async def asking() -> T:
-        async with _sandbox(witness) if sandbox else _from_environment(witness) as gateway:
+        opened = (
+            _sandbox(witness) if sandbox else _from_environment(witness, needs_tenant=needs_tenant)
+        )
+        async with opened as gateway:
             return await work(gateway)
 
     try:
@@ -85,12 +97,14 @@ def ask(ctx: typer.Context, work: Callable[[GatewaySession], Awaitable[T]]) -> T
         raise KeyboardInterrupt(witness.warning or "") from None
 
 
-def _from_environment(witness: Witness) -> GatewaySession:
+def _from_environment(witness: Witness, *, needs_tenant: bool) -> GatewaySession:
     settings = with_environment({})
     if "base_url" not in settings:
         raise CommandError(NO_GATEWAY, MISUSED)
     if not {"access_token", "auth_url", "client_id"} & settings.keys():
         raise CommandError(NOBODY, MISUSED)
+    if needs_tenant and "tenant_id" not in settings:
+        raise CommandError(NO_TENANT, MISUSED)
     try:
         return GatewaySession.from_env(parse_float=Decimal, observers=[witness])
     except ConfigurationError as error:

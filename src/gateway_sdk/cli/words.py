@@ -20,22 +20,26 @@ _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 """What follows the word, or is longer than any word: nobody has to read that, whatever it is."""
 
 
-def quote(error: GatewayError) -> str:
-    """Quote whoever refused, after a colon; "" if there is nothing to be quoted."""
+def quote(error: GatewayError, *, personal: bool = False) -> str:
+    """Quote whoever refused, after a colon; "" if there is nothing to be quoted.
+
+    Args:
+        error: What they refused.
+        personal: Whether to quote what may be about a person too. It is left out otherwise, for
+            the lines of a terminal end up in logs.
+    """
     words = _words(error)
+    if words and error.operation in PERSONAL and not personal:
+        return " (--debug shows its words)"
     return f": “{words}”" if words else ""
 
 
 def _words(error: GatewayError) -> str:
-    """Return the gateway's words; of an authorization server its code, if the text lacks that.
-
-    The gateway's words on personal data are only on the error: a terminal's lines end up in logs.
-    """
+    """Return the gateway's words; of an authorization server its code, if the text lacks that."""
     if isinstance(error, AuthorizationDeniedError):
         return error.description or ("" if error.code in str(error) else error.code)
-    if not isinstance(error, StatusError) or error.operation in PERSONAL:
-        return ""
-    return _clean(error.payload.message or "") if error.payload else ""
+    payload = error.payload if isinstance(error, StatusError) else None
+    return _clean(payload.message or "") if payload else ""
 
 
 def _clean(text: str) -> str:

@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ GAP: Final = 2
 
 WRAPPED: Final = 16
 """Columns that a column of words keeps at least, however narrow the terminal."""
+
+_AMOUNT: Final = re.compile(r"-?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def _columns(table: Table) -> list[_Column]:
         _Column(
             printable(name),
             [row[place] for row in texts],
-            all(row[place] is None or is_number(row[place]) for row in table.rows),
+            _is_numeric(row[place] for row in table.rows),
         )
         for place, name in enumerate(table.columns)
     ]
@@ -108,6 +111,13 @@ def _columns(table: Table) -> list[_Column]:
         replace(column, cells=_aligned(column.cells)) if column.numeric else column
         for column in columns
     ]
+
+
+def _is_numeric(values: Iterable[Any]) -> bool:
+    """Tell whether all are numbers, or texts that are: gateways write exact amounts as texts."""
+    return all(
+        value is None or is_number(value) or _AMOUNT.fullmatch(str(value)) for value in values
+    )
 
 
 def _aligned(numbers: Sequence[str]) -> list[str]:

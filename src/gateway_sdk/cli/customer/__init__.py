@@ -1,0 +1,1 @@
+"""The commands `gateway customer create` and `gateway customer revise`."""

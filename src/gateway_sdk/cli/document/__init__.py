@@ -1,0 +1,1 @@
+"""The commands `gateway document upload`, `update` and `status`."""

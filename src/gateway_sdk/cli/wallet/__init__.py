@@ -1,0 +1,1 @@
+"""The commands `gateway wallet orders`, `history`, `balance` and `cancel`."""

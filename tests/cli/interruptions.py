@@ -1,0 +1,31 @@
+"""Ctrl-C in this process, at a moment that a test chooses."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+from gateway_sdk.sandbox import Fault, Sandbox
+from tests.cli.ended import Ended
+
+
+def interrupt(
+    call: Callable[..., Ended], served: Sandbox, operation: str, *arguments: str
+) -> Ended:
+    """Press Ctrl-C as soon as the gateway has got a call, which it takes an hour to serve."""
+    served.faults.on(operation, Fault.latency(3600), at=1)
+    ended = threading.Event()
+
+    def press() -> None:
+        while not served.received:
+            if ended.wait(0.01):
+                return  # the command failed before it sent anything
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    try:
+        return call(*arguments)
+    finally:
+        ended.set()
+        pressing.join()

@@ -1,0 +1,72 @@
+"""Every example below a command's help works as it stands."""
+
+import io
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gateway_sdk.cli import examples
+from gateway_sdk.sandbox import Sandbox
+from tests.cli.ended import Ended
+
+Call = Callable[..., Ended]
+
+
+def lines() -> Iterator[str]:
+    """Give every example."""
+    for name, text in vars(examples).items():
+        if name.isupper():
+            yield from re.findall(r"`(gateway .*?)`", text)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Provide a folder with the files that examples name, and work there."""
+    monkeypatch.chdir(tmp_path)
+    Path("ada.json").write_text('{"customerName": "Ada"}', encoding="utf-8")
+    Path("changes.json").write_text('{"customerStatus": "active"}', encoding="utf-8")
+    for name in ("passport.pdf", "passport.bin", "event.json"):
+        Path(name).write_bytes(b"scan")
+    Path("status.json").write_text(json.dumps({"status": "approved"}), encoding="utf-8")
+    return tmp_path
+
+
+def arguments_of(line: str) -> list[str]:
+    """Do with an example what a shell does, but for what stands behind a pipe or a bracket."""
+    command = re.split(r" [|<>] ", line)[0]
+    return shlex.split(command)[1:]
+
+
+@pytest.mark.parametrize("line", list(lines()))
+@pytest.mark.usefixtures("files")
+def test_example_works(
+    call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """It ends well at a gateway in which what it names is there."""
+    arguments = arguments_of(line)
+    if "<" in line:
+        given = Path(line.split(" < ")[1]).read_bytes()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+    if arguments[:1] == ["document"]:
+        assert call_gateway("document", "upload", "passport.pdf").status == 0
+    if arguments[:2] == ["wallet", "cancel"] and "--yes" not in arguments:
+        arguments.append("--yes")
+
+    ended = call_gateway(*arguments)
+
+    assert ended.status == 0, ended.err
+    for file in re.findall(r"--(?:png|parquet) (\S+)", line):
+        assert Path(file).stat().st_size
+
+
+def test_there_are_examples_for_every_command_that_asks() -> None:
+    """Nobody has to guess how one is used."""
+    shown = {" ".join(arguments_of(line)[:2]) for line in lines()}
+
+    for command in ("customer create", "customer revise", "document upload", "document update"):
+        assert command in shown
+    assert len(shown) >= 12
