@@ -221,6 +221,32 @@ def test_misuse_is_status_2(run_gateway: Run, arguments: list[str], named: str) 
     assert named in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("gateway cou", ["countries"]),
+        ("gateway wallet ", ["balance", "cancel", "history", "orders"]),
+        ("gateway --sandbox rates --p", ["--parquet", "--plot", "--png"]),
+    ],
+)
+def test_shells_complete_commands_and_options(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    offered: list[str],
+) -> None:
+    """What bash asks when somebody presses Tab is answered, options in front included."""
+    monkeypatch.setenv("_GATEWAY_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+
+    with pytest.raises(SystemExit) as caught:
+        app.app([], prog_name="gateway")
+
+    assert caught.value.code == 0
+    assert sorted(capsys.readouterr().out.split()) == offered
+
+
 def test_help_loads_neither_sandbox_nor_chart() -> None:
     """What a command needs is loaded when it runs, and not before."""
     program = (

@@ -1,9 +1,14 @@
 import os
 import socket
+import sys
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from gateway_sdk.cli import main
+from gateway_sdk.cli.failure import CommandError
 from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.ended import Ended
 from tests.cli.interruptions import interrupt
@@ -64,6 +69,32 @@ def test_token_of_a_login_is_missing(call_gateway: Call, settings: dict[str, str
     assert ended.err.splitlines()[1] == "Get a token with `gateway login`."
 
 
+def test_missing_extra_of_a_store_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    settings: dict[str, str],
+) -> None:
+    """A token that is kept where a library is needed for says in one line how to get it."""
+    monkeypatch.setenv("GATEWAY_TOKEN_STORE", "keyring")
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    monkeypatch.setattr(sys, "argv", ["gateway", "countries"])
+
+    with pytest.raises(SystemExit) as caught:
+        main()
+
+    assert caught.value.code == 2
+    assert capsys.readouterr() == (
+        "",
+        "gateway: this needs the extra [keyring]: pip install 'gateway-sdk[keyring]'\n",
+    )
+
+
+def test_debugging_shows_where_a_command_gave_up(call_gateway: Call) -> None:
+    """With --debug, behind the command too, its error goes up as it is."""
+    with pytest.raises(CommandError, match="GATEWAY_BASE_URL is not set"):
+        call_gateway("countries", "--debug")
+
+
 def test_refused_token_is_told(call_gateway: Call, served: Sandbox) -> None:
     """The gateway's words and the setting to look at, and not the token."""
     ended = call_gateway("countries", GATEWAY_ACCESS_TOKEN="canary-token")
@@ -122,6 +153,53 @@ def test_wrong_address_is_told(call_gateway: Call, served: Sandbox, address: str
 
     assert (ended.status, ended.out) == (3, "")
     assert "GATEWAY_BASE_URL" in ended.err.splitlines()[1]
+
+
+class Portal(BaseHTTPRequestHandler):
+    """Answers everybody with a page, as the login of a hotel's network does."""
+
+    def do_POST(self) -> None:
+        """Answer as if all were well."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<h1>canary: log in first</h1>")
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "advice"),
+    [
+        (["countries"], 4, "Is GATEWAY_BASE_URL a gateway's address, and not a web page's?"),
+        (
+            ["webhook"],
+            5,
+            "Look before you repeat it: it may have been done already.",
+        ),
+        (
+            ["customer", "revise", "customer-0001", "a=b"],
+            5,
+            "Look before you repeat it: it may have been done already.",
+        ),
+    ],
+)
+def test_page_in_place_of_a_reply_is_told(
+    call_gateway: Call, arguments: list[str], status: int, advice: str
+) -> None:
+    """What a portal answers is no reply, and is not shown; a write may have been done."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Portal) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        try:
+            ended = call_gateway(*arguments, GATEWAY_BASE_URL=address, GATEWAY_ACCESS_TOKEN="t")
+        finally:
+            server.shutdown()
+
+    assert (ended.status, ended.out) == (status, "")
+    assert "canary" not in ended.err
+    assert ended.err.splitlines()[1:] == [advice]
 
 
 def test_interrupted_read_has_no_warning(call_gateway: Call, served: Sandbox) -> None:
