@@ -61,12 +61,12 @@ def test_lines_are_as_many_as_rows(rows: list[list[str]]) -> None:
 
 
 def test_table_that_fits_is_drawn_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers are to the right, the rest to the left."""
+    """Numbers have their points one below another, the rest is to the left."""
     assert draw(ORDERS, 80, monkeypatch) == [
         "orderId  note            quantity  createdAt",
         "─" * 59,
         "order-1                      1.50  2026-09-22T21:05:37.000Z",
-        "order-2  tab\\tand\\nline        12  2026-09-22T21:05:37.000Z",
+        "order-2  tab\\tand\\nline     12     2026-09-22T21:05:37.000Z",
     ]
 
 

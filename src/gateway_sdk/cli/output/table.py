@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from rich import box
@@ -81,7 +81,6 @@ class _Column:
 
     name: str
     cells: Sequence[str]
-    numeric: bool
 
     @property
     def width(self) -> int:
@@ -99,18 +98,23 @@ class _Column:
 
 def _columns(table: Table) -> list[_Column]:
     texts = table.texts()
-    columns = [
-        _Column(
+    return [
+        _column(
             printable(name),
             [row[place] for row in texts],
-            _is_numeric(row[place] for row in table.rows),
+            numeric=_is_numeric(row[place] for row in table.rows),
         )
         for place, name in enumerate(table.columns)
     ]
-    return [
-        replace(column, cells=_aligned(column.cells)) if column.numeric else column
-        for column in columns
-    ]
+
+
+def _column(name: str, cells: Sequence[str], *, numeric: bool) -> _Column:
+    """Make a column; numbers are set here, for rich takes away the spaces behind them."""
+    if not numeric:
+        return _Column(name, cells)
+    aligned = _aligned(cells)
+    width = max(map(len, (name, *aligned)))
+    return _Column(name.rjust(width), [number.rjust(width) for number in aligned])
 
 
 def _is_numeric(values: Iterable[Any]) -> bool:
@@ -148,7 +152,6 @@ def _draw(columns: Sequence[_Column], width: int) -> RichTable:
     for number, column in enumerate(columns):
         drawn.add_column(
             Text(column.name),
-            justify="right" if column.numeric else "left",
             style=None if number else "bold",
             overflow="fold",
             no_wrap=not column.wraps and fits,
