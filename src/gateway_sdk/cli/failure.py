@@ -62,7 +62,7 @@ MISUSES: Final = (ConfigurationError, InvalidArgumentError, ReceiverUnavailableE
 ADVICE: Final[Mapping[type[GatewayError], str]] = MappingProxyType(
     {
         ConfigurationError: "Set it in the environment, or see `gateway login --help`.",
-        InvalidArgumentError: "Nothing was sent; --help tells what the command takes.",
+        InvalidArgumentError: "--help tells what the command takes.",
         ConnectionFailedError: "Is it running, and is GATEWAY_BASE_URL right?"
         " `gateway sandbox` starts one here.",
         TokenRejectedError: "Are GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID those of this gateway?",

@@ -67,6 +67,15 @@ def test_standard_output_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
+def test_data_need_a_standard_output(monkeypatch: pytest.MonkeyPatch, call_gateway: Call) -> None:
+    """Closed by whoever started the command, it is missed in one line."""
+    monkeypatch.setattr(sys, "stdout", None)
+
+    ended = call_gateway("countries", "austria", "--sandbox")
+
+    assert ended == (1, "", "gateway: there is no standard output to write to\n")
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="a disk that is always full is Linux's")
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["--sandbox", "countries"]])
 @pytest.mark.parametrize("debug", [[], ["--debug"]])

@@ -33,7 +33,7 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
         show_json(value)
     elif form is Form.CSV:
         write_text(to_csv(table))
-    elif sys.stdout.isatty():
+    elif sys.stdout is not None and sys.stdout.isatty():
         # As wide as the terminal is: what does not fit goes below, and that reads worse.
         shown = replace(table, columns=headings or table.columns)
         write_text(to_terminal(shown, make_console(most_columns=None)))

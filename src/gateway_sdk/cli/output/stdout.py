@@ -37,6 +37,8 @@ def write_bytes(data: bytes) -> None:
         OutputError: standard output takes no more.
         SystemExit: its reader has left.
     """
+    if sys.stdout is None:
+        raise OutputError("there is no standard output to write to", FAILED)
     with whole_output():
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
