@@ -19,7 +19,7 @@ COUNTRIES: Final = _examples(
 RATES: Final = _examples(
     "gateway rates EUR USD --sandbox --start 2026-10-01",
     "gateway rates EUR USD,GBP --start 1m --end yesterday --csv > rates.csv",
-    "gateway rates EUR USD JPY --start 1y --plot",
+    "gateway rates EUR USD JPY --start 2026-01-01 --end 2026-10-30 --plot",
     "gateway rates EUR USD --start 2026-01-01 --png usd.png --parquet usd.parquet",
 )
 

@@ -68,8 +68,8 @@ def test_json_keeps_every_digit(call_gateway: Call, monkeypatch: pytest.MonkeyPa
 
 
 def test_days_are_sent_in_iso_8601(call_gateway: Call, served: Sandbox) -> None:
-    """Without days the last 30 are asked for."""
-    assert call_gateway("rates", "EUR", "USD", "--start", "2026-10-01").status == 0
+    """However they are written; a range without a single rate is said to be one."""
+    assert call_gateway("rates", "EUR", "USD", "--start", "1w").status == 0
     ended = call_gateway("rates", "EUR", "USD", "--start", "1999-01-02", "--end", "1999-01-03")
 
     assert (ended.status, ended.out) == (0, "date\tUSD\n")
