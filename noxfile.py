@@ -84,6 +84,20 @@ def bare(session: nox.Session) -> None:
     session.run("pytest", "tests/bare")
 
 
+@nox.session(python=MEASURED)
+def aiohttp(session: nox.Session) -> None:
+    """Run the tests that make requests on the other engine: about a minute."""
+    session.install("-e", EVERYTHING, *group("test"))
+    apart = ("auth", "bare", "browser", "cli", "examples", "models", "sandbox", "shape")
+    session.run(
+        "pytest",
+        "--engine=aiohttp",
+        "--ignore=tests/test_benchmarks.py",
+        *(f"--ignore=tests/{folder}" for folder in apart),
+        *session.posargs,
+    )
+
+
 @nox.session
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed beside, which other libraries bring along."""

@@ -158,9 +158,9 @@ async def test_no_text_in_a_header_makes_another_one() -> None:
                 view = gateway.with_options(
                     tenant_id=text, token_header=text, headers={"X-Key": text}
                 )
+                await CALLS["cancel_order"](view)
             except ConfigurationError:
                 continue
-            await CALLS["cancel_order"](view)
             lines = heads.pop().split(b"\r\n")
             assert len(lines) == usual
             for name in (b"tenantId", b"token", b"X-Key"):

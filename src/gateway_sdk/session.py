@@ -70,7 +70,7 @@ class GatewaySession(Sending):
                 no limit.
             retry: How often and how patiently a call is tried; None for a single attempt.
             headers: More headers for every request.
-            engine: "httpx".
+            engine: "httpx", or "aiohttp" with the extra of that name.
             transport: A transport of your own, in place of an engine; it is closed with the
                 session.
             http_client: A client of your own, in place of an engine; it is never closed here.

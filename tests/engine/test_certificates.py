@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewayError, GatewaySession
+from gateway_sdk._engine.factory import ENGINES
 from tests.support.calls import CALLS
 from tests.support.papers import PASSWORD, Papers, demanding
 from tests.support.proxies import Gateway, server_context, serving
@@ -36,13 +37,16 @@ WAYS: dict[str, Given] = {
 
 
 @pytest.mark.parametrize("given", WAYS.values(), ids=WAYS)
-async def test_a_server_that_asks_for_a_certificate_gets_ours(papers: Papers, given: Given) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_server_that_asks_for_a_certificate_gets_ours(
+    papers: Papers, engine: str, given: Given
+) -> None:
     """Each form of a client certificate is shown to the gateway."""
     gateway = Gateway()
     async with serving(gateway.handle, demanding(papers)) as port:
         options = {"verify": papers.authority.path, **given(papers)}
         async with GatewaySession(
-            f"https://127.0.0.1:{port}", access_token="t", **options
+            f"https://127.0.0.1:{port}", access_token="t", engine=engine, **options
         ) as session:
             assert await CALLS["order_history"](session) == {}
 
@@ -51,7 +55,10 @@ async def test_a_server_that_asks_for_a_certificate_gets_ours(papers: Papers, gi
     assert ("DNS", "client.test") in peer["subjectAltName"]
 
 
-async def test_without_a_certificate_such_a_server_takes_no_call(papers: Papers) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_without_a_certificate_such_a_server_takes_no_call(
+    papers: Papers, engine: str
+) -> None:
     """The server is the one to say so, and nothing that was sent reaches the gateway."""
     gateway = Gateway()
     async with (
@@ -59,6 +66,7 @@ async def test_without_a_certificate_such_a_server_takes_no_call(papers: Papers)
         GatewaySession(
             f"https://127.0.0.1:{port}",
             access_token="t",
+            engine=engine,
             verify=papers.authority.path,
             retry=None,
         ) as session,
@@ -89,12 +97,17 @@ UNREADABLE: dict[str, Callable[[Papers], Any]] = {
 
 
 @pytest.mark.parametrize("cert", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_certificate_that_cannot_be_read_is_said_on_opening(
-    papers: Papers, cert: Callable[[Papers], Any]
+    papers: Papers, engine: str, cert: Callable[[Papers], Any]
 ) -> None:
     """The message shows neither a path nor a password, causes included."""
     session = GatewaySession(
-        "https://gateway.test", access_token="t", verify=papers.authority.path, cert=cert(papers)
+        "https://gateway.test",
+        access_token="t",
+        engine=engine,
+        verify=papers.authority.path,
+        cert=cert(papers),
     )
 
     with pytest.raises(ConfigurationError, match="cert names no readable") as caught:
@@ -170,8 +183,9 @@ def test_tls_cannot_be_left_unverified(verify: Any) -> None:
 
 
 @pytest.mark.parametrize("trust_env", [True, False])
+@pytest.mark.parametrize("engine", ENGINES)
 async def test_the_environment_may_name_the_authorities(
-    monkeypatch: pytest.MonkeyPatch, papers: Papers, trust_env: bool
+    monkeypatch: pytest.MonkeyPatch, papers: Papers, engine: str, trust_env: bool
 ) -> None:
     """SSL_CERT_FILE counts, as everywhere, unless trust_env is off."""
     monkeypatch.setenv("SSL_CERT_FILE", str(papers.authority.path))
@@ -179,7 +193,11 @@ async def test_the_environment_may_name_the_authorities(
     async with (
         serving(gateway.handle, server_context(papers.authority, "127.0.0.1")) as port,
         GatewaySession(
-            f"https://127.0.0.1:{port}", access_token="t", trust_env=trust_env, retry=None
+            f"https://127.0.0.1:{port}",
+            access_token="t",
+            engine=engine,
+            trust_env=trust_env,
+            retry=None,
         ) as session,
     ):
         if trust_env:

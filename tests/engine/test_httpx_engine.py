@@ -13,6 +13,8 @@ from gateway_sdk._engine.leftover import has_more
 from gateway_sdk._engine.progress import EXTENSION, Progress
 from tests.support.raw_server import OK, raw_server, read_request
 
+pytestmark = pytest.mark.httpx
+
 
 @pytest.fixture
 async def engine() -> AsyncIterator[HttpxEngine]:

@@ -21,6 +21,8 @@ from gateway_sdk._engine.httpx_engine import HttpxEngine
 from tests.support.calls import CALLS
 from tests.support.virtual_time import now, run
 
+pytestmark = pytest.mark.httpx
+
 
 class Gateway(httpx.AsyncBaseTransport):
     """Answers with one status after the other, the first time after so many seconds.
@@ -55,7 +57,7 @@ Way = Callable[[pytest.MonkeyPatch, Gateway], dict[str, Any]]
 
 def _engine(monkeypatch: pytest.MonkeyPatch, gateway: Gateway) -> dict[str, Any]:
     monkeypatch.setattr(HttpxEngine, "take", lambda _: gateway)
-    return {}
+    return {"engine": "httpx"}
 
 
 WAYS: dict[str, Way] = {

@@ -1,15 +1,21 @@
 """A proxy and a gateway behind it, byte by byte; the gateway's name is known to the proxy alone."""
 
 import asyncio
+import base64
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
+from gateway_sdk import GatewaySession, RetryPolicy
 from tests.support.certificates import Authority
 from tests.support.raw_server import OK, Handler, read_request
 
 HOST: Final = "gateway.test"
+AT_ONCE: Final = RetryPolicy(backoff=0)
+CREDENTIALS: Final = "user:pa%3Ass"
+BASIC: Final = b"Proxy-Authorization: Basic " + base64.b64encode(b"user:pa:ss")
 ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
@@ -124,3 +130,36 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     while data := await reader.read(65536):
         writer.write(data)
     writer.transport.abort()
+
+
+@dataclass
+class Place:
+    """A gateway, and a proxy that leads to it."""
+
+    gateway: Gateway
+    proxy: Proxy
+    address: str
+
+    def session(self, engine: str, **options: Any) -> GatewaySession:
+        """Make a session that knows the proxy."""
+        given = {
+            "base_url": f"https://{HOST}",
+            "access_token": "token-1",
+            "engine": engine,
+            "token_header": "token-2",
+            "tenant_id": "acme",
+            "retry": AT_ONCE,
+            "proxy": f"http://{CREDENTIALS}@{self.address}",
+        }
+        return GatewaySession(**{**given, **options})
+
+
+@asynccontextmanager
+async def behind_a_proxy(authority: Authority | None, *answers: bytes) -> AsyncIterator[Place]:
+    """Serve a gateway, over TLS if there is an authority, and a proxy before it."""
+    gateway = Gateway()
+    context = None if authority is None else server_context(authority)
+    async with serving(gateway.handle, context) as port:
+        proxy = Proxy(port, *answers)
+        async with serving(proxy.handle) as proxy_port:
+            yield Place(gateway, proxy, f"127.0.0.1:{proxy_port}")

@@ -37,11 +37,17 @@ class Taker:
     """Takes uploads in and answers each as it was told; the last answer is repeated.
 
     None in place of an answer is to hang up.
+
+    Attributes:
+        answers: Those that are left.
+        uploads: What came.
+        ended: Set when a connection has ended.
     """
 
     def __init__(self, *answers: bytes | None) -> None:
         self.answers = list(answers or (OK,))
         self.uploads: list[Upload] = []
+        self.ended = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection for a server that does not expect it to end."""
@@ -51,6 +57,12 @@ class Taker:
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection."""
+        try:
+            await self._take(reader, writer)
+        finally:
+            self.ended.set()
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
             lines = head.decode("latin-1").split("\r\n")[1:-2]
             headers = {line.partition(": ")[0].lower(): line.partition(": ")[2] for line in lines}

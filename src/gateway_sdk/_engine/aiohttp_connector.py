@@ -44,9 +44,8 @@ class Connector(aiohttp.TCPConnector):
                 connection = await super().connect(req, traces, timeout)
         except TimeoutError:
             raise httpx.ConnectTimeout("") from None
-        except aiohttp.ClientHttpProxyError as error:
-            # Without the cause, whose text holds the whole address.
-            raise httpx.ProxyError(f"no tunnel: status {error.status}") from None
+        except aiohttp.ClientResponseError as error:  # whose text holds an address
+            raise httpx.ProxyError(f"no tunnel: {error.status}, {type(error).__name__}") from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:  # the last is of a name
             raise httpx.ConnectError(type(error).__name__) from error
         protocol, transport = connection.protocol, connection.transport

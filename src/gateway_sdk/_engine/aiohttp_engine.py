@@ -6,6 +6,7 @@ redirect, keeps no cookie, rewrites no path, and decompresses nothing.
 """
 
 import ssl
+from base64 import b64encode
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -126,15 +127,15 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         Raises:
             ConfigurationError: a field is not ASCII.
         """
-        try:
-            fields = [
-                (name.decode("ascii"), value.decode("ascii")) for name, value in request.headers.raw
-            ]
-        except UnicodeDecodeError:
-            raise ConfigurationError(
-                "a header is not ASCII, which the engine 'aiohttp' would send as UTF-8: "
-                "use the engine 'httpx'"
-            ) from None
+        fields = [
+            (name.decode("ascii"), value.decode("latin-1")) for name, value in request.headers.raw
+        ]
+        for name, value in fields:
+            if not value.isascii():
+                raise ConfigurationError(
+                    f"the header {name} is not ASCII, which the engine 'aiohttp' would send as "
+                    "UTF-8: use the engine 'httpx'"
+                )
         if self._credentials and request.url.scheme == "http":  # else they are sent with CONNECT
             fields += self._credentials.items()
         return fields
@@ -193,8 +194,8 @@ def _content_of(request: httpx.Request) -> httpx.AsyncByteStream | None:
 def _credentials(proxy: httpx.Proxy | None) -> dict[str, str]:
     if proxy is None or proxy.raw_auth is None:
         return {}
-    user, password = (bytes(part).decode() for part in proxy.raw_auth)
-    return {hdrs.PROXY_AUTHORIZATION: aiohttp.encode_basic_auth(user, password)}
+    encoded = b64encode(b":".join(proxy.raw_auth)).decode("ascii")
+    return {hdrs.PROXY_AUTHORIZATION: f"Basic {encoded}"}
 
 
 @lru_cache(maxsize=32)

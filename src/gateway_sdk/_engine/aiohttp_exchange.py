@@ -18,6 +18,10 @@ CURRENT: Final[ContextVar["AiohttpExchange"]] = ContextVar("exchange")
 """The exchange that aiohttp works for, to those parts of it that are ours."""
 
 
+class _WritingEndedError(Exception):
+    """Tells aiohttp that no more comes; a cancellation that is none of its own confuses it."""
+
+
 class AiohttpExchange(Payload):
     """One request: its head and its content, as aiohttp wants them, and how far it got.
 
@@ -42,7 +46,7 @@ class AiohttpExchange(Payload):
         self._length = None if length is None else int(length)
         self._timeout = timeout  # seconds for a piece to be written
         self._connection: asyncio.Transport | None = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._writing: asyncio.Task[Any] | None = None
         self._caller = asyncio.current_task()
         self._cancelled = self._times_cancelled
@@ -63,13 +67,13 @@ class AiohttpExchange(Payload):
         if self._value is None:  # else the content is asked for first, which may take its time
             self.progress.sent = True
 
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:  # noqa: ARG002
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """Refuse: nobody looks at what is sent."""
-        raise TypeError
+        raise NotImplementedError
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        """Write it all."""
-        await self.write_with_length(writer, None)
+        """Refuse: a client writes with a length."""
+        raise NotImplementedError
 
     async def write_with_length(
         self,
@@ -84,6 +88,11 @@ class AiohttpExchange(Payload):
                 await self._write(cast("StreamWriter", writer), piece)
             self._begin()  # nothing at all: its head comes next
             self.is_whole = True
+        except asyncio.CancelledError as error:
+            if self._writing is None or self._writing.cancelling():
+                raise
+            self._error = error  # of the content itself, or for the caller
+            raise _WritingEndedError from None
         except Exception as error:
             # aiohttp would put it into one of its own.
             self._error = _writing_failed(error)
@@ -118,13 +127,14 @@ class AiohttpExchange(Payload):
             self._connection.abort()
 
     async def stop(self) -> None:
-        """Stop the writing, and wait until the content is let go of."""
+        """Wait until the content is let go of; aiohttp has cancelled its writing.
+
+        To cancel it once more would cut short what it cleans up.
+        """
         if self._writing is not None:
-            if not self._writing.cancelling():  # by aiohttp; once more would cut short its cleaning
-                self._writing.cancel()
             await asyncio.wait([self._writing])
 
-    def failure(self, error: Exception) -> Exception:
+    def failure(self, error: Exception) -> BaseException:
         """Return the error that tells what happened, in httpx's words."""
         return self._error or failure_of(error)
 
