@@ -14,7 +14,7 @@ from gateway_sdk._budget import Bucket, RetryBudget
 from gateway_sdk._config import DEFAULT_CUT
 from gateway_sdk._engine.factory import EngineConfig, make_transport
 from gateway_sdk._log import LogObserver
-from gateway_sdk._watch import LOGGER, Watch
+from gateway_sdk._watch import LOGGER, SCOPED, Watch
 from gateway_sdk._wire.content import ParseFloat
 from gateway_sdk.errors import SessionStateError
 from gateway_sdk.observer import CallInfo, Observer
@@ -105,7 +105,7 @@ class Core:
         self._number += 1
         if self._bucket is not None:
             self._bucket.add_call()
-        observers = self._observers
+        observers = self._observers + SCOPED.get()
         if LOGGER.isEnabledFor(logging.INFO):
             observers = (*observers, _LOG)
         return Watch(observers, CallInfo(operation, self._number)) if observers else None

@@ -2,12 +2,16 @@
 
 import logging
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any, Final
 
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.outcome import Attempt, Outcome
 
 LOGGER: Final = logging.getLogger("gateway_sdk")
+
+SCOPED: Final[ContextVar[tuple[Observer, ...]]] = ContextVar("observers of a context", default=())
+"""Observers of every call that is made in a context, whichever session makes it."""
 
 
 class Watch:

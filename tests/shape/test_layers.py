@@ -17,7 +17,7 @@ LAYERS = (
     ("_config", "operations", "reply"),
     ("auth", "observer"),
     ("_retry", "_budget", "_watch"),
-    ("_options", "_log"),
+    ("_options", "_log", "bulk"),
     ("_wire",),
     ("_engine",),
     ("_body",),
@@ -26,7 +26,6 @@ LAYERS = (
     ("_call",),
     ("_sending",),
     ("session",),
-    ("bulk",),
     ("", "sandbox"),
     ("cli",),
 )

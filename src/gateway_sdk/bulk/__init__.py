@@ -1,5 +1,7 @@
 """Bounded fan-out over any coroutine function."""
 
-from gateway_sdk.bulk.run import BulkResult, run
+from gateway_sdk.bulk.progress import Progress
+from gateway_sdk.bulk.result import BulkResult
+from gateway_sdk.bulk.run import run
 
-__all__ = ["BulkResult", "run"]
+__all__ = ["BulkResult", "Progress", "run"]

@@ -1,46 +1,28 @@
 """Run one coroutine function over many items: bounded, back-pressured, nothing lost."""
 
-import asyncio
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar, cast
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sized
 
-from gateway_sdk.errors import InvalidArgumentError
+from gateway_sdk._config import check_seconds, check_switch
+from gateway_sdk.bulk.engine import Engine
+from gateway_sdk.bulk.ledger import Ledger, Memory
+from gateway_sdk.bulk.limit import Fixed, Limit
+from gateway_sdk.bulk.progress import Meter, OnProgress
+from gateway_sdk.bulk.result import BulkResult, Item, Value
+from gateway_sdk.bulk.source import Source, make_source
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 
-Item = TypeVar("Item")
-Value = TypeVar("Value")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BulkResult(Generic[Item, Value]):
-    """What became of one item.
-
-    Attributes:
-        item: As it was given.
-        error: What the call raised; None if it succeeded.
-        elapsed: Seconds that the call took.
-    """
-
-    item: Item
-    error: Exception | None
-    elapsed: float
-    _value: Value | None = field(repr=False)
-
-    @property
-    def value(self) -> Value:
-        """What the call returned.
-
-        Raises:
-            Exception: the call failed; the same as `error`.
-        """
-        if self.error is not None:
-            raise self.error
-        return cast("Value", self._value)
+__all__ = ["BulkResult", "run"]
 
 
-async def run(
-    call: Callable[[Item], Awaitable[Value]], items: Iterable[Item], *, concurrency: int = 20
+def run(
+    call: Callable[[Item], Awaitable[Value]],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    concurrency: int = 20,
+    key: Callable[[Item], object] | None = None,
+    ordered: bool = False,
+    deadline: float | None = None,
+    on_progress: OnProgress | None = None,
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
     """Call a coroutine function with each item and yield the results as they come.
 
@@ -51,72 +33,60 @@ async def run(
 
     Args:
         call: What is called with each item.
-        items: May be a generator without end.
+        items: May be a generator without end, and asynchronous.
         concurrency: Calls under way at once.
+        key: Items with the same key are fetched once, and each has its result: a JSON value. The
+            results are kept to the end of the run.
+        ordered: Yield in the order of the items, not in that in which calls end.
+        deadline: Seconds for the whole run; None for no limit. Then calls under way are ended,
+            and every item left has a result with a `DeadlineExceededError`, whose `outcome` tells
+            whether anything was sent. From an asynchronous iterable no more items are taken.
+        on_progress: Called with a `Progress` before each result; what it raises is logged.
 
     Yields:
-        One result per item, in the order in which the calls end.
+        One result per item.
 
     Raises:
-        InvalidArgumentError: *concurrency* is less than 1.
-        Exception: taking an item from *items* failed; raised when the calls under way have ended
-            and their results were taken.
+        InvalidArgumentError: an argument is wrong, at once; or the key of an item is no JSON value.
+        Exception: taking an item from *items*, or its key, failed; raised when the calls under
+            way have ended and their results were taken.
     """
+    if not callable(call):
+        raise InvalidArgumentError("call must be a coroutine function of one item")
+    if key is not None and not callable(key):
+        raise InvalidArgumentError("key must be a function of one item")
+    if on_progress is not None and not callable(on_progress):
+        raise InvalidArgumentError("on_progress must be a function of a Progress")
+    try:
+        check_switch("ordered", ordered)
+        check_seconds("deadline", deadline)
+    except ConfigurationError as error:
+        raise InvalidArgumentError(*error.args) from None
+    engine = Engine[Item, Value](
+        call,
+        limit=_limit(concurrency),
+        ledger=Ledger() if key is None else Memory(key),
+        ordered=ordered,
+        deadline=deadline,
+    )
+    meter = Meter(on_progress, len(items) if isinstance(items, Sized) else None)
+    return _counted(engine, make_source(items, engine.stir), meter)
+
+
+async def _counted(
+    engine: Engine[Item, Value], source: Source[Item], meter: Meter
+) -> AsyncGenerator[BulkResult[Item, Value], None]:
+    """Count each result, and pass it on."""
+    results = engine.results(source)
+    try:
+        async for result in results:
+            meter.count(result)
+            yield result
+    finally:
+        await results.aclose()
+
+
+def _limit(concurrency: object) -> Limit:
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise InvalidArgumentError("concurrency must be a whole number of at least 1")
-    source = _Source(items)
-    running: set[asyncio.Task[BulkResult[Item, Value]]] = set()
-    ended: asyncio.Queue[asyncio.Task[BulkResult[Item, Value]]] = asyncio.Queue()
-    try:
-        while True:
-            while len(running) < concurrency and (item := source.next()):
-                task = asyncio.create_task(_result_of(call, item[0]))
-                task.add_done_callback(ended.put_nowait)
-                running.add(task)
-            if not running:
-                break
-            task = await ended.get()
-            running.discard(task)
-            yield task.result()
-    finally:
-        await _cancel(running)
-    if source.error is not None:
-        raise source.error
-
-
-class _Source(Generic[Item]):
-    """The items, until there are no more or the iterable fails."""
-
-    def __init__(self, items: Iterable[Item]) -> None:
-        self._iterator = iter(items)
-        self.error: Exception | None = None
-
-    def next(self) -> tuple[Item] | None:
-        """Return the next item in a tuple of its own, or None."""
-        if self.error is not None:
-            return None
-        try:
-            return (next(self._iterator),)
-        except StopIteration:
-            return None
-        except Exception as error:  # noqa: BLE001 - raised when the calls under way have ended
-            self.error = error
-            return None
-
-
-async def _result_of(
-    call: Callable[[Item], Awaitable[Value]], item: Item
-) -> BulkResult[Item, Value]:
-    """Make one call; whatever it raises is its result, and loses nothing of the others."""
-    began = time.monotonic()
-    try:
-        value = await call(item)
-    except Exception as error:  # noqa: BLE001 - it may be anything: the call is the user's
-        return BulkResult(item=item, error=error, elapsed=time.monotonic() - began, _value=None)
-    return BulkResult(item=item, error=None, elapsed=time.monotonic() - began, _value=value)
-
-
-async def _cancel(running: set[asyncio.Task[BulkResult[Item, Value]]]) -> None:
-    for task in running:
-        task.cancel()
-    await asyncio.gather(*running, return_exceptions=True)
+    return Fixed(concurrency)

@@ -1,0 +1,241 @@
+"""The loop that begins calls, waits for them and gives their results out."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic
+
+from gateway_sdk._watch import SCOPED
+from gateway_sdk.bulk.ledger import Ledger
+from gateway_sdk.bulk.limit import Limit, Ticket
+from gateway_sdk.bulk.result import BulkResult, Item, Value
+from gateway_sdk.bulk.source import Source
+from gateway_sdk.bulk.watch import ItemWatch
+from gateway_sdk.errors import DeadlineExceededError, GatewayError
+
+AHEAD: Final = 8
+"""Items taken and not yet given out, per call under way: behind a slow first one, or equal ones."""
+
+_BREATH: Final = 64
+"""Results given out in a row before other tasks have their turn."""
+
+
+@dataclass(slots=True, eq=False)
+class Work(Generic[Item, Value]):
+    """An item that was taken, and its result as soon as there is one."""
+
+    item: Item
+    digest: bytes | None
+    result: BulkResult[Item, Value] | None = None
+    followers: list["Work[Item, Value]"] = field(default_factory=list)
+
+
+class Engine(Generic[Item, Value]):
+    """One run over all items."""
+
+    def __init__(
+        self,
+        call: Callable[[Item], Awaitable[Value]],
+        *,
+        limit: Limit,
+        ledger: Ledger[Item, Value],
+        ordered: bool,
+        deadline: float | None,
+    ) -> None:
+        self._call = call
+        self._limit = limit
+        self._ledger = ledger
+        self._ordered = ordered
+        self._deadline = deadline
+        self._expired = False
+        self._closing = False
+        self._broken: BaseException | None = None
+        self._stirred = asyncio.Event()
+        self._running: set[asyncio.Task[None]] = set()
+        self._leaders: dict[bytes, Work[Item, Value]] = {}
+        self._line: deque[Work[Item, Value]] = deque()
+        self._held = 0
+        self._ready = 0
+        self._streak = 0
+
+    def stir(self) -> None:
+        """Have the loop look what it can do now."""
+        self._stirred.set()
+
+    async def results(self, source: Source[Item]) -> AsyncGenerator[BulkResult[Item, Value], None]:
+        """Give out one result for each item, and leave nothing running however this ends."""
+        loop = asyncio.get_running_loop()
+        timer = None
+        if self._deadline is not None:
+            timer = loop.call_later(self._deadline, self._expire, source)
+        try:
+            await self._ledger.open()
+            while result := await self._next(source):
+                yield result
+        finally:
+            if timer is not None:
+                timer.cancel()
+            await self._stop(source)
+        if source.error is not None:
+            raise source.error
+
+    async def _next(self, source: Source[Item]) -> BulkResult[Item, Value] | None:
+        self._streak += 1
+        if self._streak % _BREATH == 0:
+            await asyncio.sleep(0)
+        while True:
+            self._stirred.clear()
+            while self._has_room and (taken := source.next()):
+                self._take(source, taken[0])
+            if self._broken is not None:
+                raise self._broken
+            if self._line and (result := self._line[0].result):
+                self._line.popleft()
+                self._held -= 1
+                self._ready -= 1
+                return result
+            if source.ended and not self._held:
+                return None
+            await self._stirred.wait()
+            self._streak = 0
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether another item may be taken; what waits to be given out keeps its place.
+
+        In order, results may pile up behind the first, but not without bound.
+        """
+        waiting = 0 if self._ordered else self._ready
+        return self._limit.has_room(waiting) and self._held < AHEAD * self._limit.size
+
+    def _take(self, source: Source[Item], item: Item) -> None:
+        """Begin an item, unless its result is known or about to be."""
+        try:
+            digest = self._ledger.digest(item)
+            known = None if digest is None else self._ledger.recall(item, digest)
+        except Exception as error:  # noqa: BLE001 - a key that cannot be had ends the run
+            source.give_up(error)
+            return
+        work: Work[Item, Value] = Work(item, digest)
+        self._held += 1
+        if self._ordered:
+            self._line.append(work)
+        if known is not None:
+            self._finish(work, known)
+        elif digest is not None and digest in self._leaders:
+            self._leaders[digest].followers.append(work)
+        elif self._expired:
+            self._finish(work, self._not_begun(work))
+        else:
+            self._begin(work)
+
+    def _begin(self, work: Work[Item, Value]) -> None:
+        if work.digest is not None:
+            self._leaders[work.digest] = work
+        ticket = self._limit.begin(self.stir)
+        watch = ItemWatch(ticket, lambda: self._before_once(work))
+        context = copy_context()
+        context.run(SCOPED.set, (*SCOPED.get(), watch))
+        task = asyncio.create_task(self._run(work, watch), context=context)
+        self._running.add(task)
+        task.add_done_callback(lambda task: self._ended(work, ticket, task))
+
+    def _before_once(self, work: Work[Item, Value]) -> None:
+        """Note down that something must not be made twice; if that fails, it is not made."""
+        try:
+            self._ledger.before_once(work.item, work.digest)
+        except GatewayError as error:
+            self._break(error)
+
+    async def _run(self, work: Work[Item, Value], watch: ItemWatch) -> None:
+        """Make one call; whatever it raises is its result, and loses nothing of the others."""
+        began = time.monotonic()
+        error: Exception | None = None
+        value: Value | None = None
+        was_cut = False
+        try:
+            value = await self._call(work.item)
+        except asyncio.CancelledError:
+            was_cut = self._closing or self._expired
+            error = watch.cut(self._why(), by_deadline=self._expired and not self._closing)
+        except Exception as raised:  # noqa: BLE001 - it may be anything: the call is the user's
+            error = raised
+        told = error.attempts if isinstance(error, GatewayError) else ()
+        result: BulkResult[Item, Value] = BulkResult(
+            item=work.item,
+            error=error,
+            attempts=watch.attempts or len(told),
+            elapsed=time.monotonic() - began,
+            _value=value,
+        )
+        if was_cut:
+            self._ledger.cut(work.digest, result, watch)
+            work.result = result
+        else:
+            work.result = self._ledger.ended(work.digest, result, watch)
+
+    def _why(self) -> str:
+        """Say who ended a call before its time."""
+        if self._closing:
+            return "the run was closed before the call had ended"
+        if self._expired:
+            return f"the deadline of {self._deadline:g} s for the whole run passed"
+        return "the call was cancelled from within"
+
+    def _ended(self, work: Work[Item, Value], ticket: Ticket, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        failure = None if task.cancelled() else task.exception()
+        ticket.ended(failure or (work.result.error if work.result else None))
+        if failure is not None:
+            self._break(failure)
+        if work.digest is not None:
+            del self._leaders[work.digest]
+        # A task that is cancelled before its first step never runs.
+        result, work.result = work.result or self._not_begun(work), None
+        self._finish(work, result)
+        for follower in work.followers:
+            self._finish(follower, replace(result, item=follower.item))
+
+    def _finish(self, work: Work[Item, Value], result: BulkResult[Item, Value]) -> None:
+        work.result = result
+        self._ready += 1
+        if not self._ordered:
+            self._line.append(work)
+        self.stir()
+
+    def _not_begun(self, work: Work[Item, Value]) -> BulkResult[Item, Value]:
+        error = DeadlineExceededError(
+            f"not begun, nothing was sent: the deadline of {self._deadline or 0:g} s for the whole "
+            "run passed"
+        )
+        return BulkResult(item=work.item, error=error, elapsed=0.0, _value=None)
+
+    def _break(self, error: BaseException) -> None:
+        """End the run, because its results cannot be kept."""
+        self._broken = self._broken or error
+        self._closing = True
+        for task in self._running:
+            task.cancel()
+        self.stir()
+
+    def _expire(self, source: Source[Item]) -> None:
+        """End what is under way, and begin nothing more."""
+        self._expired = True
+        source.expire()
+        for task in self._running:
+            task.cancel()
+        self.stir()
+
+    async def _stop(self, source: Source[Item]) -> None:
+        self._closing = True
+        try:
+            running = list(self._running)
+            for task in running:
+                task.cancel()
+            await source.aclose()
+            await asyncio.gather(*running, return_exceptions=True)
+        finally:
+            await self._ledger.aclose()

@@ -1,0 +1,70 @@
+"""What is known of items that were seen before."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Generic
+
+from gateway_sdk.bulk.keys import digest_of
+from gateway_sdk.bulk.result import BulkResult, Item, Value
+from gateway_sdk.bulk.watch import ItemWatch
+
+Key = Callable[[Item], object]
+
+
+class Ledger(Generic[Item, Value]):
+    """Remembers nothing: every item is another."""
+
+    async def open(self) -> None:
+        """Get ready; called before the first item is taken."""
+
+    async def aclose(self) -> None:
+        """Let go of everything."""
+
+    def digest(self, item: Item) -> bytes | None:
+        """Return what tells the item from others; None if no two are equal."""
+        del item
+        return None
+
+    def recall(self, item: Item, digest: bytes) -> BulkResult[Item, Value] | None:
+        """Return the result of an equal item that has ended; None if there is none."""
+        del item, digest
+        return None
+
+    def before_once(self, item: Item, digest: bytes | None) -> None:
+        """Hear that a call for the item is about to be made that must not be made twice."""
+
+    def ended(
+        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+    ) -> BulkResult[Item, Value]:
+        """Take note of a result, and return what is to be said of the item."""
+        del digest, watch
+        return result
+
+    def cut(self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch) -> None:
+        """Take note of an item whose call was ended before it had a result of its own."""
+
+
+class Memory(Ledger[Item, Value]):
+    """Keeps the result of each key until the run ends."""
+
+    def __init__(self, key: Key[Item]) -> None:
+        self._key = key
+        self._results: dict[bytes, BulkResult[Item, Value]] = {}
+
+    def digest(self, item: Item) -> bytes | None:
+        """Return the digest of the item's key."""
+        return digest_of(self._key(item))
+
+    def recall(self, item: Item, digest: bytes) -> BulkResult[Item, Value] | None:
+        """Return the result of the first item with this key, as this item's."""
+        known = self._results.get(digest)
+        return known and replace(known, item=item)
+
+    def ended(
+        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+    ) -> BulkResult[Item, Value]:
+        """Keep a result."""
+        del watch
+        if digest is not None:
+            self._results[digest] = result
+        return result
