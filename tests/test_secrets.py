@@ -156,9 +156,10 @@ async def test_no_text_shows_a_secret(
     assert THEIRS not in logged(ours)
 
 
-EARLIER: Final = {  # than a request: see the tests of bad input, of uploads and of logins
+EARLIER: Final = {  # than a request: see the tests of bad input, of journals, uploads and logins
     "ConfigurationError",
     "InvalidArgumentError",
+    "JournalError",
     "UnauthorizedError",
     "UploadFailedError",
 }

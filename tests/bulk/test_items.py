@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from gateway_sdk import InvalidArgumentError, NotFoundError, bulk
+from gateway_sdk import InvalidArgumentError, JournalError, NotFoundError, bulk
 from tests.support import virtual_time
 
 
@@ -75,6 +76,32 @@ async def test_an_asynchronous_iterable_is_closed_when_the_loop_is_left() -> Non
 
     assert len(set(tasks)) == 1 < len(tasks)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_an_iterable_that_is_no_generator_is_read_too() -> None:
+    """An object with `__aiter__` and `__anext__` has nothing to close."""
+
+    class Countdown:
+        """Counts down from 3."""
+
+        left = 3
+
+        def __aiter__(self) -> "Countdown":
+            return self
+
+        async def __anext__(self) -> int:
+            if not self.left:
+                raise StopAsyncIteration
+            self.left -= 1
+            return self.left
+
+    assert [result.item async for result in bulk.run(double, Countdown())] == [2, 1, 0]
+
+
+async def test_a_run_that_never_got_as_far_as_reading_ends_cleanly(tmp_path: Path) -> None:
+    """Its items were not asked for."""
+    with pytest.raises(JournalError):
+        await anext(bulk.run(double, numbers(3), journal=tmp_path, job="test"))
 
 
 async def test_an_asynchronous_iterable_that_fails_loses_no_result() -> None:

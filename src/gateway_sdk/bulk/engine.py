@@ -115,7 +115,7 @@ class Engine(Generic[Item, Value]):
         """Begin an item, unless its result is known or about to be."""
         try:
             digest = self._ledger.digest(item)
-            known = None if digest is None else self._ledger.recall(item, digest)
+            known = self._ledger.recall(item, digest)
         except Exception as error:  # noqa: BLE001 - a key that cannot be had ends the run
             source.give_up(error)
             return
@@ -149,6 +149,8 @@ class Engine(Generic[Item, Value]):
             self._ledger.before_once(work.item, work.digest)
         except GatewayError as error:
             self._break(error)
+            # An observer cannot fail a call; this ends it, in its own task, before it is sent.
+            raise asyncio.CancelledError from None
 
     async def _run(self, work: Work[Item, Value], watch: ItemWatch) -> None:
         """Make one call; whatever it raises is its result, and loses nothing of the others."""

@@ -25,7 +25,7 @@ class Ledger(Generic[Item, Value]):
         del item
         return None
 
-    def recall(self, item: Item, digest: bytes) -> BulkResult[Item, Value] | None:
+    def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value] | None:
         """Return the result of an equal item that has ended; None if there is none."""
         del item, digest
         return None
@@ -55,9 +55,9 @@ class Memory(Ledger[Item, Value]):
         """Return the digest of the item's key."""
         return digest_of(self._key(item))
 
-    def recall(self, item: Item, digest: bytes) -> BulkResult[Item, Value] | None:
+    def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value] | None:
         """Return the result of the first item with this key, as this item's."""
-        known = self._results.get(digest)
+        known = self._results.get(digest or b"")
         return known and replace(known, item=item)
 
     def ended(
@@ -65,6 +65,5 @@ class Memory(Ledger[Item, Value]):
     ) -> BulkResult[Item, Value]:
         """Keep a result."""
         del watch
-        if digest is not None:
-            self._results[digest] = result
+        self._results[digest or b""] = result
         return result

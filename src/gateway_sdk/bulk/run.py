@@ -1,9 +1,13 @@
 """Run one coroutine function over many items: bounded, back-pressured, nothing lost."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sized
+from os import PathLike
+from pathlib import Path
+from typing import Any
 
 from gateway_sdk._config import check_seconds, check_switch
 from gateway_sdk.bulk.engine import Engine
+from gateway_sdk.bulk.journal.ledger import Journal
 from gateway_sdk.bulk.ledger import Ledger, Memory
 from gateway_sdk.bulk.limit import Fixed, Limit
 from gateway_sdk.bulk.progress import Meter, OnProgress
@@ -23,6 +27,11 @@ def run(
     ordered: bool = False,
     deadline: float | None = None,
     on_progress: OnProgress | None = None,
+    journal: str | PathLike[str] | None = None,
+    job: str | None = None,
+    retry_failed: bool = False,
+    dump: Callable[[Value], Any] | None = None,
+    load: Callable[[Any], Value] | None = None,
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
     """Call a coroutine function with each item and yield the results as they come.
 
@@ -42,30 +51,49 @@ def run(
             and every item left has a result with a `DeadlineExceededError`, whose `outcome` tells
             whether anything was sent. From an asynchronous iterable no more items are taken.
         on_progress: Called with a `Progress` before each result; what it raises is logged.
+        journal: A file of JSON lines, one per item that has ended, written before its result is
+            yielded. With the file of an earlier run only what is not in it is fetched; the rest is
+            yielded again, marked `from_journal`. Equal items are fetched once, also without *key*.
+        job: Names what is done with the items, as "rates-2026-q1"; needed with a journal, which
+            is only continued by the job that began it. Name all in it that is not in the items.
+        retry_failed: Fetch again what failed in an earlier run, where that is safe to repeat.
+        dump: Makes JSON of a value for the journal, in place of pydantic.
+        load: Makes a value of the JSON in the journal, which else comes as it stands there.
 
     Yields:
         One result per item.
 
     Raises:
         InvalidArgumentError: an argument is wrong, at once; or the key of an item is no JSON value.
+        JournalError: the journal is another job's, is in use, or cannot be written.
         Exception: taking an item from *items*, or its key, failed; raised when the calls under
             way have ended and their results were taken.
     """
     if not callable(call):
         raise InvalidArgumentError("call must be a coroutine function of one item")
-    if key is not None and not callable(key):
-        raise InvalidArgumentError("key must be a function of one item")
-    if on_progress is not None and not callable(on_progress):
-        raise InvalidArgumentError("on_progress must be a function of a Progress")
+    _check_functions(key=key, on_progress=on_progress, dump=dump, load=load)
     try:
         check_switch("ordered", ordered)
+        check_switch("retry_failed", retry_failed)
         check_seconds("deadline", deadline)
     except ConfigurationError as error:
         raise InvalidArgumentError(*error.args) from None
+    ledger: Ledger[Item, Value] = Ledger() if key is None else Memory(key)
+    if journal is not None:
+        ledger = Journal(
+            _path(journal),
+            _job(job),
+            key=key,
+            dump=dump,
+            load=load,
+            retry_failed=retry_failed,
+        )
+    elif job is not None or dump is not None or load is not None or retry_failed:
+        raise InvalidArgumentError("job, dump, load and retry_failed go with journal=")
     engine = Engine[Item, Value](
         call,
         limit=_limit(concurrency),
-        ledger=Ledger() if key is None else Memory(key),
+        ledger=ledger,
         ordered=ordered,
         deadline=deadline,
     )
@@ -84,6 +112,26 @@ async def _counted(
             yield result
     finally:
         await results.aclose()
+
+
+def _check_functions(**given: object) -> None:
+    for name, function in given.items():
+        if function is not None and not callable(function):
+            raise InvalidArgumentError(f"{name} must be a function of one argument")
+
+
+def _path(journal: object) -> Path:
+    if not isinstance(journal, str | PathLike):
+        raise InvalidArgumentError("journal must be the path of a file")
+    return Path(journal)
+
+
+def _job(job: object) -> str:
+    if not isinstance(job, str) or not job.strip() or not job.isprintable():
+        raise InvalidArgumentError(
+            "a journal needs job=, a name for what is done with its items, such as 'rates-2026-q1'"
+        )
+    return job
 
 
 def _limit(concurrency: object) -> Limit:

@@ -4,6 +4,7 @@
     ├── ConfigurationError            also ValueError: a wrong or missing setting
     ├── InvalidArgumentError          also ValueError: a wrong argument, before anything is sent
     ├── SessionStateError             also RuntimeError: closed, another event loop, after a fork
+    ├── JournalError                  the journal of a bulk run cannot be had or written
     ├── ConnectionFailedError         the last attempt was not sent
     ├── UploadFailedError             the content that was being sent raised, or changed
     ├── ReplyLostError                sent, no complete reply
@@ -64,6 +65,7 @@ from gateway_sdk.errors.root import (
     DeadlineExceededError,
     GatewayError,
     InvalidArgumentError,
+    JournalError,
     ReplyLostError,
     ReplyTimeoutError,
     SessionStateError,
@@ -81,6 +83,7 @@ __all__ = [
     "GatewayError",
     "InvalidArgumentError",
     "InvalidRequestError",
+    "JournalError",
     "LoginError",
     "LoginRequiredError",
     "LoginTimeoutError",

@@ -94,6 +94,10 @@ class SessionStateError(GatewayError, RuntimeError):
     """The session is closed, or belongs to another event loop or to the parent process."""
 
 
+class JournalError(GatewayError):
+    """The journal of a bulk run cannot be had or written; what stands in it is whole."""
+
+
 class ConnectionFailedError(GatewayError):
     """The last attempt did not get as far as sending: no connection, no TLS, no free slot."""
 

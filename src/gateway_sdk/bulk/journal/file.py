@@ -1,0 +1,197 @@
+"""The journal's file: whole lines, one writer, down to the disk in batches."""
+
+import asyncio
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from gateway_sdk.bulk.journal.lock import lock
+from gateway_sdk.errors import JournalError
+
+SYNC_LINES: Final = 256
+"""Lines that a power cut may take, but for those of the last moment."""
+SYNC_SECONDS: Final = 1.0
+
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+_PIECE: Final = 2**16
+
+
+class JournalFile:
+    """A file that lines are appended to.
+
+    Attributes:
+        path: Where it is.
+        size: Bytes in whole lines.
+        descriptor: The open file; negative if it is not open.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self.descriptor = -1
+        self._failure: JournalError | None = None
+        self._unsynced = 0
+        self._synced_at = time.monotonic()
+        self._syncing: asyncio.Task[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is held by this run."""
+        return self.descriptor >= 0
+
+    def open(self) -> None:
+        """Open or make the file, and take it for this run alone; blocks.
+
+        Raises:
+            JournalError: that is not possible, or another run has it.
+        """
+        while not self.is_open:
+            try:
+                descriptor = os.open(self.path, _FLAGS, 0o600)
+            except OSError as error:
+                raise self.trouble(f"cannot be opened: {error.strerror}") from None
+            try:
+                self.descriptor = self._taken(descriptor)
+            finally:
+                if not self.is_open:
+                    os.close(descriptor)
+        self.size = os.fstat(self.descriptor).st_size
+
+    def _taken(self, descriptor: int) -> int:
+        """Lock a file, and return it if it still is the one of this name; -1 if it was replaced."""
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise self.trouble("is no ordinary file")
+        try:
+            lock(descriptor)
+        except OSError:
+            raise self.trouble("is in use by another run: wait for its end") from None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(status, self.path.stat()):
+                return descriptor
+        return -1
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield where each line begins, and the line; the last one may lack its end. Blocks."""
+        with os.fdopen(os.dup(self.descriptor), "rb") as file:
+            file.seek(0)
+            offset = 0
+            for line in file:
+                yield offset, line
+                offset += len(line)
+
+    def read(self, offset: int) -> bytes:
+        """Return the line that begins there."""
+        os.lseek(self.descriptor, offset, os.SEEK_SET)
+        pieces: list[bytes] = []
+        while True:
+            piece = os.read(self.descriptor, _PIECE)
+            head, end, _ = piece.partition(b"\n")
+            pieces.append(head)
+            if end or not piece:
+                return b"".join(pieces)
+
+    def truncate(self, size: int) -> None:
+        """Cut off what follows."""
+        os.ftruncate(self.descriptor, size)
+        self.size = size
+
+    def replace(self, keep: Callable[[int], bool]) -> None:
+        """Leave only the lines that are to be kept, by where they begin; all of it or nothing.
+
+        Blocks.
+        """
+        draft = JournalFile(self.path.with_name(f"{self.path.name}.new"))
+        draft.open()  # which takes it, so that nobody has it when it is in this one's place
+        try:
+            self._copy_to(draft, keep)
+        except BaseException:
+            draft.path.unlink()
+            os.close(draft.descriptor)
+            raise
+        os.close(self.descriptor)
+        self.descriptor, self.size = draft.descriptor, draft.size
+
+    def _copy_to(self, draft: "JournalFile", keep: Callable[[int], bool]) -> None:
+        os.fchmod(draft.descriptor, stat.S_IMODE(os.fstat(self.descriptor).st_mode))
+        draft.truncate(0)
+        for offset, line in self.lines():
+            if keep(offset):
+                draft.append(line)
+        os.fsync(draft.descriptor)
+        draft.path.replace(self.path)
+
+    def append(self, line: bytes) -> int:
+        """Hand a whole line to the operating system, and return where it begins.
+
+        Raises:
+            JournalError: it is not taken as a whole, and then not at all; or the disk failed
+                earlier.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            written, why = os.write(self.descriptor, line), "there is no space left"
+        except OSError as error:
+            written, why = 0, str(error.strerror)
+        if written != len(line):
+            with suppress(OSError):  # then the next run finds half a line, and cuts it off
+                os.ftruncate(self.descriptor, self.size)
+            self._failure = self.trouble(
+                f"cannot be written: {why}; what stands in it is whole, so run the same again"
+            )
+            raise self._failure
+        begins = self.size
+        self.size += written
+        self._unsynced += 1
+        return begins
+
+    def sync_soon(self) -> None:
+        """Have the lines written down to the disk, if enough of them or of time has passed."""
+        due = time.monotonic() - self._synced_at >= SYNC_SECONDS
+        if self._syncing is None and (due or self._unsynced >= SYNC_LINES):
+            self._unsynced = 0
+            self._syncing = asyncio.create_task(self._sync())
+
+    async def _sync(self) -> None:
+        """Wait for the disk in a thread: it takes milliseconds, and seconds when it is busy."""
+        try:
+            await asyncio.to_thread(os.fsync, self.descriptor)
+        except OSError as error:
+            self._failure = self.trouble(f"cannot be written: {error.strerror}")
+        finally:
+            self._synced_at = time.monotonic()
+            self._syncing = None
+
+    async def aclose(self) -> None:
+        """Write all down to the disk and let the file go, also when this is cancelled.
+
+        Raises:
+            JournalError: the disk does not take it.
+        """
+        if not self.is_open:
+            return
+        closing = asyncio.create_task(self._close())
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            await asyncio.wait([closing])
+            raise
+
+    async def _close(self) -> None:
+        if self._syncing is not None:
+            await asyncio.wait([self._syncing])
+        if self._unsynced:
+            await self._sync()
+        descriptor, self.descriptor = self.descriptor, -1
+        os.close(descriptor)
+        if self._failure is not None:
+            raise self._failure
+
+    def trouble(self, what: str) -> JournalError:
+        """Make the error that names the file."""
+        return JournalError(f"the journal {self.path} {what}")

@@ -1,0 +1,143 @@
+"""A ledger that is kept in a journal."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gateway_sdk.bulk.journal.failure import remade, written
+from gateway_sdk.bulk.journal.file import JournalFile
+from gateway_sdk.bulk.journal.index import Index
+from gateway_sdk.bulk.journal.line import Failure, Line, State
+from gateway_sdk.bulk.keys import digest_of
+from gateway_sdk.bulk.ledger import Key, Ledger
+from gateway_sdk.bulk.result import BulkResult, Item, Value
+from gateway_sdk.bulk.watch import ItemWatch
+from gateway_sdk.errors import JournalError
+
+_LOST = Failure(
+    error="ReplyLostError",
+    message="an earlier run ended before the call did",
+    outcome="UNKNOWN",
+    safe_to_repeat=False,
+)
+
+
+class Journal(Ledger[Item, Value]):
+    """Writes a line for each item that has ended, and knows those of earlier runs."""
+
+    def __init__(
+        self,
+        path: Path,
+        job: str,
+        *,
+        key: Key[Item] | None,
+        dump: Callable[[Value], Any] | None,
+        load: Callable[[Any], Value] | None,
+        retry_failed: bool,
+    ) -> None:
+        self._job = job
+        self._key = key
+        self._dump = dump
+        self._load = load
+        self._file = JournalFile(path)
+        self._index = Index(self._file, job, retry_failed=retry_failed)
+
+    async def open(self) -> None:
+        """Take the file and read what it holds, in a thread.
+
+        Raises:
+            JournalError: it cannot be had, or is not this job's.
+        """
+        opening = asyncio.create_task(asyncio.to_thread(self._open))
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            await asyncio.wait([opening])  # a thread cannot be cancelled, and the file is its own
+            raise
+
+    def _open(self) -> None:
+        self._file.open()
+        self._index.read()
+
+    async def aclose(self) -> None:
+        """Write all down to the disk, and let go of the file."""
+        await self._file.aclose()
+
+    def digest(self, item: Item) -> bytes | None:
+        """Return the digest of the item's key, which is the item itself if none was given."""
+        return digest_of(item if self._key is None else self._key(item))
+
+    def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value] | None:
+        """Read the result of an equal item from the file."""
+        offset = self._index.get(digest or b"")
+        if offset is None:
+            return None
+        line = Line.decode(self._file.read(offset))
+        failure = _LOST if line.state is State.BEGUN else line.failure
+        value = line.value if self._load is None or failure else self._load(line.value)
+        return BulkResult(
+            item=item,
+            error=remade(failure) if failure else None,
+            attempts=line.attempts,
+            elapsed=line.elapsed,
+            from_journal=True,
+            _value=value,
+        )
+
+    def before_once(self, item: Item, digest: bytes | None) -> None:
+        """Write down that the item is about to be sent: if the process dies, it is not again."""
+        line = Line(job=self._job, key=digest or b"", state=State.BEGUN, item=item)
+        self._append(digest, line.encode())
+
+    def ended(
+        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+    ) -> BulkResult[Item, Value]:
+        """Write down a result; a value that is no JSON is a failure."""
+        try:
+            text = self._line(digest, result, watch).encode()
+        except Exception as error:  # noqa: BLE001 - dump is the user's; its text may show the value
+            result = replace(result, error=_no_json(error, watch), _value=None)
+            text = self._line(digest, result, watch).encode()
+        self._append(digest, text)
+        return result
+
+    def cut(self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch) -> None:
+        """Write down what became of a call that must not be made twice; others are made again."""
+        if watch.sends_once:
+            line = self._line(digest, result, watch)
+            state = State.CUT if watch.may_repeat else State.FAILED
+            self._append(digest, replace(line, state=state).encode())
+
+    def _line(
+        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+    ) -> Line:
+        failed = result.error is not None
+        value = None
+        if not failed:
+            value = result.value if self._dump is None else self._dump(result.value)
+        return Line(
+            job=self._job,
+            key=digest or b"",
+            state=State.FAILED if failed else State.DONE,
+            item=result.item,
+            value=value,
+            failure=written(result.error, watch) if result.error is not None else None,
+            attempts=result.attempts,
+            elapsed=result.elapsed,
+        )
+
+    def _append(self, digest: bytes | None, text: bytes) -> None:
+        self._index.note(digest or b"", self._file.append(text))
+        self._file.sync_soon()
+
+
+def _no_json(error: Exception, watch: ItemWatch) -> JournalError:
+    """Make the error of a value that cannot be written, without its text."""
+    failure = JournalError(
+        f"the value cannot be written to the journal ({type(error).__name__}): "
+        "give dump=, a function that makes JSON of it"
+    )
+    failure.outcome = watch.outcome
+    return failure
