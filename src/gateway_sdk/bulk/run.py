@@ -3,9 +3,10 @@
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sized
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gateway_sdk._config import check_seconds, check_switch
+from gateway_sdk.bulk.adaptive import Adaptive, Tuner
 from gateway_sdk.bulk.engine import Engine
 from gateway_sdk.bulk.journal.ledger import Journal
 from gateway_sdk.bulk.ledger import Ledger, Memory
@@ -22,7 +23,7 @@ def run(
     call: Callable[[Item], Awaitable[Value]],
     items: Iterable[Item] | AsyncIterable[Item],
     *,
-    concurrency: int = 20,
+    concurrency: int | Literal["adaptive"] | Adaptive = 20,
     key: Callable[[Item], object] | None = None,
     ordered: bool = False,
     deadline: float | None = None,
@@ -43,7 +44,8 @@ def run(
     Args:
         call: What is called with each item.
         items: May be a generator without end, and asynchronous.
-        concurrency: Calls under way at once.
+        concurrency: Calls under way at once; or "adaptive", which finds out how many the gateway
+            takes, up to 100; or `Adaptive(maximum=...)`.
         key: Items with the same key are fetched once, and each has its result: a JSON value. The
             results are kept to the end of the run.
         ordered: Yield in the order of the items, not in that in which calls end.
@@ -135,6 +137,12 @@ def _job(job: object) -> str:
 
 
 def _limit(concurrency: object) -> Limit:
+    if concurrency == "adaptive":
+        return Tuner(Adaptive())
+    if isinstance(concurrency, Adaptive):
+        return Tuner(concurrency)
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise InvalidArgumentError("concurrency must be a whole number of at least 1")
+        raise InvalidArgumentError(
+            "concurrency must be a whole number of at least 1, 'adaptive', or an Adaptive"
+        )
     return Fixed(concurrency)

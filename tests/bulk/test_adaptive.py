@@ -1,0 +1,273 @@
+"""The number of calls at once that the gateway takes is found, kept, and found again.
+
+All in virtual time: what is asked is what the tuning comes to, not how fast a machine is.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    DeadlineExceededError,
+    GatewaySession,
+    InvalidArgumentError,
+    NotFoundError,
+    RateLimitedError,
+    ReplyTimeoutError,
+    ServerError,
+    bulk,
+)
+from gateway_sdk.bulk.adaptive import Tuner
+from tests.bulk.gateways import Gateway
+from tests.support import virtual_time
+
+THROUGHPUT = 0.85
+"""Of what the best fixed number brings."""
+
+REFUSED = 0.02
+MAXIMUM = 200
+
+WAYS: dict[str, dict[str, Any]] = {
+    "429": {},
+    "429 after a second": {"retry_after": 1.0},
+    "429 as slow as an answer": {"refusal": 0.1},
+    "503": {"status": 503},
+    "latency from nothing to twice the mean": {"noise": 0.95},
+}
+
+
+def fetch(gateway: Gateway, until: float, warm: float = 0.0) -> int:
+    """Make calls for some seconds and return how many failed for good, after the warm-up."""
+
+    async def main() -> int:
+        failed = 0
+        run = bulk.run(
+            gateway.call,
+            itertools.count(),
+            concurrency=bulk.Adaptive(maximum=MAXIMUM),
+        )
+        async with aclosing(run) as results:
+            async for result in results:
+                failed += result.error is not None and virtual_time.now() > warm
+                if virtual_time.now() >= until:
+                    return failed
+        raise AssertionError
+
+    return virtual_time.run(main())
+
+
+@pytest.mark.parametrize(("limit", "warm", "until"), [(4, 20, 60), (20, 12, 24), (100, 12, 20)])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_hidden_limit_is_found_and_kept(
+    limit: int, warm: float, until: float, way: str, seed: int
+) -> None:
+    """After a warm-up nearly all of the gateway is used, and next to nothing is refused."""
+    gateway = Gateway(lambda _: limit, seed=seed, **WAYS[way])
+
+    failed = fetch(gateway, until, warm)
+
+    rate, refused = gateway.seen(warm, until)
+    assert rate >= THROUGHPUT * limit / gateway.latency
+    assert refused <= REFUSED
+    assert failed == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "at", "warm", "until"),
+    [(100, 20, 12, 20, 30), (20, 4, 12, 40, 70), (20, 100, 12, 26, 32), (100, 90, 12, 20, 30)],
+)
+@pytest.mark.parametrize("way", ["429", "429 after a second"])
+def test_a_limit_that_changes_is_found_again(
+    before: int, after: int, at: float, warm: float, until: float, way: str
+) -> None:
+    """Lower or higher, some seconds later the run is there."""
+    gateway = Gateway(lambda now: before if now < at else after, **WAYS[way])
+
+    fetch(gateway, until)
+
+    rate, refused = gateway.seen(warm, until)
+    assert rate >= THROUGHPUT * after / gateway.latency
+    assert refused <= REFUSED
+
+
+def test_a_few_failures_that_have_nothing_to_do_with_it_are_borne() -> None:
+    """One 503 in a hundred, for no reason, does not bring a run to a standstill."""
+    gateway = Gateway(lambda _: 20, status=503, trouble=0.01)
+
+    fetch(gateway, 40)
+
+    rate, refused = gateway.seen(20, 40)
+    assert rate >= THROUGHPUT * 20 / gateway.latency
+    assert refused <= 0.01 + REFUSED
+
+
+def test_the_maximum_is_never_passed() -> None:
+    """However much a gateway takes."""
+    gateway = Gateway(lambda _: 1000)
+    most = 0
+
+    async def call(number: int) -> None:
+        nonlocal most
+        most = max(most, gateway.serving + 1)
+        await gateway.call(number)
+
+    async def main() -> None:
+        options = bulk.Adaptive(maximum=7, start=50)
+        async for _ in bulk.run(call, range(500), concurrency=options):
+            pass
+
+    virtual_time.run(main())
+
+    assert most == 7
+
+
+def test_it_begins_with_few_and_doubles() -> None:
+    """The first round trip has four calls, and the next twice as many each."""
+    gateway = Gateway(lambda _: 1000)
+
+    async def main() -> None:
+        async for _ in bulk.run(gateway.call, range(60), concurrency="adaptive"):
+            pass
+
+    virtual_time.run(main())
+
+    ended = [round(time / gateway.latency) for time, _ in gateway.log]
+    assert [ended.count(trip) for trip in (1, 2, 3, 4)] == [4, 8, 16, 32]
+
+
+def test_a_gateway_that_refuses_everything_is_not_flooded() -> None:
+    """While nothing gets through, hardly anything is under way."""
+    gateway = Gateway(lambda _: 0, retry_after=1.0)
+
+    failed = fetch(gateway, 30)
+
+    late = [time for time, _ in gateway.log if time >= 10]
+    assert len(late) <= 20 * 5
+    assert failed > 0
+
+
+@pytest.mark.parametrize(
+    ("error", "slower"),
+    [
+        (RateLimitedError("429", status=429), True),
+        (ServerError("503", status=503), True),
+        (ServerError("500", status=500), False),
+        (NotFoundError("404", status=404), False),
+        (ReplyTimeoutError("silent"), True),
+        (DeadlineExceededError("late"), True),
+        (ZeroDivisionError("bug"), False),
+    ],
+)
+def test_calls_without_a_session_are_learned_from_too(error: Exception, slower: bool) -> None:
+    """Their errors say what happened; what says nothing about the load changes nothing."""
+    under_way = most = 0
+
+    async def call(number: int) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way if number > 300 else 0)
+        try:
+            await asyncio.sleep(0.1)
+            if under_way > 10 or not slower:
+                raise error
+        finally:
+            under_way -= 1
+
+    async def main() -> None:
+        async for _ in bulk.run(call, range(600), concurrency="adaptive"):
+            pass
+
+    virtual_time.run(main())
+
+    if slower:
+        assert 8 <= most <= 13
+    else:
+        assert most == (100 if isinstance(error, NotFoundError) else 4)
+
+
+class Limited(httpx.AsyncBaseTransport):
+    """Answers so many requests at once, and 429 to the others."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.serving = 0
+        self.statuses: list[int] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Take a tenth of a second, or none."""
+        if self.serving >= self.limit:
+            self.statuses.append(429)
+            return httpx.Response(429, headers={"Retry-After": "1"})
+        self.serving += 1
+        try:
+            await asyncio.sleep(0.1)
+        finally:
+            self.serving -= 1
+        self.statuses.append(200)
+        return httpx.Response(200, json=[])
+
+
+@pytest.mark.parametrize("through", ["session", "view"])
+def test_a_real_session_tells_what_its_retries_hide(through: str) -> None:
+    """No wiring: the refusals that a session makes good are learned from all the same."""
+    transport = Limited(6)
+
+    async def main() -> int:
+        gateway = GatewaySession("http://localhost", access_token="-", transport=transport)
+        used = gateway if through == "session" else gateway.with_options(deadline=None)
+
+        async def call(_: int) -> Any:
+            return await used.country_data.list_countries()
+
+        async with gateway:
+            run = bulk.run(call, range(1500), concurrency="adaptive")
+            return len([result.error async for result in run if result.error])
+
+    failed = virtual_time.run(main())
+
+    assert failed == 0
+    late = transport.statuses[-1000:]
+    assert late.count(429) <= len(late) * REFUSED
+    assert 429 in transport.statuses
+
+
+def test_results_that_nobody_takes_hold_calls_back() -> None:
+    """A slow consumer slows the calls, as with a fixed number."""
+    gateway = Gateway(lambda _: 1000)
+
+    async def main() -> int:
+        async with aclosing(
+            bulk.run(gateway.call, itertools.count(), concurrency="adaptive")
+        ) as results:
+            for _ in range(5):
+                await anext(results)
+            await asyncio.sleep(100)
+        return len(gateway.log)
+
+    assert virtual_time.run(main()) <= 20
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: bulk.Adaptive(maximum=0),
+        lambda: bulk.Adaptive(start=True),
+        lambda: bulk.Adaptive(maximum=1.5),  # type: ignore[arg-type]
+        lambda: bulk.run(Gateway(lambda _: 1).call, [1], concurrency="fast"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_numbers_are_refused(make: Callable[[], object]) -> None:
+    """The error names the setting."""
+    with pytest.raises(InvalidArgumentError, match=r"maximum|start|concurrency"):
+        make()
+
+
+def test_a_tuner_says_how_many_it_allows() -> None:
+    """Its size bounds what is taken ahead."""
+    assert Tuner(bulk.Adaptive(maximum=3)).size == 3
