@@ -1,11 +1,16 @@
 """The currency area: series of exchange rates."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from datetime import date, datetime
-from typing import Any
+from os import PathLike
+from typing import Any, Literal
 
 from gateway_sdk import operations
 from gateway_sdk.areas._area import Area, checked, wrong
+from gateway_sdk.bulk.adaptive import Adaptive
+from gateway_sdk.bulk.progress import OnProgress
+from gateway_sdk.bulk.result import BulkResult
+from gateway_sdk.bulk.run import run
 from gateway_sdk.models import ExchangeRateSeriesRequest
 
 
@@ -45,6 +50,58 @@ class CurrencyArea(Area):
         }
         body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, request)
         return (await self._send(operations.EXCHANGE_RATE_SERIES, body=body)).value
+
+    def exchange_rate_series_bulk(
+        self,
+        queries: Iterable[ExchangeRateSeriesRequest] | AsyncIterable[ExchangeRateSeriesRequest],
+        *,
+        concurrency: int | Literal["adaptive"] | Adaptive = 20,
+        key: Callable[[ExchangeRateSeriesRequest], object] | None = None,
+        ordered: bool = False,
+        deadline: float | None = None,
+        on_progress: OnProgress | None = None,
+        journal: str | PathLike[str] | None = None,
+        job: str = operations.EXCHANGE_RATE_SERIES.name,
+        retry_failed: bool = False,
+        dump: Callable[[Any], Any] | None = None,
+        load: Callable[[Any], Any] | None = None,
+    ) -> AsyncGenerator[BulkResult[ExchangeRateSeriesRequest, Any], None]:
+        """Fetch many series, a bounded number at a time, and yield the results as they come.
+
+        The options are those of `gateway_sdk.bulk.run`. All that a series depends on is in its
+        query, so the journal's job has a name by itself.
+
+        Args:
+            queries: What to fetch; `ExchangeRateSeriesRequest.split` cuts long ranges. One that
+                is none of these is a result with an error.
+
+        Yields:
+            One result per query, with the decoded body as its value; `bulk.rate_rows` makes rows
+            of it.
+
+        Raises:
+            InvalidArgumentError: an argument is wrong, at once.
+            JournalError: the journal is another job's, is in use, or cannot be written.
+        """
+
+        async def fetch(query: ExchangeRateSeriesRequest) -> Any:
+            body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, query)
+            return (await self._send(operations.EXCHANGE_RATE_SERIES, body=body)).value
+
+        return run(
+            fetch,
+            queries,
+            concurrency=concurrency,
+            key=key,
+            ordered=ordered,
+            deadline=deadline,
+            on_progress=on_progress,
+            journal=journal,
+            job=None if journal is None else job,
+            retry_failed=retry_failed,
+            dump=dump,
+            load=load,
+        )
 
 
 def _joined(symbols: Any) -> Any:

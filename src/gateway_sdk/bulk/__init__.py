@@ -4,5 +4,14 @@ from gateway_sdk.bulk.adaptive import Adaptive
 from gateway_sdk.bulk.progress import Progress
 from gateway_sdk.bulk.result import BulkResult
 from gateway_sdk.bulk.run import run
+from gateway_sdk.bulk.series import RateRow, currencies_of, rate_rows
 
-__all__ = ["Adaptive", "BulkResult", "Progress", "run"]
+__all__ = [
+    "Adaptive",
+    "BulkResult",
+    "Progress",
+    "RateRow",
+    "currencies_of",
+    "rate_rows",
+    "run",
+]

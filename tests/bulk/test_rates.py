@@ -1,0 +1,132 @@
+"""What is made of requests for rates, of their replies, and of countries."""
+
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk.bulk import RateRow, currencies_of, rate_rows
+from gateway_sdk.models import Country, ExchangeRateSeriesRequest
+
+
+def request(start: str, end: str) -> ExchangeRateSeriesRequest:
+    """Make a request for a range."""
+    return ExchangeRateSeriesRequest(base="EUR", symbols="USD,GBP", start_date=start, end_date=end)
+
+
+@given(start=st.dates(), length=st.integers(0, 2000), days=st.integers(1, 400))
+def test_a_range_is_cut_without_gaps_and_overlaps(start: date, length: int, days: int) -> None:
+    """Each day of the range is in exactly one part, and each part but the last is full."""
+    end = min(date.max, start + timedelta(days=min(length, (date.max - start).days)))
+
+    parts = request(str(start), str(end)).split(days=days)
+
+    bounds = [
+        (date.fromisoformat(part.start_date), date.fromisoformat(part.end_date)) for part in parts
+    ]
+    assert (bounds[0][0], bounds[-1][1]) == (start, end)
+    for (_, before), (after, _) in pairwise(bounds):
+        assert after - before == timedelta(days=1)
+    lengths = [(last - first).days + 1 for first, last in bounds]
+    assert all(count == days for count in lengths[:-1])
+    assert 1 <= lengths[-1] <= days
+    assert {(part.base, part.symbols) for part in parts} == {("EUR", "USD,GBP")}
+    assert parts[0].to_wire()["startDate"] == str(start)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "days", "named"),
+    [
+        ("01.02.2026", "2026-03-01", 7, "start_date is no date"),
+        ("2026-02-01", "today", 7, "end_date is no date"),
+        ("20260201", "2026-03-01", 7, "start_date is no date"),
+        ("2026-02-30", "2026-03-01", 7, "start_date is no date"),
+        ("2026-03-02", "2026-03-01", 7, "end_date 2026-03-01 is before start_date 2026-03-02"),
+        ("2026-02-01", "2026-03-01", 0, "days must be"),
+        ("2026-02-01", "2026-03-01", True, "days must be"),
+        ("2026-02-01", "2026-03-01", 1.5, "days must be"),
+    ],
+)
+def test_what_cannot_be_cut_is_refused(start: str, end: str, days: Any, named: str) -> None:
+    """The error names what is wrong with which field."""
+    with pytest.raises(ValueError, match=named):
+        request(start, end).split(days=days)
+
+
+REPLY = {
+    "base": "EUR",
+    "symbols": "USD,GBP",
+    "rates": {
+        "2026-01-05": {"USD": 1.17, "GBP": 0.87},
+        "2026-01-02": {"USD": 1},
+    },
+}
+
+
+def test_rows_are_by_date_and_in_the_order_of_the_reply() -> None:
+    """One row per rate, with the numbers as they came."""
+    assert rate_rows(REPLY, base="CHF") == [
+        RateRow("EUR", "USD", date(2026, 1, 2), 1),
+        RateRow("EUR", "USD", date(2026, 1, 5), 1.17),
+        RateRow("EUR", "GBP", date(2026, 1, 5), 0.87),
+    ]
+
+
+def test_a_reply_that_does_not_name_its_base_has_that_of_its_request() -> None:
+    """The numbers of `parse_float=` are rates too."""
+    reply = {"rates": {"2026-01-02": {"USD": Decimal("1.10")}}}
+
+    assert rate_rows(reply, base="CHF") == [
+        RateRow("CHF", "USD", date(2026, 1, 2), Decimal("1.10"))
+    ]
+
+
+def test_no_rates_are_no_rows() -> None:
+    """An empty series has the usual shape."""
+    assert rate_rows({"rates": {}}, base="EUR") == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        [],
+        "text",
+        {},
+        {"rates": []},
+        {"rates": {"2026-01-02": 1.1}},
+        {"rates": {"2026-1-2": {"USD": 1.1}}},
+        {"rates": {"2026-02-30": {"USD": 1.1}}},
+        {"rates": {1: {"USD": 1.1}}},
+        {"rates": {"2026-01-02": {"USD": "1.1"}}},
+        {"rates": {"2026-01-02": {"USD": None}}},
+        {"rates": {"2026-01-02": {"USD": True}}},
+        {"rates": {}, "base": 7},
+    ],
+)
+def test_another_shape_has_no_rows(reply: object) -> None:
+    """Nothing is guessed: the reply is then to be taken as it is."""
+    assert rate_rows(reply, base="EUR") is None
+
+
+def country(currency: str) -> Country:
+    """Make a country with a currency."""
+    return Country.model_validate(
+        {
+            "id": 1, "countryName": "A", "nationality": "B", "currency": currency,
+            "three_digit_iso_code": "AAA", "two_digit_iso_code": "AA", "phone_code": "1",
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [([], []), (["USD", "EUR", "USD"], ["EUR", "USD"]), (["", " ", "CHF"], ["CHF"])],
+)
+def test_currencies_are_distinct_and_in_order(used: list[str], expected: list[str]) -> None:
+    """A country without a currency adds none, and no countries have none."""
+    assert currencies_of(map(country, used)) == expected

@@ -1,0 +1,136 @@
+"""Many series: the typed front, on the sandbox with its faults."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk import (
+    GatewaySession,
+    InvalidArgumentError,
+    NotFoundError,
+    RateLimitedError,
+    ReplyLostError,
+    RetryPolicy,
+    ServerError,
+    bulk,
+)
+from gateway_sdk.bulk import currencies_of, rate_rows
+from gateway_sdk.models import ExchangeRateSeriesRequest
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Faults, Sandbox
+from tests.bulk.journals import lines
+
+YEAR = ExchangeRateSeriesRequest(
+    base="EUR", symbols="USD,GBP", start_date="2025-01-01", end_date="2025-12-31"
+)
+
+
+def session(sandbox: Sandbox, **options: Any) -> GatewaySession:
+    """Make a session on a sandbox in process."""
+    given = {"access_token": SANDBOX_ACCESS_TOKEN, "transport": sandbox.transport(), **options}
+    return GatewaySession("http://localhost", **given)
+
+
+async def test_a_year_in_parts_is_the_year(tmp_path: Path) -> None:
+    """The rows of all parts, in order, are those of the whole range; and so from the journal."""
+    path = tmp_path / "rates.jsonl"
+    async with session(Sandbox()) as gateway:
+        whole = await gateway.currency.exchange_rate_series(
+            "EUR", "USD,GBP", "2025-01-01", "2025-12-31"
+        )
+        rows: list[list[Any]] = []
+        for _ in range(2):
+            results = gateway.currency.exchange_rate_series_bulk(
+                YEAR.split(days=31), ordered=True, journal=path
+            )
+            rows.append([])
+            async for result in results:
+                rows[-1].extend(rate_rows(result.value, base=result.item.base) or [])
+
+    assert rows[0] == rows[1] == rate_rows(whole, base="EUR")
+    assert len(rows[0]) > 500
+    assert {line["job"] for line in lines(path)} == {"exchange_rate_series"}
+    assert lines(path)[0]["item"]["symbols"] == "USD,GBP"
+
+
+async def test_each_currency_of_the_world_has_one_result() -> None:
+    """Those that the gateway does not quote have an error, and lose nothing of the others."""
+    async with session(Sandbox()) as gateway:
+        codes = currencies_of(await gateway.country_data.list_countries())
+        queries = [YEAR.model_copy(update={"symbols": code}) for code in codes]
+        results = [
+            result
+            async for result in gateway.currency.exchange_rate_series_bulk(
+                queries, concurrency="adaptive"
+            )
+        ]
+
+    assert sorted(result.item.symbols for result in results) == codes
+    failed = [result.error for result in results if result.error]
+    assert len(failed) < len(results)
+    assert {type(error) for error in failed} == {NotFoundError}
+
+
+async def test_a_query_that_is_none_is_a_result() -> None:
+    """Nothing of it is sent, and the others go on."""
+    odd: Any = {"base": "EUR"}
+    sandbox = Sandbox()
+    async with session(sandbox) as gateway:
+        results = [
+            result
+            async for result in gateway.currency.exchange_rate_series_bulk(
+                [odd, YEAR], ordered=True
+            )
+        ]
+
+    assert isinstance(results[0].error, InvalidArgumentError)
+    assert results[1].value["base"] == "EUR"
+    assert len(sandbox.received) == 1
+
+
+def test_wrong_options_are_refused_at_once() -> None:
+    """As those of `bulk.run`, and by the same words."""
+    gateway = session(Sandbox())
+
+    with pytest.raises(InvalidArgumentError, match="concurrency"):
+        gateway.currency.exchange_rate_series_bulk([YEAR], concurrency=0)
+    with pytest.raises(InvalidArgumentError, match="needs job="):
+        gateway.currency.exchange_rate_series_bulk([YEAR], journal="x", job="")
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("concurrency", [20, "adaptive"])
+async def test_every_query_has_one_result_whatever_goes_wrong(concurrency: Any) -> None:
+    """Refusals, failures and dropped connections: each item ends as a value or as its error."""
+    faults = Faults(seed=5)
+    for fault, rate in (
+        (Fault.too_many_requests(retry_after=0), 0.10),
+        (Fault.status(500), 0.10),
+        (Fault.drop_before_read(), 0.05),
+        (Fault.drop_after_read(), 0.05),
+        (Fault.cut_body(), 0.05),
+        (Fault.malformed_error(502), 0.05),
+    ):
+        faults.on("exchange_rate_series", fault, rate=rate)
+    queries = YEAR.split(days=1)
+    retry = RetryPolicy(attempts=2, backoff=0.0001)
+
+    async with session(Sandbox(faults=faults), retry=retry, retry_budget=None) as gateway:
+        results: list[bulk.BulkResult[ExchangeRateSeriesRequest, Any]] = [
+            result
+            async for result in gateway.currency.exchange_rate_series_bulk(
+                queries, concurrency=concurrency
+            )
+        ]
+
+    seen = Counter(result.item.start_date for result in results)
+    assert seen == Counter(query.start_date for query in queries)
+    kinds = Counter(type(result.error).__name__ for result in results if result.error)
+    assert kinds.keys() <= {
+        kind.__name__ for kind in (RateLimitedError, ServerError, ReplyLostError)
+    }
+    assert 0 < kinds.total() < len(results) / 2
+    for result in results:
+        assert 1 <= result.attempts <= 2
+        assert result.error is not None or result.value["startDate"] == result.item.start_date
