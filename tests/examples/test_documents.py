@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import GatewaySession, RetryBudget, RetryPolicy, _config
+from gateway_sdk import GatewaySession, RetryBudget, RetryPolicy, _config, bulk
 from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
@@ -33,9 +33,14 @@ def python_blocks() -> list[Any]:
 
 @pytest.mark.parametrize("code", python_blocks())
 async def test_the_code_in_the_documents_runs(
-    environment: dict[str, str], capsys: pytest.CaptureFixture[str], code: str
+    environment: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    code: str,
 ) -> None:
     """Every Python block runs against the sandbox, as it stands."""
+    monkeypatch.chdir(tmp_path)  # where a journal may be left
     program = compile(code, "document", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     names: dict[str, Any] = {}
 
@@ -72,7 +77,7 @@ def test_the_table_of_defaults_is_right() -> None:
     """Every default in the table is the one in the code, and none is missing."""
     defaults = {
         parameter.name: parameter.default
-        for kind in (SharedTokenSource, GatewaySession)
+        for kind in (bulk.run, SharedTokenSource, GatewaySession)
         for parameter in inspect.signature(kind).parameters.values()
         if parameter.default is not parameter.empty
     }

@@ -15,6 +15,19 @@ def test_public_names_are_there(module: object) -> None:
     assert [name for name in names if not hasattr(module, name)] == []
 
 
+def test_the_public_face_of_bulk() -> None:
+    """As that of the top: a new name is a decision."""
+    assert bulk.__all__ == [
+        "Adaptive",
+        "BulkResult",
+        "Progress",
+        "RateRow",
+        "currencies_of",
+        "rate_rows",
+        "run",
+    ]
+
+
 def test_every_error_can_be_imported_from_the_top() -> None:
     """Whoever catches an error finds it where the session is."""
     kinds = {

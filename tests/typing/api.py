@@ -1,5 +1,6 @@
 """How the package looks to a type checker; checked by mypy and basedpyright, never run."""
 
+from collections.abc import AsyncIterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,7 @@ from gateway_sdk.models import (
     CreateRequest,
     DocumentsItem,
     ErrorPayload,
+    ExchangeRateSeriesRequest,
     Name,
     NotificationsItem,
     PersonData,
@@ -24,6 +26,11 @@ from gateway_sdk.models import (
 async def token() -> str:
     """Return a token."""
     return "token"
+
+
+async def every_word() -> AsyncIterator[str]:
+    """Give items as they come."""
+    yield "word"
 
 
 class Tokens:
@@ -93,6 +100,21 @@ async def every_result() -> None:
     gateway = GatewaySession.from_env()
     async for result in bulk.run(gateway.wallet.trading_order_history, ["c-1", "c-2"]):
         assert_type(result.item, str)
+        assert_type(result.attempts, int)
+    query = ExchangeRateSeriesRequest(
+        base="EUR", symbols="USD", start_date="2026-01-01", end_date="2026-01-31"
+    )
+    async for series in gateway.currency.exchange_rate_series_bulk(
+        query.split(days=7), concurrency=bulk.Adaptive(maximum=50), journal=Path("rates.jsonl")
+    ):
+        assert_type(series.item, ExchangeRateSeriesRequest)
+        assert_type(bulk.rate_rows(series.value, base="EUR"), list[bulk.RateRow] | None)
+
+    async def measure(word: str) -> int:
+        return len(word)
+
+    async for length in bulk.run(measure, every_word(), concurrency="adaptive", deadline=60):
+        assert_type(length.value, int)
     try:
         await gateway.wallet.cancel_order("w-1", "o-1")
     except StatusError as error:
