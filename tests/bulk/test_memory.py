@@ -1,0 +1,59 @@
+"""How many items there are costs no memory; a key costs a digest and a place."""
+
+import gc
+import itertools
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk import bulk
+
+WARM, COUNT = 2_000, 12_000
+
+PER_KEY = 250
+"""Bytes of a digest, a place in the file, and an entry in the table of them, which doubles."""
+
+
+def journal(folder: Path) -> dict[str, Any]:
+    """Return the options of a run with a journal."""
+    return {"journal": folder / "journal.jsonl", "job": "memory"}
+
+
+@pytest.mark.parametrize(
+    ("options", "per_item"),
+    [
+        (lambda _: {}, 1.0),
+        (lambda _: {"ordered": True}, 1.0),
+        (lambda _: {"concurrency": "adaptive"}, 1.0),
+        (journal, PER_KEY),
+    ],
+    ids=["plain", "ordered", "adaptive", "journal"],
+)
+async def test_memory_does_not_grow_with_the_items(
+    tmp_path: Path, options: Callable[[Path], dict[str, Any]], per_item: float
+) -> None:
+    """What is in use after many items is what was in use after a few, however large each is."""
+
+    async def call(number: int) -> str:
+        return str(number) * 100
+
+    done = 0
+    before = 0
+    tracemalloc.start()
+    try:
+        items = itertools.islice(itertools.count(), COUNT)
+        async for _ in bulk.run(call, items, **options(tmp_path)):
+            done += 1
+            if done == WARM:
+                gc.collect()
+                before = tracemalloc.get_traced_memory()[0]
+        gc.collect()
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+    assert done == COUNT
+    assert after - before < per_item * (COUNT - WARM)
