@@ -142,6 +142,40 @@ def test_the_outcome_of_a_call_that_the_deadline_ends_is_known(operation: str) -
     assert error.safe_to_repeat is (operation != "create_customer")
 
 
+class Answering(Silent):
+    """Answers where something is created, and nowhere else."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer, or wait."""
+        if request.url.path.endswith("/create"):
+            return httpx.Response(200, json={})
+        return await super().handle_async_request(request)
+
+
+def test_what_an_item_has_done_before_it_is_cut_counts() -> None:
+    """A customer was created, and a read was under way: the item must not be made again."""
+
+    async def main() -> bulk.BulkResult[int, Any]:
+        gateway = GatewaySession(
+            "http://localhost", access_token="-", tenant_id="acme", transport=Answering()
+        )
+
+        async def call(_: int) -> None:
+            await gateway.customer.create_customer({})
+            await gateway.country_data.list_countries()
+
+        async with gateway:
+            return await anext(bulk.run(call, [1], deadline=2.0))
+
+    result = virtual_time.run(main())
+    error = result.error
+
+    assert isinstance(error, DeadlineExceededError)
+    assert (error.operation, error.outcome) == ("list_countries", Outcome.APPLIED)
+    assert error.safe_to_repeat is False
+    assert result.attempts == 2
+
+
 async def test_a_call_that_cancels_itself_is_a_result() -> None:
     """The others and the consumer go on."""
 

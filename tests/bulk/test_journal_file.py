@@ -436,6 +436,49 @@ async def test_a_disk_that_is_full_while_lines_are_dropped_leaves_the_journal(
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
+async def test_a_folder_that_takes_no_draft_leaves_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replacing may fail for reasons of its own; a planted link leads nowhere."""
+    path = tmp_path / "journal.jsonl"
+
+    async def fail(item: int) -> int:
+        raise JournalError("of another kind")
+
+    def broken(self: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "not permitted")
+
+    await fetch(path, [1], fail)
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", broken)
+        with pytest.raises(JournalError, match="not permitted"):
+            await fetch(path, [1], refused, retry_failed=True)
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"precious")
+    (tmp_path / "journal.jsonl.new").symlink_to(precious)
+    with pytest.raises(JournalError, match="cannot be opened"):
+        await fetch(path, [1], refused, retry_failed=True)
+
+    assert path.read_bytes() == before
+    assert precious.read_bytes() == b"precious"
+
+
+async def test_a_journal_that_others_change_meanwhile_is_an_error(tmp_path: Path) -> None:
+    """What was remembered is no longer there; nothing is made up."""
+    path = tmp_path / "journal.jsonl"
+    run = bulk.run(same, [1, 2, 1], journal=path, job=JOB, concurrency=1)
+    await anext(run)
+    os.truncate(path, 10)
+
+    async def consume() -> None:
+        async for _ in run:
+            pass
+
+    with pytest.raises(JournalError, match="was changed by others"):
+        await consume()
+
+
 async def test_where_a_file_cannot_be_replaced_its_last_lines_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

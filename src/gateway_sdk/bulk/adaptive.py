@@ -20,10 +20,10 @@ BUSY: Final = frozenset({408, 429, 503, 504})
 _SERVER_ERROR: Final = 500
 _TOO_SLOW: Final = (ReplyTimeoutError.__name__, DeadlineExceededError.__name__)
 
-_PATIENCE: Final = 200
-"""Calls at the known limit before the next one is tried: one refusal then is half a percent."""
+_PATIENCE: Final = 300
+"""Calls at the known limit before the next one is tried, which costs one to three refusals."""
 
-_MOST_PATIENCE: Final = 1600
+_MOST_PATIENCE: Final = 2400
 """It doubles with each refusal up to here: a limit that is raised is found in a while."""
 
 _DROPPED: Final = 0.03
@@ -127,13 +127,15 @@ class Tuner(Limit):
 
     def heard(self, ticket: "_Ticket", *, refused: bool | None) -> None:
         """Learn from an attempt that has ended; None is neither a refusal nor a success."""
+        woke, now = ticket in self._sleeping, self._clock()
         self._sleeping.discard(ticket)
-        now = self._clock()
         if refused is False:
             share = 0.1 if self._duration else 1.0
             self._duration += share * (now - ticket.began - self._duration)
         if refused is None or ticket.began < self._changed:
             return  # what began before the last change says nothing of what is now
+        if refused and woke:
+            return  # it came when the session chose, perhaps as one too many
         self._round.count(refused=refused)
         if self._bad is None:
             self._grow(refused=refused)

@@ -29,8 +29,9 @@ class JournalFile:
         descriptor: The open file; negative if it is not open.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, flags: int = _FLAGS) -> None:
         self.path = path
+        self._flags = flags
         self.size = 0
         self.descriptor = -1
         self._failure: JournalError | None = None
@@ -51,7 +52,7 @@ class JournalFile:
         """
         while not self.is_open:
             try:
-                descriptor = os.open(self.path, _FLAGS, 0o600)
+                descriptor = os.open(self.path, self._flags, 0o600)
             except OSError as error:
                 raise self.trouble(f"cannot be opened: {error.strerror}") from None
             try:
@@ -105,7 +106,9 @@ class JournalFile:
 
         Blocks.
         """
-        draft = JournalFile(self.path.with_name(f"{self.path.name}.new"))
+        # What others may have put there, a link to another file, is not followed.
+        flags = _FLAGS | os.O_NOFOLLOW
+        draft = JournalFile(self.path.with_name(f"{self.path.name}.new"), flags)
         draft.open()  # which takes it, so that nobody has it when it is in this one's place
         try:
             self._copy_to(draft, keep)

@@ -59,7 +59,10 @@ class Journal(Ledger[Item, Value]):
 
     def _open(self) -> None:
         self._file.open()
-        self._index.read()
+        try:
+            self._index.read()
+        except OSError as error:
+            raise self._file.trouble(f"cannot be read: {error.strerror}") from None
 
     async def aclose(self) -> None:
         """Write all down to the disk, and let go of the file."""
@@ -74,7 +77,10 @@ class Journal(Ledger[Item, Value]):
         offset = self._index.get(digest or b"")
         if offset is None:
             return None
-        line = Line.decode(self._file.read(offset))
+        try:
+            line = Line.decode(self._file.read(offset))
+        except (OSError, ValueError):
+            raise self._file.trouble("was changed by others during the run") from None
         failure = _LOST if line.state is State.BEGUN else line.failure
         value = line.value if self._load is None or failure else self._load(line.value)
         return BulkResult(
