@@ -6,19 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway_sdk.bulk.limit import Limit
-from gateway_sdk.errors import (
-    DeadlineExceededError,
-    InvalidArgumentError,
-    ReplyTimeoutError,
-    StatusError,
-)
+from gateway_sdk.bulk.load import Tally, was_refused
+from gateway_sdk.errors import InvalidArgumentError, StatusError
 from gateway_sdk.outcome import Attempt
-
-BUSY: Final = frozenset({408, 429, 503, 504})
-"""Statuses that may say: too many at once."""
-
-_SERVER_ERROR: Final = 500
-_TOO_SLOW: Final = (ReplyTimeoutError.__name__, DeadlineExceededError.__name__)
 
 _PATIENCE: Final = 300
 """Calls at the known limit before the next one is tried, which costs one to three refusals."""
@@ -80,7 +70,7 @@ class Tuner(Limit):
         self._patience = _PATIENCE
         self._changed = -1.0
         self._is_used = False  # if fewer are under way than may be, nothing was tried
-        self._round = _Tally()
+        self._round = Tally()
         self._noise = 0.0
         self._duration = 0.0
         self._tickets: set[_Ticket] = set()
@@ -203,35 +193,7 @@ class Tuner(Limit):
     def _go_to(self, size: int) -> None:
         self._size = size
         self._changed = self._clock()
-        self._round = _Tally()
-
-
-class _Tally:
-    """What came of the attempts since the last change.
-
-    Attributes:
-        fine: Those that the gateway took.
-        refused: Those that it did not.
-        watched: All of them since the first refusal that is still looked into.
-    """
-
-    def __init__(self) -> None:
-        self.fine = 0
-        self.refused = 0
-        self.watched = 0
-        self.watched_refused = 0
-
-    def count(self, *, refused: bool) -> None:
-        """Count an attempt."""
-        self.fine += not refused
-        self.refused += refused
-        if refused or self.watched:
-            self.watched += 1
-            self.watched_refused += refused
-
-    def forget(self) -> None:
-        """Look into it no longer."""
-        self.watched = self.watched_refused = 0
+        self._round = Tally()
 
 
 class _Ticket:
@@ -250,7 +212,7 @@ class _Ticket:
     def attempt_finished(self, attempt: Attempt) -> None:
         """Learn from a request."""
         self._was_told = True
-        self._tuner.heard(self, refused=_refused(attempt.status, attempt.error))
+        self._tuner.heard(self, refused=was_refused(attempt.status, attempt.error))
 
     def retry_scheduled(self, seconds: float) -> None:
         """Give the place to another item meanwhile."""
@@ -262,14 +224,7 @@ class _Ticket:
         if not self._was_told:
             status = error.status if isinstance(error, StatusError) else None
             if error is None or status is not None:
-                self._tuner.heard(self, refused=_refused(status or 200, None))
+                self._tuner.heard(self, refused=was_refused(status or 200, None))
             else:
-                self._tuner.heard(self, refused=_refused(None, type(error).__name__))
+                self._tuner.heard(self, refused=was_refused(None, type(error).__name__))
         self._tuner.ended(self)
-
-
-def _refused(status: int | None, error: str | None) -> bool | None:
-    """Tell whether it was too much for the gateway; None if that cannot be told."""
-    if status in BUSY or error in _TOO_SLOW:
-        return True
-    return False if status is not None and status < _SERVER_ERROR else None
