@@ -182,6 +182,25 @@ async def test_what_may_have_been_done_is_never_done_again(
     assert len(lines(path)) == (2 if again else 1)
 
 
+async def test_an_item_that_wrote_before_it_failed_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failed call only read, and could be repeated; the one before it must not be."""
+    path = tmp_path / "journal.jsonl"
+    gateway, _, _ = scripted(monkeypatch, CREATED, httpx.Response(404))
+
+    async def call(name: str) -> None:
+        await gateway.customer.create_customer({"customerName": name})
+        await gateway.country_data.list_countries()
+
+    async with gateway:
+        await fetch(path, ["Ada"], call)
+    (result,) = (await fetch(path, ["Ada"], refused, retry_failed=True)).values()
+
+    assert isinstance(result.error, NotFoundError)
+    assert (result.error.outcome, result.error.safe_to_repeat) == (Outcome.APPLIED, False)
+
+
 async def test_a_write_that_was_under_way_when_the_process_died_is_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
