@@ -96,14 +96,15 @@ def test_a_limit_that_changes_is_found_again(
     assert refused <= REFUSED
 
 
-def test_a_few_failures_that_have_nothing_to_do_with_it_are_borne() -> None:
+@pytest.mark.parametrize(("limit", "share"), [(20, THROUGHPUT), (100, 0.45)])
+def test_a_few_failures_that_have_nothing_to_do_with_it_are_borne(limit: int, share: float) -> None:
     """One 503 in a hundred, for no reason, does not bring a run to a standstill."""
-    gateway = Gateway(lambda _: 20, status=503, trouble=0.01)
+    gateway = Gateway(lambda _: limit, status=503, trouble=0.01)
 
     fetch(gateway, 40)
 
     rate, refused = gateway.seen(20, 40)
-    assert rate >= THROUGHPUT * 20 / gateway.latency
+    assert rate >= share * limit / gateway.latency
     assert refused <= 0.01 + REFUSED
 
 

@@ -57,8 +57,12 @@ async def test_an_asynchronous_iterable_is_not_read_ahead() -> None:
     assert given_out < 20 + 2 * 3
 
 
-async def test_an_asynchronous_iterable_is_closed_when_the_loop_is_left() -> None:
-    """Its own clean-up runs before the run has ended, in the task that read it."""
+@pytest.mark.parametrize("concurrency", [1, 20])
+async def test_an_asynchronous_iterable_is_closed_when_the_loop_is_left(concurrency: int) -> None:
+    """Its own clean-up runs before the run has ended, in the task that read it.
+
+    With one call at once it has not been asked for more; with twenty it is waiting itself.
+    """
     tasks: list[Any] = []
 
     async def held() -> AsyncIterator[int]:
@@ -71,7 +75,7 @@ async def test_an_asynchronous_iterable_is_closed_when_the_loop_is_left() -> Non
         finally:
             tasks.append(asyncio.current_task())
 
-    async with aclosing(bulk.run(double, held())) as results:
+    async with aclosing(bulk.run(double, held(), concurrency=concurrency)) as results:
         assert (await anext(results)).item == 1
 
     assert len(set(tasks)) == 1 < len(tasks)
