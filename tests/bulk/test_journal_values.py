@@ -1,0 +1,215 @@
+"""What values and errors become in a journal, and what they come back as."""
+
+import json
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from gateway_sdk import (
+    ConnectionFailedError,
+    GatewayError,
+    InvalidArgumentError,
+    JournalError,
+    NotFoundError,
+    RateLimitedError,
+    bulk,
+)
+from gateway_sdk.models import Country
+from tests.bulk.journals import JOB, fetch, lines, refused
+
+
+@dataclass
+class Rate:
+    """A value of a user's own type."""
+
+    day: date
+    rate: Decimal
+
+
+COUNTRY = Country.model_validate(
+    {
+        "id": 1, "countryName": "Malta", "nationality": "Maltese", "currency": "EUR",
+        "three_digit_iso_code": "MLT", "two_digit_iso_code": "MT", "phone_code": "+356",
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (None, None),
+        (Rate(date(2026, 1, 2), Decimal("1.10")), {"day": "2026-01-02", "rate": "1.10"}),
+        ([COUNTRY], [COUNTRY.model_dump(by_alias=True)]),
+        ({"password": SecretStr("canary")}, {"password": "**********"}),
+        (float("nan"), "NaN"),
+        ("two\nlines", "two\nlines"),
+        ("\u2028", "\u2028"),
+    ],
+)
+async def test_values_of_many_kinds_are_written_as_json(
+    tmp_path: Path, value: object, written: object
+) -> None:
+    """Models by their wire names, dates and numbers as pydantic has them, secrets masked."""
+    path = tmp_path / "journal.jsonl"
+
+    async def call(_: str) -> object:
+        return value
+
+    (live,) = (await fetch(path, ["x"], call)).values()
+    (stored,) = (await fetch(path, ["x"], refused)).values()
+
+    assert live.value is value
+    assert stored.value == lines(path)[0]["value"] == written
+    assert b"canary" not in path.read_bytes()
+
+
+async def test_dump_and_load_are_the_users_own_ways(tmp_path: Path) -> None:
+    """What is no JSON goes in through one and comes out through the other."""
+    path = tmp_path / "journal.jsonl"
+    options: dict[str, Any] = {
+        "dump": lambda value: [value.real, value.imag],
+        "load": lambda found: complex(*found),
+    }
+
+    async def call(_: str) -> complex:
+        return 1 + 2j
+
+    await fetch(path, ["x"], call, **options)
+    (stored,) = (await fetch(path, ["x"], refused, **options)).values()
+
+    assert lines(path)[0]["value"] == [1.0, 2.0]
+    assert stored.value == 1 + 2j
+
+
+@pytest.mark.parametrize("value", [object(), "\ud800", b"\xff", {1: {2: object()}}])
+async def test_a_value_that_is_no_json_is_a_failure(tmp_path: Path, value: object) -> None:
+    """The result says what to do, the line too, and the others go on."""
+    path = tmp_path / "journal.jsonl"
+
+    async def call(item: str) -> object:
+        return value if item == "odd" else item
+
+    results = await fetch(path, ["odd", "plain"], call)
+
+    error = results["odd"].error
+    assert isinstance(error, JournalError)
+    assert "give dump=" in str(error)
+    assert results["plain"].value == "plain"
+    assert [line["error"] for line in lines(path)] == ["JournalError", None]
+
+
+async def test_an_item_that_is_no_json_needs_a_key(tmp_path: Path) -> None:
+    """With one it is told from others, and its column stays empty."""
+    path = tmp_path / "journal.jsonl"
+    item = object()
+
+    async def call(_: object) -> str:
+        return "done"
+
+    with pytest.raises(InvalidArgumentError, match="give key="):
+        await fetch(path, [item], call)
+    (result,) = (await fetch(path, [item], call, key=lambda _: "one")).values()
+
+    assert result.value == "done"
+    assert lines(path)[0]["item"] is None
+
+
+async def test_equal_items_have_one_line_and_a_result_each(tmp_path: Path) -> None:
+    """The second is read from the journal, or shares the call that is under way."""
+    path = tmp_path / "journal.jsonl"
+    called: list[str] = []
+
+    async def call(item: str) -> str:
+        called.append(item)
+        return item
+
+    run = bulk.run(call, ["a", "b", "a", "a"], journal=path, job=JOB, concurrency=1)
+    results = [(result.item, result.value, result.from_journal) async for result in run]
+
+    assert called == ["a", "b"]
+    assert results == [("a", "a", False), ("b", "b", False), ("a", "a", True), ("a", "a", True)]
+    assert len(lines(path)) == 2
+
+
+async def test_long_lines_are_read_whole(tmp_path: Path) -> None:
+    """A value may be larger than what is read at once."""
+    path = tmp_path / "journal.jsonl"
+
+    async def call(item: str) -> str:
+        return item * 300_000
+
+    await fetch(path, ["a", "b"], call)
+    results = await fetch(path, ["a", "b"], refused)
+
+    assert {item: len(result.value) for item, result in results.items()} == {
+        "a": 300_000, "b": 300_000,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"journal": 3, "job": "x"}, "journal must be"),
+        ({"journal": "x"}, "needs job="),
+        ({"journal": "x", "job": " "}, "needs job="),
+        ({"journal": "x", "job": "a\nb"}, "needs job="),
+        ({"job": "x"}, "go with journal="),
+        ({"dump": str}, "go with journal="),
+        ({"retry_failed": True}, "go with journal="),
+        ({"retry_failed": 1}, "retry_failed must be"),
+        ({"dump": 1}, "dump must be"),
+        ({"load": 1}, "load must be"),
+    ],
+)
+def test_wrong_arguments_of_a_journal_are_refused_at_once(
+    options: dict[str, Any], named: str
+) -> None:
+    """The error names what is wrong or missing."""
+    with pytest.raises(InvalidArgumentError, match=named):
+        bulk.run(refused, [1], **options)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionFailedError("no connection"),
+        NotFoundError("404", status=404),
+        RateLimitedError("429", status=429),
+        GatewayError(),
+    ],
+)
+async def test_an_error_comes_back_as_what_it_was(tmp_path: Path, error: GatewayError) -> None:
+    """Its class, its text and its status are those from before."""
+    path = tmp_path / "journal.jsonl"
+
+    async def call(_: str) -> None:
+        raise error
+
+    await fetch(path, ["x"], call)
+    (result,) = (await fetch(path, ["x"], refused)).values()
+
+    assert type(result.error) is type(error)
+    assert getattr(result.error, "status", None) == getattr(error, "status", None)
+    assert isinstance(result.error, GatewayError)
+    assert result.error.outcome is error.outcome
+
+
+async def test_the_words_of_a_users_error_do_not_get_into_the_file(tmp_path: Path) -> None:
+    """Only the texts of this package's own classes are known to hold nothing personal."""
+    path = tmp_path / "journal.jsonl"
+
+    class NotFoundError(GatewayError):
+        """Named as one of ours."""
+
+    async def call(_: str) -> None:
+        raise NotFoundError("canary")
+
+    await fetch(path, ["x"], call)
+
+    assert json.loads(path.read_text())["message"] is None
+    assert "canary" not in path.read_text()
