@@ -92,7 +92,7 @@ def aiohttp(session: nox.Session) -> None:
     session.run(
         "pytest",
         "--engine=aiohttp",
-        "--ignore=tests/test_benchmarks.py",
+        "--ignore-glob=tests/test_benchmarks*",
         *(f"--ignore=tests/{folder}" for folder in apart),
         *session.posargs,
     )
