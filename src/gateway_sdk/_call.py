@@ -79,10 +79,9 @@ class Call:
     ) -> Reply[Any]:
         try:
             transport = self._core.open()
-            scope = asyncio.timeout(self._options.deadline)
+            scope = self._core.calls.begin(self._options.deadline)
             try:
                 async with scope:
-                    self._core.begin(scope)
                     prepared = await self._prepare(path, content, content_type, on_progress)
                     raw, value = await self._with_retries(transport, prepared, scope)
             except TimeoutError:
@@ -90,7 +89,7 @@ class Call:
                     raise
                 raise self._why_cut(scope) from None
             finally:
-                self._core.end(scope)
+                self._core.calls.end(scope)
         except GatewayError as error:
             error.of_call(
                 self._operation.name, self._operation.repeatability, tuple(self._attempts)
@@ -107,7 +106,7 @@ class Call:
 
     def _why_cut(self, scope: asyncio.Timeout) -> GatewayError:
         """Return the error of a call that was cut, by its deadline or the session's closing."""
-        if self._core.was_cut(scope):
+        if self._core.calls.was_cut(scope):
             return SessionStateError("the session was closed before the reply came")
         return DeadlineExceededError(f"the deadline of {self._options.deadline:g} s passed")
 
@@ -139,7 +138,7 @@ class Call:
 
         def fits(seconds: float) -> bool:
             """Tell whether an attempt as fast as the fastest so far ends before the deadline."""
-            until = scope.when()
+            until = self._core.calls.end_of(scope)
             fastest = min((attempt.elapsed for attempt in self._attempts), default=0.0)
             return until is None or loop.time() + seconds + fastest < until
 

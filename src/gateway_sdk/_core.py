@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from enum import Enum
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from gateway_sdk._budget import Bucket, RetryBudget
 from gateway_sdk._config import DEFAULT_CUT
 from gateway_sdk._engine.factory import EngineConfig, make_transport
 from gateway_sdk._log import LogObserver
+from gateway_sdk._under_way import CallsUnderWay
 from gateway_sdk._watch import LOGGER, SCOPED, Watch
 from gateway_sdk._wire.content import ParseFloat
 from gateway_sdk.errors import SessionStateError
@@ -45,6 +45,7 @@ class Core:
         parse_float: What makes a number of a fraction in a reply left open; None for floats.
         sleep: How retries wait.
         state: Where it is in its life.
+        calls: Those that are under way.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Core:
         max_reply_bytes: int,
         parse_float: ParseFloat | None,
         drain: float,
+        usual_deadline: float | None,
         budget: RetryBudget | None,
         observers: Iterable[Observer],
     ) -> None:
@@ -63,6 +65,7 @@ class Core:
         self.parse_float = parse_float
         self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
         self.state = State.NEW
+        self.calls = CallsUnderWay(usual_deadline)
         self._bucket = None if budget is None else Bucket(budget)
         self._observers = tuple(observers)
         self._number = 0
@@ -71,9 +74,6 @@ class Core:
         self._transport: httpx.AsyncBaseTransport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
-        self._calls: set[asyncio.Timeout] = set()
-        self._cut: set[asyncio.Timeout] = set()
-        self._quiet = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
         self._addresses: dict[str, httpx.URL] = {}
 
@@ -136,21 +136,6 @@ class Core:
                 "the session was opened in another event loop: use one session per event loop"
             )
 
-    def begin(self, scope: asyncio.Timeout) -> None:
-        """Count a call as under way; closing may cut it through its scope."""
-        self._calls.add(scope)
-        self._quiet.clear()
-
-    def end(self, scope: asyncio.Timeout) -> None:
-        """Count a call as ended."""
-        self._calls.discard(scope)
-        if not self._calls:
-            self._quiet.set()
-
-    def was_cut(self, scope: asyncio.Timeout) -> bool:
-        """Tell whether it was the closing that ended a call, and not its own deadline."""
-        return scope in self._cut
-
     async def aclose(self) -> None:
         """Refuse new calls, wait a while for those under way, cut the rest, close the transport.
 
@@ -175,21 +160,14 @@ class Core:
     async def _close(self) -> None:
         transport = self._transport or self._engine.transport
         try:
-            await self._wait_until_quiet(self._drain)
+            await self.calls.wait(self._drain)
         finally:
-            self._cut = {scope for scope in self._calls if not scope.expired()}
-            for scope in self._cut:
-                scope.reschedule(0)  # long past: its call ends at once
-            await self._wait_until_quiet(DEFAULT_CUT)
+            self.calls.cut()
+            await self.calls.wait(DEFAULT_CUT)
+            self.calls.forget()
             if transport is not None:
                 await transport.aclose()
             self.state = State.CLOSED
 
-    async def _wait_until_quiet(self, seconds: float) -> None:
-        if self._calls:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._quiet.wait()
-
     def __repr__(self) -> str:
-        return f"<Core {self.base_url} ({self.state.value}, {len(self._calls)} calls under way)>"
+        return f"<Core {self.base_url} ({self.state.value}, {len(self.calls)} calls under way)>"

@@ -96,6 +96,15 @@ class GatewaySession(Sending):
         """
         if parse_float is not None and not callable(parse_float):
             raise ConfigurationError("parse_float must be a function of a string, such as Decimal")
+        self._options = Options.of(
+            access_token=access_token,
+            tenant_id=tenant_id,
+            token_header=token_header,
+            timeout=timeout,
+            deadline=deadline,
+            retry=retry,
+            headers=headers,
+        )
         self._core = Core(
             base_url=_config.parse_base_url(base_url, allow_insecure_http=allow_insecure_http),
             engine=EngineConfig(
@@ -112,17 +121,9 @@ class GatewaySession(Sending):
             max_reply_bytes=_config.check_count("max_reply_bytes", max_reply_bytes),
             parse_float=parse_float,
             drain=_config.check_wait("drain", drain),
+            usual_deadline=self._options.deadline,
             budget=_checked_budget(retry_budget),
             observers=_checked_observers(observers),
-        )
-        self._options = Options.of(
-            access_token=access_token,
-            tenant_id=tenant_id,
-            token_header=token_header,
-            timeout=timeout,
-            deadline=deadline,
-            retry=retry,
-            headers=headers,
         )
         self._check_gateway()
         self._is_view = False

@@ -17,7 +17,7 @@ LAYERS = (
     ("_config", "operations", "reply"),
     ("auth", "observer"),
     ("_retry", "_budget", "_watch"),
-    ("_options", "_log", "bulk"),
+    ("_options", "_log", "_under_way", "bulk"),
     ("_wire",),
     ("_engine",),
     ("_body",),

@@ -127,15 +127,15 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         Raises:
             ConfigurationError: a field is not ASCII.
         """
-        fields = [
-            (name.decode("ascii"), value.decode("latin-1")) for name, value in request.headers.raw
-        ]
-        for name, value in fields:
-            if not value.isascii():
-                raise ConfigurationError(
-                    f"the header {name} is not ASCII, which the engine 'aiohttp' would send as "
-                    "UTF-8: use the engine 'httpx'"
-                )
+        raw = request.headers.raw
+        try:
+            fields = [(name.decode("ascii"), value.decode("ascii")) for name, value in raw]
+        except UnicodeDecodeError:
+            name = next(name for name, value in raw if not value.isascii()).decode("ascii")
+            raise ConfigurationError(
+                f"the header {name} is not ASCII, which the engine 'aiohttp' would send as UTF-8: "
+                "use the engine 'httpx'"
+            ) from None
         if self._credentials and request.url.scheme == "http":  # else they are sent with CONNECT
             fields += self._credentials.items()
         return fields
