@@ -1,8 +1,12 @@
 """Writing files: whole, or not at all."""
 
 import os
+import shutil
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.output.printable import printable
@@ -26,22 +30,48 @@ def write_file(path: Path, data: bytes) -> None:
     Raises:
         CommandError: the system refused; the message says why.
     """
+    with writing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def writing(path: Path) -> Generator[IO[bytes]]:
+    """Open a draft without a name, whose content replaces a file at the end; else that one stays.
+
+    It leaves nothing behind, even if the process is killed while it is written.
+
+    Raises:
+        CommandError: the system refused; the message says why.
+    """
     try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)  # a pipe or a device, which nothing can take the place of
-        else:
-            _replace(path, data)
+        with tempfile.TemporaryFile(dir=None if _is_special(path) else path.parent) as draft:
+            yield draft
+            draft.seek(0)
+            _put(draft, path)
     except OSError as error:
         raise _refusal(path, error.strerror or type(error).__name__) from None
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _is_special(path: Path) -> bool:
+    """Tell whether it is a pipe or a device, which nothing can take the place of."""
+    return path.exists() and not path.is_file()
+
+
+def _put(draft: IO[bytes], path: Path) -> None:
+    if _is_special(path):
+        with path.open("wb") as file:
+            shutil.copyfileobj(draft, file)
+    else:
+        _replace(draft, path)
+
+
+def _replace(draft: IO[bytes], path: Path) -> None:
     with tempfile.NamedTemporaryFile(
         dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:
         part = Path(file.name)
         try:
-            file.write(data)
+            shutil.copyfileobj(draft, file)
             file.close()
             part.chmod(_mode_of(path))
             part.replace(path)
