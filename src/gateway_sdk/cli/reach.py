@@ -39,15 +39,20 @@ LONG: Final = 2.0
 class Witness(Observer):
     """Knows what became of the call that Ctrl-C interrupted, and tells of long waits.
 
+    Args:
+        tells_waits: Whether it tells of them.
+
     Attributes:
         warning: What has to be known before it is made again; None if that is nothing.
     """
 
-    warning: str | None = None
+    def __init__(self, *, tells_waits: bool = True) -> None:
+        self.warning: str | None = None
+        self._tells_waits = tells_waits
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
         """Say why nothing happens for a while."""
-        if seconds >= LONG:
+        if self._tells_waits and seconds >= LONG:
             reason = attempt.status or attempt.error
             say(f"{call.operation.name}: trying again in {seconds:.0f} s ({reason})")
 
@@ -68,6 +73,7 @@ def ask(
     work: Callable[[GatewaySession], Awaitable[T]],
     *,
     needs_tenant: bool = False,
+    tells_waits: bool = True,
 ) -> T:
     """Open a session, let a coroutine function use it, and return what that returns.
 
@@ -75,13 +81,14 @@ def ask(
         ctx: Of the command: it knows whether --sandbox was given.
         work: What to ask of the gateway.
         needs_tenant: Whether a tenant has to be set.
+        tells_waits: Whether to say why a call waits for long; of many calls that is too much.
 
     Raises:
         CommandError: there are no settings, or no tenant.
         GatewayError: a setting is wrong, or the call failed.
         KeyboardInterrupt: Ctrl-C; its text says what has to be known of the call, if anything.
     """
-    witness = Witness()
+    witness = Witness(tells_waits=tells_waits)
     sandbox: bool = ctx.find_root().params["sandbox"]
 
     async def asking() -> T:
