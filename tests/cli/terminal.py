@@ -47,6 +47,11 @@ class Terminal:
         """Do what Ctrl-C does where the terminal is the program's own."""
         self._process.send_signal(signal.SIGINT)
 
+    def kill(self) -> None:
+        """End the program at once, as `kill -9` does."""
+        self._process.kill()
+        self._process.wait()
+
     @property
     def echoes(self) -> bool:
         """Whether the terminal shows what is typed."""
@@ -59,8 +64,7 @@ class Terminal:
 
     def close(self) -> None:
         """End the program if it still runs, and put the terminal away."""
-        self._process.kill()
-        self._process.wait()
+        self.kill()
         os.close(self._ours)
 
     def _rest(self) -> Iterator[bytes]:

@@ -19,6 +19,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 COMMANDS = (
     "countries",
     "rates",
+    "bulk",
+    "bulk rates",
     "customer",
     "customer create",
     "customer revise",

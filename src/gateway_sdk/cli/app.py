@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from gateway_sdk._version import __version__
 from gateway_sdk.cli import examples
+from gateway_sdk.cli.bulk import command as bulk
 from gateway_sdk.cli.console import tolerate_any_encoding
 from gateway_sdk.cli.countries.command import countries
 from gateway_sdk.cli.customer import command as customer
@@ -144,6 +145,9 @@ def _add_group(name: str, summary: str) -> typer.Typer:
 
 app.command(epilog=examples.COUNTRIES, rich_help_panel=ASKING)(countries)
 app.command(epilog=examples.RATES, rich_help_panel=ASKING)(rates)
+
+_bulk = _add_group("bulk", "Fetch much at once, and go on where a run stopped.")
+_bulk.command(epilog=examples.BULK_RATES)(bulk.rates)
 
 _customer = _add_group("customer", "Create customers, and revise them.")
 _customer.command(epilog=examples.CUSTOMER_CREATE)(customer.create)

@@ -23,6 +23,13 @@ RATES: Final = _examples(
     "gateway rates EUR USD --start 2026-01-01 --png usd.png --parquet usd.parquet",
 )
 
+BULK_RATES: Final = _examples(
+    "gateway bulk rates --base EUR --symbols USD,GBP --start 1m --out rates.jsonl",
+    "gateway bulk rates --base EUR,USD --symbols JPY,GBP --start 2024-01-01 --split 90d"
+    " --out rates.jsonl --rows rates.csv --sandbox",
+    "gateway bulk rates --base EUR --symbols USD --start 1999-01-04 --out usd.jsonl --retry-failed",
+)
+
 CUSTOMER_CREATE: Final = _examples(
     "gateway customer create ada.json",
     "gateway customer create - < ada.json",

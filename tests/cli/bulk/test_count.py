@@ -1,0 +1,121 @@
+from typing import Any
+
+import pytest
+
+from gateway_sdk.bulk import BulkResult
+from gateway_sdk.cli.bulk.count import Count
+from gateway_sdk.errors import (
+    DeadlineExceededError,
+    GatewayError,
+    NotFoundError,
+    RateLimitedError,
+    ServerError,
+)
+from gateway_sdk.models import ExchangeRateSeriesRequest
+from gateway_sdk.outcome import Outcome
+
+REFUSED, LOST = Outcome.REFUSED, Outcome.UNKNOWN
+
+
+def failure(kind: type[GatewayError], outcome: Outcome, status: int | None = None) -> GatewayError:
+    """Make an error as a journal gives it back."""
+    error = kind.__new__(kind)
+    error.__dict__.update(outcome=outcome, status=status)
+    return error
+
+
+def result(
+    error: Exception | None = None, *, from_journal: bool = False, symbols: str = "USD"
+) -> BulkResult[ExchangeRateSeriesRequest, Any]:
+    """Make the result of a series."""
+    item = ExchangeRateSeriesRequest(base="EUR", symbols=symbols, start_date="", end_date="")
+    return BulkResult(item=item, error=error, elapsed=0, from_journal=from_journal, _value=None)
+
+
+def counted(
+    total: int, *results: BulkResult[ExchangeRateSeriesRequest, Any], deadline: float | None = None
+) -> Count:
+    """Count results."""
+    count = Count(deadline)
+    count.total = total
+    for found in results:
+        count.add(found)
+    return count
+
+
+def test_what_has_come_is_no_reason_to_complain() -> None:
+    """Of this run and of earlier ones."""
+    count = counted(2, result(), result(from_journal=True))
+
+    assert count.complaint() is None
+    assert count.summary() == "2 of 2 series, 1 from earlier runs"
+    assert (count.there, count.asked, count.fetched, count.earlier) == (2, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("errors", "status"),
+    [
+        ([failure(NotFoundError, REFUSED, 404)], 3),
+        ([failure(NotFoundError, REFUSED, 404), failure(RateLimitedError, REFUSED, 429)], 3),
+        ([failure(NotFoundError, REFUSED, 404), failure(ServerError, LOST, 500)], 4),
+        ([failure(ServerError, LOST, 500), failure(NotFoundError, REFUSED, 404)], 4),
+        ([failure(DeadlineExceededError, LOST)], 4),
+        ([ValueError("of another package")], 4),
+    ],
+)
+def test_status_is_3_only_if_the_gateway_refused_all(errors: list[Exception], status: int) -> None:
+    """Otherwise another run may bring what is missing."""
+    complaint = counted(9, *(result() for _ in range(9 - len(errors))), *map(result, errors))
+
+    found = complaint.complaint()
+
+    assert found is not None
+    assert found.status == status
+    assert f"{len(errors)} of 9 series failed\n" in f"{found}\n"
+
+
+def test_most_frequent_failures_come_first_with_an_example() -> None:
+    """Beyond five kinds they are counted together; what would steer a terminal is escaped."""
+    kinds = [(500 + number, 10 - number) for number in range(7)]
+    errors = [failure(ServerError, LOST, status) for status, times in kinds for _ in range(times)]
+    found = counted(49, *(result(error, symbols="A\x1b") for error in errors)).complaint()
+
+    assert str(found).splitlines()[:-1] == [
+        "49 of 49 series failed",
+        "  10 ServerError 500, such as A\\x1b for EUR",
+        "   9 ServerError 501, such as A\\x1b for EUR",
+        "   8 ServerError 502, such as A\\x1b for EUR",
+        "   7 ServerError 503, such as A\\x1b for EUR",
+        "   6 ServerError 504, such as A\\x1b for EUR",
+        "   9 others",
+    ]
+
+
+def test_deadline_and_failures_are_told_apart() -> None:
+    """What the deadline left out is in no file: each has its own line, and its own way out."""
+    late, refused = failure(DeadlineExceededError, LOST), failure(NotFoundError, REFUSED, 404)
+    count = counted(
+        9, result(), result(late), result(refused), result(late, from_journal=True), deadline=5
+    )
+
+    complaint = count.complaint()
+
+    assert complaint is not None
+    assert complaint.status == 4
+    assert (count.there, count.late, count.failed) == (1, 1, 2)
+    assert str(complaint).splitlines() == [
+        "the deadline of 5 s passed before 6 of them came",
+        "2 of 9 series failed",
+        "  1 NotFoundError 404, such as USD for EUR",
+        "  1 DeadlineExceededError, such as USD for EUR",
+        "The same command asks for what is left, and with --retry-failed again for what failed.",
+    ]
+
+
+def test_deadline_alone_is_4() -> None:
+    """Also where everything that was asked for was refused before."""
+    complaint = counted(9, result(), deadline=5).complaint()
+
+    assert complaint is not None
+    assert complaint.status == 4
+    assert str(complaint).endswith("\nThe same command asks for what is left.")
