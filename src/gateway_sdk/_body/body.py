@@ -91,7 +91,7 @@ class Body(httpx.AsyncByteStream):
             self.on_progress(sent, self.length)
 
 
-class _Once:
+class _Once(AsyncIterator[bytes]):
     """Gives one piece; three generators, one in another, would take 5 µs."""
 
     __slots__ = ("_piece",)
@@ -99,10 +99,8 @@ class _Once:
     def __init__(self, piece: bytes) -> None:
         self._piece: bytes | None = piece
 
-    def __aiter__(self) -> "_Once":
-        return self
-
     async def __anext__(self) -> bytes:
+        """Return the piece, once."""
         piece, self._piece = self._piece, None
         if piece is None:
             raise StopAsyncIteration
