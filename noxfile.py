@@ -100,8 +100,8 @@ def aiohttp(session: nox.Session) -> None:
 
 @nox.session
 def beside_httpx2(session: nox.Session) -> None:
-    """Run the tests with httpx2 installed beside, which other libraries bring along."""
-    session.install("-e", EVERYTHING, *group("test"), "httpx2")
+    """Run the tests with httpx2 installed beside, as openai and other clients bring it along."""
+    session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
     apart = ("browser", "cli", "examples", "sandbox")
     session.run("pytest", *(f"--ignore=tests/{folder}" for folder in apart))
 
