@@ -12,8 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk import ConfigurationError, GatewaySession, RateLimit
-from gateway_sdk._engine import factory
+from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewaySession, RateLimit
 from gateway_sdk._engine.aiohttp_connector import is_readable
 from gateway_sdk._engine.aiohttp_exchange import AiohttpExchange
 from gateway_sdk._engine.factory import ENGINES
@@ -24,19 +23,24 @@ from tests.support.failing_steps import turns
 from tests.support.proxies import Gateway, server_context, serving
 
 
-async def test_without_aiohttp_the_error_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_aiohttp_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine is refused when the session is made, before anything is sent."""
-    monkeypatch.delitem(sys.modules, "aiohttp")
-    monkeypatch.setattr(factory, "find_spec", lambda _: None)
+    monkeypatch.delitem(sys.modules, "gateway_sdk._engine.aiohttp_engine", raising=False)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
 
     with pytest.raises(ConfigurationError, match=r"pip install 'gateway-sdk\[aiohttp\]'"):
         GatewaySession("https://gateway.test", access_token="t", engine="aiohttp")
 
 
-def test_aiohttp_is_loaded_by_who_uses_it_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Making a session loads nothing: there may be no loop, and it takes its time."""
+@pytest.mark.parametrize(
+    "options",
+    [{"engine": "httpx"}, {"engine": "aiohttp", "transport": httpx.AsyncHTTPTransport()}],
+    ids=["httpx", "a transport"],
+)
+def test_aiohttp_is_loaded_by_who_uses_it_only(
+    monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """It takes its time, and not everybody has it."""
     real = builtins.__import__
 
     def importing(name: str, *given: Any) -> Any:
@@ -44,7 +48,22 @@ def test_aiohttp_is_loaded_by_who_uses_it_only(monkeypatch: pytest.MonkeyPatch) 
         return real(name, *given)
 
     monkeypatch.setattr(builtins, "__import__", importing)
-    GatewaySession("https://gateway.test", access_token="t", engine="aiohttp")
+    GatewaySession("https://gateway.test", access_token="t", **options)
+
+
+async def test_aiohttp_is_loaded_before_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes 100 ms must not hold up the event loop in the middle of its work."""
+    session = GatewaySession("http://127.0.0.1:1", access_token="t", engine="aiohttp", retry=None)
+    real = builtins.__import__
+
+    def importing(name: str, *given: Any) -> Any:
+        assert name in sys.modules
+        return real(name, *given)
+
+    monkeypatch.setattr(builtins, "__import__", importing)
+    async with session:
+        with pytest.raises(ConnectionFailedError):
+            await CALLS["order_history"](session)
 
 
 @pytest.mark.parametrize("system", ["poll", "Windows"])

@@ -1,9 +1,8 @@
 """Make the transport that a session asked for."""
 
 import ssl
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -54,10 +53,6 @@ class EngineConfig:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise ConfigurationError(f"engine must be {' or '.join(map(repr, ENGINES))}")
-        if self.engine not in sys.modules and find_spec(self.engine) is None:
-            raise ConfigurationError(
-                f"engine {self.engine!r} needs: pip install 'gateway-sdk[{self.engine}]'"
-            )
         if self.transport is not None and self.http_client is not None:
             raise ConfigurationError("give transport= or http_client=, not both")
         _check_type("transport", self.transport, httpx.AsyncBaseTransport)
@@ -73,6 +68,8 @@ class EngineConfig:
             parse_proxy("proxy", self.proxy)
         if self.rate_limit is not None and not isinstance(self.rate_limit, RateLimit):
             raise ConfigurationError("rate_limit must be a RateLimit, or None for no limit")
+        if self.is_ours:
+            _load(self.engine)
 
     @property
     def is_ours(self) -> bool:
@@ -101,16 +98,31 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
         proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
     tls = base_url.scheme == "https"
     context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if config.engine == "httpx":
-        return HttpxEngine(config.max_connections, context, proxy=proxy, limiter=limiter)
-    if proxy is not None:
-        _check_aiohttp_can(proxy, config)
-        context = proxy.ssl_context or context  # it has one for both, and the proxy may need it
-    # Imported here, because not everybody has aiohttp, and it takes 100 ms.
-    from gateway_sdk._engine.aiohttp_engine import AiohttpEngine  # noqa: PLC0415
+    if config.engine == "aiohttp":
+        if proxy is not None:
+            _check_aiohttp_can(proxy, config)
+            context = proxy.ssl_context or context  # it has one for both; the proxy may need it
+        context.set_alpn_protocols(["http/1.1"])
+    engine = _load(config.engine)
+    return engine(config.max_connections, context, proxy=proxy, limiter=limiter)
 
-    context.set_alpn_protocols(["http/1.1"])
-    return AiohttpEngine(config.max_connections, context, proxy=proxy, limiter=limiter)
+
+def _load(engine: str) -> Callable[..., httpx.AsyncBaseTransport]:
+    """Return an engine, loaded when a session is made: the first call would be held up by 100 ms.
+
+    Raises:
+        ConfigurationError: what it stands on is not installed.
+    """
+    if engine == "httpx":
+        return HttpxEngine
+    try:
+        # Imported here, because not everybody has aiohttp.
+        from gateway_sdk._engine.aiohttp_engine import AiohttpEngine  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise ConfigurationError(
+            "engine 'aiohttp' needs: pip install 'gateway-sdk[aiohttp]'"
+        ) from None
+    return AiohttpEngine
 
 
 def _check_aiohttp_can(proxy: httpx.Proxy, config: EngineConfig) -> None:
