@@ -40,7 +40,7 @@ from gateway_sdk import (
     errors,
     operations,
 )
-from gateway_sdk._wire.reply import parse_retry_after
+from gateway_sdk._wire.retry_after import parse_retry_after
 from gateway_sdk.models import Country, ErrorPayload
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability

@@ -1,11 +1,9 @@
 """Read a reply: the value it brings, or the error it stands for. No I/O here."""
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
@@ -26,6 +24,7 @@ from gateway_sdk._wire.content import (
     utf8_json,
 )
 from gateway_sdk._wire.request import describe
+from gateway_sdk._wire.retry_after import parse_retry_after
 from gateway_sdk.errors import (
     ConflictError,
     ForbiddenError,
@@ -55,7 +54,6 @@ _KINDS: Final[Mapping[int, type[StatusError]]] = {
     429: RateLimitedError,
 }
 _KINDS_BY_HUNDRED: Final = {3: RedirectError, 5: ServerError}
-_SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")
 _UNDECIDED_4XX: Final = 408  # intermediaries send it of their own accord
 _REFUSING_5XX: Final = frozenset({501, 505})  # the request was not even understood
 
@@ -193,9 +191,8 @@ def _status_error(reply: RawReply) -> StatusError:
         headers=reply.headers,
     )
     error.payload = _payload(reply)
-    error.retry_after = parse_retry_after(
-        field_of(reply.headers, b"retry-after"), datetime.now(UTC)
-    )
+    wait = field_of(reply.headers, b"retry-after")
+    error.retry_after = parse_retry_after(wait, datetime.now(UTC))
     error.outcome = outcome_of_status(reply.status)
     return error
 
@@ -209,21 +206,6 @@ def outcome_of_status(status: int) -> Outcome:
     if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return Outcome.UNKNOWN if status == _UNDECIDED_4XX else Outcome.REFUSED
     return Outcome.UNKNOWN
-
-
-def parse_retry_after(value: str, now: datetime) -> float | None:
-    """Return the seconds that a Retry-After asks for (RFC 9110, 10.2.3), a date in the past as 0.
-
-    None if the header is absent or makes no sense.
-    """
-    value = value.strip()
-    if _SECONDS.fullmatch(value):
-        return float(value)
-    try:
-        date = parsedate_to_datetime(value)
-        return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
-    except (OverflowError, TypeError, ValueError):
-        return None
 
 
 def _payload(reply: RawReply) -> ErrorPayload | None:
