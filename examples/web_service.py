@@ -50,12 +50,14 @@ async def create_customer(customer: dict[str, Any], gateway: Gateway) -> Any:
 @app.exception_handler(GatewayError)
 async def say_what_happened(_: Request, error: GatewayError) -> JSONResponse:
     """Tell the caller whether anything was changed; the text holds no secret and no body."""
-    status = 409 if error.outcome is Outcome.UNKNOWN and not error.safe_to_repeat else 502
+    status = 503 if error.retryable else 502
+    if error.outcome is Outcome.UNKNOWN and not error.safe_to_repeat:
+        status = 409
     return JSONResponse(
         {
             "error": str(error),
             "outcome": error.outcome.name,
-            "safe_to_repeat": error.safe_to_repeat,
+            "retryable": error.retryable,
         },
         status,
     )

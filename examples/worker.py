@@ -37,11 +37,11 @@ async def close_session(state: TaskiqState) -> None:
 
 @broker.task(retry_on_error=True, max_retries=3)
 async def upload(path: str, context: Context = TaskiqDepends()) -> dict[str, Any]:
-    """Upload a file; have it tried again only if that cannot store the document twice."""
+    """Upload a file; have it tried again if that can help, and cannot store it twice."""
     gateway: GatewaySession = context.state.gateway
     try:
         return {"stored": await gateway.aml.upload_document(Path(path))}
     except GatewayError as error:
-        if error.safe_to_repeat:
+        if error.retryable:
             raise
         return {"needs_a_look": str(error)}

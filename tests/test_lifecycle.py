@@ -132,6 +132,7 @@ async def test_closing_cuts_what_does_not_end() -> None:
 
     assert caught.value.outcome is Outcome.UNKNOWN
     assert caught.value.safe_to_repeat is False
+    assert (caught.value.transient, caught.value.retryable) == (True, False)
     assert [attempt.error for attempt in caught.value.attempts] == ["CancelledError"]
 
 

@@ -107,7 +107,9 @@ class Call:
     def _why_cut(self, scope: asyncio.Timeout) -> GatewayError:
         """Return the error of a call that was cut, by its deadline or the session's closing."""
         if self._core.calls.was_cut(scope):
-            return SessionStateError("the session was closed before the reply came")
+            closed = SessionStateError("the session was closed before the reply came")
+            closed.transient = True  # unlike a call on a closed session: a new one may make it
+            return closed
         return DeadlineExceededError(f"the deadline of {self._options.deadline:g} s passed")
 
     async def _prepare(

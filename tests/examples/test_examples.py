@@ -32,7 +32,7 @@ async def test_the_web_service_says_what_happened(
 
     assert lost.status_code == 409
     assert lost.json()["outcome"] == "UNKNOWN"
-    assert lost.json()["safe_to_repeat"] is False
+    assert lost.json()["retryable"] is False
     assert refused.status_code == 502
     assert refused.json()["outcome"] == "NOT_SENT"
     assert "customerNam" in refused.json()["error"]
@@ -64,10 +64,22 @@ async def test_the_bulk_fetch_prints_one_line_per_series(environment: dict[str, 
     )
 
 
+async def test_the_web_service_says_what_to_try_again(
+    environment: dict[str, str], sandbox: Sandbox
+) -> None:
+    """A gateway that is busy is 503: the caller may come again."""
+    sandbox.faults.on("create_customer", Fault.too_many_requests(retry_after=3600))
+    async with web_service.app.router.lifespan_context(web_service.app), _client() as client:
+        busy = await client.post("/customers", json={"customerName": "Ada"})
+
+    assert busy.status_code == 503
+    assert busy.json()["retryable"] is True
+
+
 async def test_the_worker_uploads_once(
     environment: dict[str, str], sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    """A lost reply is not tried again; a call that was refused is."""
+    """A lost reply is not tried again, and neither is a file that is missing."""
     document = tmp_path / "passport.pdf"
     document.write_bytes(b"scan")
     sandbox.faults.on("upload_document", Fault.drop_after_read(), at=1)
@@ -75,9 +87,12 @@ async def test_the_worker_uploads_once(
     try:
         lost = await (await worker.upload.kiq(str(document))).wait_result()
         stored = await (await worker.upload.kiq(str(document))).wait_result()
+        missing = await (await worker.upload.kiq(str(tmp_path / "none"))).wait_result()
     finally:
         await worker.broker.shutdown()
 
     assert "it is unknown whether the gateway did it" in lost.return_value["needs_a_look"]
     assert stored.return_value["stored"]["size"] == 4
+    assert not missing.is_err
+    assert "unreadable file" in missing.return_value["needs_a_look"]
     assert len(sandbox.received) == 2

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from gateway_sdk.errors.root import GatewayError
 from gateway_sdk.models.error import ErrorPayload
+
+_TRANSIENT_4XX: Final = frozenset({408, 429})
+_LASTING_5XX: Final = frozenset({501, 505})  # the gateway does not know the method, or the HTTP
 
 
 class _ReplyError(GatewayError):
@@ -41,6 +44,19 @@ class StatusError(_ReplyError):
 
     payload: ErrorPayload | None = None
     retry_after: float | None = None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        body: bytes = b"",
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(message, status=status, body=body, headers=headers)
+        self.transient = status in _TRANSIENT_4XX or (
+            status in range(500, 600) and status not in _LASTING_5XX
+        )
 
     def _pickled(self) -> dict[str, Any]:
         payload = self.payload and self.payload.without_text()

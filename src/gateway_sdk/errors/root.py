@@ -12,7 +12,9 @@ _OUTCOME_TEXT = {
     Outcome.APPLIED: "the gateway did it",
 }
 
-_PICKLED = frozenset({"operation", "outcome", "attempts", "repeatability", "status", "retry_after"})
+_PICKLED = frozenset(
+    {"operation", "outcome", "attempts", "repeatability", "status", "retry_after", "transient"}
+)
 
 
 class GatewayError(Exception):
@@ -23,12 +25,15 @@ class GatewayError(Exception):
         outcome: What the whole call did, over all its attempts.
         attempts: Every attempt, oldest first; empty if none was made.
         repeatability: What sending the operation twice would do; None outside of a call.
+        transient: Whether the cause may go away by itself, so that the same call may succeed
+            later. False where the SDK cannot know.
     """
 
     operation: str | None = None
     outcome: Outcome = Outcome.NOT_SENT
     attempts: tuple[Attempt, ...] = ()
     repeatability: Repeatability | None = None
+    transient: bool = False
 
     def of_call(
         self, operation: str, repeatability: Repeatability, attempts: tuple[Attempt, ...]
@@ -47,6 +52,15 @@ class GatewayError(Exception):
             Outcome.NOT_SENT,
             Outcome.REFUSED,
         )
+
+    @property
+    def retryable(self) -> bool:
+        """Whether to make the same call again later: it can do no harm, and it may succeed.
+
+        False for a write that the gateway did already, although its reply could not be used.
+        """
+        done = self.outcome is Outcome.APPLIED and self.repeatability is not Repeatability.READ
+        return self.transient and self.safe_to_repeat and not done
 
     def __str__(self) -> str:
         message = super().__str__()
@@ -101,6 +115,8 @@ class JournalError(GatewayError):
 class ConnectionFailedError(GatewayError):
     """The last attempt did not get as far as sending: no connection, no TLS, no free slot."""
 
+    transient = True
+
 
 class UploadFailedError(GatewayError):
     """The content could not be sent to its end: it raised an error, or changed meanwhile."""
@@ -114,6 +130,7 @@ class ReplyLostError(GatewayError):
     """
 
     outcome = Outcome.UNKNOWN
+    transient = True
     status: int | None = None
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
@@ -127,3 +144,5 @@ class ReplyTimeoutError(ReplyLostError):
 
 class DeadlineExceededError(GatewayError, TimeoutError):
     """The call as a whole took longer than its deadline."""
+
+    transient = True
