@@ -2,11 +2,14 @@
 
 import io
 import os
+import re
 import stat
 from collections.abc import Callable, Generator
 from itertools import cycle
 from pathlib import Path
 from typing import IO, Final, TypeAlias, cast
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
@@ -17,6 +20,8 @@ Piece: TypeAlias = bytes | memoryview
 
 _READ: Final = 2**16  # bytes of one read of an open file
 _BUFFER: Final = 2**20  # bytes of one of ours: each read may cost a change of threads
+_LONGEST_PATH: Final = 4096  # characters: PATH_MAX of Linux
+_NEVER_IN_PATHS: Final = re.compile(r"[\0\r\n]")  # a line break is allowed there, but not in use
 
 
 def size_of(path: Path) -> int:
@@ -36,6 +41,32 @@ def size_of(path: Path) -> int:
     except ValueError:  # NUL, or a lone surrogate
         problem = "no file has such a name"
     raise InvalidArgumentError(f"content is an unreadable file: {problem}")
+
+
+def may_be_path(text: str, *, plain_words: bool) -> bool:
+    """Tell whether a text could be the path of a file. No I/O here.
+
+    Args:
+        text: Any.
+        plain_words: Whether one without a separator and a suffix could be, such as "approved".
+    """
+    if not 0 < len(text) <= _LONGEST_PATH or _NEVER_IN_PATHS.search(text):
+        return False
+    return plain_words or "/" in text or os.sep in text or Path(text).suffix != ""
+
+
+def names_file(text: str) -> bool:
+    """Tell whether a file exists under a path or file:// URL; of a directory it is false.
+
+    What cannot be found out counts as no: in a working folder that may not be entered, it would
+    else be yes for every text.
+    """
+    try:
+        url = urlsplit(text)
+        path = Path(url2pathname(url.path) if url.scheme == "file" else text)
+        return not stat.S_ISDIR(path.expanduser().stat().st_mode)
+    except (OSError, RuntimeError, ValueError):  # no such file, no such user, not a path or URL
+        return False
 
 
 def read_path(path: Path, length: int) -> Generator[Piece, None, None]:

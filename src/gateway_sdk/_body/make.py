@@ -10,13 +10,21 @@ from typing import Any, Final, TypeAlias
 from pydantic import BaseModel
 
 from gateway_sdk._body.body import Body, OnProgress
-from gateway_sdk._body.file import OpenFile, read_open, read_path, size_of, span_of
+from gateway_sdk._body.file import (
+    OpenFile,
+    may_be_path,
+    names_file,
+    read_open,
+    read_path,
+    size_of,
+    span_of,
+)
 from gateway_sdk._body.multipart import Form, Multipart
 from gateway_sdk._body.thread import from_thread
 from gateway_sdk._options import check_header_value
 from gateway_sdk._wire.request import encode_json
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UploadFailedError
-from gateway_sdk.operations import Content, Operation
+from gateway_sdk.operations import UPDATE_DOCUMENT, UPLOAD_DOCUMENT, Content, Operation
 
 BodyContent: TypeAlias = (
     bytes
@@ -32,7 +40,7 @@ BodyContent: TypeAlias = (
     | BaseModel
 )
 """What the operations with any type of entity body take: a `str` is text, a `Path` or an open file
-is a file, a mapping, list or model is JSON."""
+is a file, a mapping, list or model is JSON. A `str` that names an existing file is refused."""
 
 BINARY: Final = "application/octet-stream"
 JSON: Final = "application/json"
@@ -51,6 +59,9 @@ async def make_body(
         InvalidArgumentError: the content is not what the operation takes, or cannot be read.
     """
     if operation.content is Content.ANY and content is not None:
+        if isinstance(content, str):
+            # A status may be the name of a file by chance: there, it must have a path's form.
+            await _refuse_path(content, plain_words=operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT))
         return await _any_body(content, content_type, on_progress)
     if content_type is not None or on_progress is not None:
         raise InvalidArgumentError("content_type and on_progress need a document as content")
@@ -59,6 +70,15 @@ async def make_body(
     if operation.content is Content.JSON and content is None:
         raise InvalidArgumentError("the body is missing")
     return None if content is None else _of_bytes(encode_json(content), JSON)
+
+
+async def _refuse_path(text: str, *, plain_words: bool) -> None:
+    """Refuse a path that is given as a str: it would be stored in place of the document."""
+    if may_be_path(text, plain_words=plain_words) and await asyncio.to_thread(names_file, text):
+        raise InvalidArgumentError(
+            "content is a str that names an existing file: give pathlib.Path(...) to send the "
+            "file, or bytes, as from .encode(), to send the text itself"
+        )
 
 
 async def _any_body(
