@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, suppress
 from enum import Enum
 from typing import Any, Final
 
@@ -75,6 +76,7 @@ class Core:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self._closing: asyncio.Task[None] | None = None
+        self._closers = 0
         self._addresses: dict[str, httpx.URL] = {}
 
     @property
@@ -139,35 +141,61 @@ class Core:
     async def aclose(self) -> None:
         """Refuse new calls, wait a while for those under way, cut the rest, close the transport.
 
-        Whoever closes it too waits for the same end. Cancelling the closing shortens it: the
-        calls are cut at once, and nothing stays open.
+        All who close it wait for the same end, and each may be cancelled without harm to the
+        others. When the last of them is cancelled, the calls are cut at once, and that caller
+        waits until the transport is closed; a second cancellation ends that wait too.
 
         Raises:
             SessionStateError: the session belongs to another event loop or process.
         """
-        if self._transport is not None and self.state is not State.CLOSED:
+        if self.state is State.CLOSED:
+            return
+        if self._transport is not None:
             self._check_place()
-        if self._closing is None:
-            self.state = State.CLOSING
-            self._closing = asyncio.create_task(self._close())
+        self.state = State.CLOSING
+        self._closers += 1
         try:
-            await asyncio.shield(self._closing)
+            await self._wait_closed()
         except asyncio.CancelledError:
-            self._closing.cancel()
-            await asyncio.wait([self._closing])
+            if self._closers == 1:
+                self.calls.cut()
+                with suppress(Exception):  # a transport of the user's; the cancellation is told
+                    await self._wait_closed()
             raise
+        finally:
+            self._closers -= 1
+
+    async def _wait_closed(self) -> None:
+        """Wait until the session is closed, by a task of its own, which no caller cancels.
+
+        The end of `asyncio.run` may cancel that task before its first step: then another one
+        does the work.
+        """
+        while self.state is not State.CLOSED:
+            if self._closing is None or self._closing.done():
+                self._closing = asyncio.create_task(self._close())
+                self._closing.add_done_callback(_take_error)
+            await asyncio.wait([self._closing])
+            if not self._closing.cancelled():
+                self._closing.result()
 
     async def _close(self) -> None:
+        """Close it; each step is taken whatever becomes of the one before."""
         transport = self._transport or self._engine.transport
-        try:
-            await self.calls.wait(self._drain)
-        finally:
-            self.calls.cut()
-            await self.calls.wait(DEFAULT_CUT)
-            self.calls.forget()
+        async with AsyncExitStack() as steps:
+            steps.callback(setattr, self, "state", State.CLOSED)
             if transport is not None:
-                await transport.aclose()
-            self.state = State.CLOSED
+                steps.push_async_callback(transport.aclose)
+            steps.callback(self.calls.forget)
+            steps.push_async_callback(self.calls.wait, DEFAULT_CUT)
+            steps.callback(self.calls.cut)
+            await self.calls.drain(self._drain)
 
     def __repr__(self) -> str:
         return f"<Core {self.base_url} ({self.state.value}, {len(self.calls)} calls under way)>"
+
+
+def _take_error(closing: asyncio.Task[None]) -> None:
+    """Keep asyncio from reporting an error that nobody is left to hear."""
+    if not closing.cancelled():
+        closing.exception()

@@ -207,7 +207,9 @@ class GatewaySession(Sending):
         """Refuse new calls, wait for those under way as long as `drain` says, then cut them off.
 
         A call that is cut off raises `SessionStateError`, whose outcome says what became of it.
-        On a view this does nothing.
+        Closing again does nothing. Any number of tasks may close it, and each may be cancelled:
+        the others go on waiting, and with the last one the calls are cut at once. The transport
+        is closed in any case. On a view this does nothing.
 
         Raises:
             SessionStateError: the session belongs to another event loop or process.

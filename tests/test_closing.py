@@ -1,0 +1,255 @@
+"""Closing a session: idempotent, each caller's cancellation is its own, nothing stays open."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewaySession, SessionStateError
+from tests.support.calls import CALLS
+from tests.support.virtual_time import now, run
+
+DRAIN = 60.0
+"""Seconds, of virtual time."""
+
+
+class Recording(httpx.AsyncBaseTransport):
+    """A transport that never answers, takes a while to close, and counts how often that is.
+
+    Attributes:
+        taken: Set when a request is there.
+        closed: How often it was closed to the end.
+    """
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.taken = asyncio.Event()
+        self.closed = 0
+        self._failure = failure
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Wait until the call is cut."""
+        self.taken.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def aclose(self) -> None:
+        """Take a few turns of the event loop."""
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.closed += 1
+        if self._failure is not None:
+            raise self._failure
+
+
+def session(transport: httpx.AsyncBaseTransport) -> GatewaySession:
+    """Make a session on a transport."""
+    return GatewaySession(
+        "https://gateway.test", access_token="token", transport=transport, drain=DRAIN
+    )
+
+
+@asynccontextmanager
+async def call_under_way(
+    failure: Exception | None = None,
+) -> AsyncIterator[tuple[GatewaySession, Recording, asyncio.Task[Any]]]:
+    """Provide a session with a call that never ends by itself; afterwards nothing may be left."""
+    loop, noise = asyncio.get_running_loop(), list[object]()
+    loop.set_exception_handler(lambda _, context: noise.append(context))
+    transport = Recording(failure)
+    gateway = session(transport)
+    call = asyncio.create_task(CALLS["order_history"](gateway))
+    await transport.taken.wait()
+    yield gateway, transport, call
+    assert transport.closed == 1
+    assert repr(gateway) == "<GatewaySession https://gateway.test (closed)>"
+    await asyncio.wait([call])
+    assert isinstance(call.exception(), SessionStateError)
+    del call
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    gc.collect()
+    assert noise == []
+
+
+async def turns(number: int) -> None:
+    """Let the event loop run so many times."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def cancelled(task: asyncio.Task[None]) -> bool:
+    """Cancel a task, and tell whether it ended like that."""
+    task.cancel()
+    await asyncio.wait([task])
+    return task.cancelled()
+
+
+def test_a_second_closer_does_not_see_the_cancellation_of_the_first() -> None:
+    """The drain goes on for the one that still waits."""
+
+    async def scenario() -> None:
+        async with call_under_way() as (gateway, _, call):
+            closers = [asyncio.create_task(gateway.aclose()) for _ in range(2)]
+            await turns(2)
+            assert await cancelled(closers[0])
+            assert not call.done()
+            await closers[1]
+            assert now() == DRAIN
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_when_all_closers_are_cancelled_the_transport_is_closed(together: bool) -> None:
+    """Calls under way are cut at once, and every closer ends as cancelled."""
+
+    async def scenario() -> None:
+        async with call_under_way() as (gateway, transport, _):
+            closers = [asyncio.create_task(gateway.aclose()) for _ in range(3)]
+            await turns(2)
+            for closer in closers:
+                closer.cancel()
+                await turns(not together)
+            await asyncio.wait(closers)
+            assert all(closer.cancelled() for closer in closers)
+            assert transport.closed == 1  # already: the last one waited for it
+            assert now() == 0.0
+
+    run(scenario())
+
+
+def test_after_a_cancelled_closing_every_later_one_returns() -> None:
+    """A closed session is closed; closing it again does nothing."""
+
+    async def scenario() -> None:
+        async with call_under_way() as (gateway, _, _):
+            closer = asyncio.create_task(gateway.aclose())
+            await turns(2)
+            assert await cancelled(closer)
+            for _ in range(3):
+                await gateway.aclose()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("after", range(12))
+def test_a_closing_that_is_cancelled_at_any_moment_closes(after: int, times: int) -> None:
+    """Once or twice, and wherever it stands: the transport is closed once and nothing is left."""
+
+    async def scenario() -> None:
+        async with call_under_way() as (gateway, _, _):
+            closer = asyncio.create_task(gateway.aclose())
+            await turns(1)
+            asyncio.get_running_loop().call_later(DRAIN / 2, gateway._core.calls.cut)
+            if after > 6:  # else while it drains
+                await asyncio.sleep(DRAIN / 2)
+            await turns(after % 7)
+            for _ in range(times):
+                closer.cancel()
+                await turns(1)
+            await asyncio.wait([closer])
+            await gateway.aclose()
+
+    run(scenario())
+
+
+def test_a_second_cancellation_ends_the_wait_and_not_the_closing() -> None:
+    """A closer that is cancelled twice leaves at once; the transport is closed behind it."""
+
+    async def scenario() -> None:
+        async with call_under_way() as (gateway, transport, _):
+            closer = asyncio.create_task(gateway.aclose())
+            await turns(2)
+            for _ in range(2):
+                closer.cancel()
+                await turns(1)
+            assert closer.cancelled()
+            assert transport.closed == 0
+            await gateway.aclose()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("after", range(6))
+def test_leaving_the_context_under_cancellation_closes(after: int) -> None:
+    """`async with` that is cancelled in its body, and again while it closes, leaves nothing."""
+
+    async def scenario() -> None:
+        async with call_under_way() as (gateway, _, _):
+
+            async def use() -> None:
+                async with gateway:
+                    await asyncio.Event().wait()
+
+            user = asyncio.create_task(use())
+            await turns(1)
+            user.cancel()
+            await turns(1 + after)
+            assert await cancelled(user)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("after", range(8))
+def test_the_end_of_the_event_loop_closes_too(after: int) -> None:
+    """The end of `asyncio.run` cancels every task, also one that was not begun; all is closed."""
+    transport = Recording()
+    noise: list[object] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: noise.append(what))
+        gateway = session(transport)
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(CALLS["order_history"](gateway))]
+        await transport.taken.wait()
+        tasks.extend(asyncio.create_task(gateway.aclose()) for _ in range(2))
+        await turns(after)
+
+    run(main())
+    gc.collect()
+
+    assert transport.closed == 1
+    assert noise == []
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_a_transport_that_fails_to_close_is_told_once(cancel: bool) -> None:
+    """Its error goes to those who wait; a cancelled closer stays cancelled, later ones return."""
+
+    async def scenario() -> None:
+        async with call_under_way(OSError("the user's own")) as (gateway, _, _):
+            closers = [asyncio.create_task(gateway.aclose()) for _ in range(2)]
+            await turns(2)
+            for closer in closers if cancel else []:
+                closer.cancel()
+            ended = await asyncio.gather(*closers, return_exceptions=True)
+            expected = asyncio.CancelledError if cancel else OSError
+            assert [type(error) for error in ended] == [expected] * 2
+            await gateway.aclose()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("opened", [True, False])
+@pytest.mark.parametrize("engine", ["httpx", "aiohttp"])
+async def test_closing_at_once_is_free(engine: Any, opened: bool) -> None:
+    """A session without calls closes without waiting, whether it was opened or not."""
+    gateway = GatewaySession("https://gateway.test", access_token="token", engine=engine)
+    if opened:
+        await gateway.__aenter__()
+    await asyncio.gather(*(gateway.aclose() for _ in range(3)))
+
+    assert repr(gateway).endswith("(closed)>")
+
+
+def test_a_closed_session_is_closed_in_every_event_loop() -> None:
+    """Closing again where nothing is left needs no event loop of its own."""
+    transport = Recording()
+    gateway = session(transport)
+    for _ in range(2):
+        asyncio.run(gateway.aclose())
+
+    assert transport.closed == 1
