@@ -146,6 +146,28 @@ def test_a_permit_of_a_caller_being_cancelled_is_passed_on(others: int) -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_caller_cancelled_long_after_it_was_let_through_is_cancelled(others: int) -> None:
+    """The loop stood still for longer than the limit's seconds: its permit is long gone."""
+
+    async def scenario() -> None:
+        callers = Callers(RateLimit(1, 1.0))
+        tasks = [await callers.come(number) for number in range(2)]
+        be_busy(1.0)
+        callers.limiter._let_through(asyncio.get_running_loop())
+        be_busy(1.5)
+        tasks += [asyncio.create_task(callers._enter(2 + number)) for number in range(others)]
+        callers.limiter._has_room(now())  # as of another caller that comes: it forgets the past
+        tasks[1].cancel()
+        await asyncio.wait(tasks)
+
+        assert tasks[1].cancelled()
+        assert callers.passed == {0: 0.0, **dict.fromkeys(range(2, 2 + others), 2.5)}
+        assert repr(callers.limiter).endswith(" 0 waiting>")
+
+    run(scenario())
+
+
 @pytest.mark.parametrize("start", [0.0, 0.3, 1e6 + 0.3, 1e9 + 0.7])
 @pytest.mark.parametrize("seconds", [0.1, 1 / 3, 1e-3])
 def test_no_rounding_keeps_callers_for_ever(start: float, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict, deque
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gateway_sdk._config import check_count, check_seconds
@@ -52,7 +53,8 @@ class RateLimiter:
             if waiter in self._waiters:
                 del self._waiters[waiter]
             elif not waiter.cancelled():  # it was let through in the same turn: let the next one
-                self._passed.remove(waiter.result())
+                with suppress(ValueError):  # its time may have passed meanwhile
+                    self._passed.remove(waiter.result())
                 self._let_through(loop)
             raise
 
