@@ -134,6 +134,37 @@ async def test_an_observer_that_raises_changes_nothing(
     assert {record.exc_info and record.exc_info[0] for record in logged} == {ZeroDivisionError}
 
 
+class Leaving(Book):
+    """Raises what is no Exception where it is told to."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self._where = where
+
+    def _note(self, event: str, call: CallInfo, *rest: object) -> None:
+        super()._note(event, call, *rest)
+        if event == self._where:
+            raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("where", ["started", "attempt", "finished"])
+@pytest.mark.parametrize("order", [1, -1])
+async def test_who_hears_of_the_start_hears_of_the_end(
+    monkeypatch: pytest.MonkeyPatch, where: str, order: int
+) -> None:
+    """A call that an observer ends by a BaseException is told as begun and as ended, or not."""
+    book, leaving = Book(), Leaving(where)
+    gateway, _, _ = scripted(monkeypatch, status(200), observers=[book, leaving][::order])
+
+    with pytest.raises(asyncio.CancelledError):
+        await CALLS["cancel_order"](gateway)
+
+    never = where == "started" and order == -1  # it comes after the one that raised
+    for observer in (book, leaving):
+        told = [event[0] for event in observer.events if event[0] != "attempt"]
+        assert told == ([] if observer is book and never else ["started", "finished"])
+
+
 async def test_an_observer_hears_nothing_by_default() -> None:
     """The methods of the base class are there and do nothing."""
     observer, call = Observer(), CallInfo(ORDER_HISTORY, 1)

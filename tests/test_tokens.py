@@ -1,6 +1,6 @@
 """Access tokens: where they come from, what is refused, what happens after a 401."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -283,6 +283,95 @@ async def test_a_stream_that_cannot_be_sent_again_still_rejects_its_token(
     await gateway.aml.upload_document(stream())
 
     assert sent_tokens(engine) == ["Bearer old", "Bearer new"]
+
+
+class Keeping:
+    """A source of the user's own that keeps its token until it hears that it was rejected."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.rejected: list[str] = []
+        self._failure = failure
+
+    async def token(self, rejected: str | None = None) -> str:
+        """Return the token that was not rejected yet."""
+        if rejected is not None:
+            self.reject(rejected)
+        return f"token-{len(set(self.rejected))}"
+
+    def reject(self, token: str) -> None:
+        """Note it."""
+        self.rejected.append(token)
+        if self._failure is not None:
+            raise self._failure
+
+
+async def _stream() -> AsyncIterator[bytes]:
+    yield b"once"
+
+
+async def test_a_source_hears_of_the_401_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next upload is sent with another token, and the one after that keeps it."""
+    source = Keeping()
+    gateway, engine, _ = scripted(monkeypatch, httpx.Response(401), OK, access_token=source)
+
+    with pytest.raises(UnauthorizedError):
+        await gateway.aml.upload_document(_stream())
+    for _ in range(2):
+        await gateway.aml.upload_document(_stream())
+
+    assert sent_tokens(engine) == ["Bearer token-0", "Bearer token-1", "Bearer token-1"]
+    assert source.rejected == ["token-0"]
+
+
+async def test_a_source_hears_of_the_second_401_of_a_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The renewed token was refused too: the next call has a third one."""
+    source = Keeping()
+    gateway, engine, _ = scripted(
+        monkeypatch, httpx.Response(401), httpx.Response(401), OK, access_token=source
+    )
+
+    with pytest.raises(TokenRejectedError):
+        await CALLS["order_history"](gateway)
+    await CALLS["order_history"](gateway)
+
+    assert sent_tokens(engine) == ["Bearer token-0", "Bearer token-1", "Bearer token-2"]
+
+
+async def test_what_reject_raises_does_not_hide_the_401(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged by its type alone, for its text may hold the token."""
+    gateway, _, _ = scripted(
+        monkeypatch, httpx.Response(401), access_token=Keeping(LookupError("CANARY"))
+    )
+
+    with pytest.raises(UnauthorizedError):
+        await gateway.aml.upload_document(_stream())
+
+    logged = [record for record in caplog.records if record.name.startswith("gateway_sdk")]
+    assert [record.getMessage() for record in logged] == [
+        "reject() of the token source failed: LookupError"
+    ]
+    assert "CANARY" not in caplog.text
+
+
+async def _reject_later(token: str) -> None: ...
+
+
+class _Later:
+    async def __call__(self, token: str) -> None: ...
+
+
+@pytest.mark.parametrize("reject", [_reject_later, _Later(), 5])
+def test_a_reject_that_cannot_be_called_at_once_is_refused(reject: object) -> None:
+    """`async def reject` would never be awaited."""
+    source = Keeping()
+    source.reject = reject  # type: ignore[assignment,method-assign]  # that is the point
+
+    with pytest.raises(ConfigurationError, match="access_token has a reject that is no plain"):
+        GatewaySession("https://gateway.test", access_token=source)
 
 
 async def test_a_stream_is_not_sent_again_with_a_renewed_token(

@@ -15,8 +15,7 @@ from gateway_sdk._retry import may_repeat, try_again
 from gateway_sdk._watch import Watch
 from gateway_sdk._wire.reply import RawReply, check_type
 from gateway_sdk._wire.request import build_headers, fill_path
-from gateway_sdk.auth.shared import tell_rejected
-from gateway_sdk.auth.source import ask
+from gateway_sdk.auth.source import ask, tell_rejected
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     DeadlineExceededError,
@@ -58,9 +57,9 @@ class Call:
         self._watch = self._core.count(self._operation)
         if self._watch is None:
             return await self._run(began, path, content, content_type, on_progress)
-        self._watch.started()
         failure: BaseException | None = None
         try:
+            self._watch.started()
             return await self._run(began, path, content, content_type, on_progress)
         except BaseException as error:
             failure = error

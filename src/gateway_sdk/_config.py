@@ -1,5 +1,6 @@
 """The defaults, with units and reasons, and the check of where the gateway is."""
 
+import inspect
 import ipaddress
 import math
 import os
@@ -211,6 +212,14 @@ def check_switch(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise ConfigurationError(f"{name} must be True or False")
     return value
+
+
+def is_async(function: object) -> bool:
+    """Tell whether the result of calling a function has to be awaited or iterated over."""
+    called = (function, function.__call__) if callable(function) else ()
+    return any(map(inspect.iscoroutinefunction, called)) or any(
+        map(inspect.isasyncgenfunction, called)
+    )
 
 
 def check_count(name: str, count: object) -> int:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -20,10 +21,12 @@ class Watch:
     def __init__(self, observers: Sequence[Observer], call: CallInfo) -> None:
         self._observers = observers
         self._call = call
+        self._told = 0
 
     def started(self) -> None:
         """Tell that the call begins."""
         for observer in self._observers:
+            self._told += 1
             self._tell(observer.call_started)
 
     def ended(self, attempt: Attempt) -> None:
@@ -37,9 +40,10 @@ class Watch:
             self._tell(observer.retry_scheduled, attempt, seconds)
 
     def finished(self, outcome: Outcome, error: BaseException | None, elapsed: float) -> None:
-        """Tell how the call ended."""
-        for observer in self._observers:
-            self._tell(observer.call_finished, outcome, error, elapsed)
+        """Tell how the call ended: all who were told that it began, whatever one of them raises."""
+        with ExitStack() as stack:  # which goes backwards
+            for observer in reversed(self._observers[: self._told]):
+                stack.callback(self._tell, observer.call_finished, outcome, error, elapsed)
 
     def _tell(self, method: Any, *what: object) -> None:
         try:

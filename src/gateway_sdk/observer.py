@@ -24,8 +24,9 @@ class Observer:
     """Watches the calls of a session; override what is of interest.
 
     Each method is called in the event loop, in the task of the call, and has to be quick. What it
-    raises is logged and goes no further. Nothing that it is told shows anything secret or personal
-    in its texts; an error has the gateway's reply in its attributes, as it has for the caller.
+    raises is logged and goes no further. An observer that is told of the start of a call is told
+    of its end too. Nothing that it is told shows anything secret or personal in its texts; an
+    error has the gateway's reply in its attributes, as it has for the caller.
     """
 
     def call_started(self, call: CallInfo) -> None:

@@ -5,7 +5,7 @@ from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
 from gateway_sdk.auth.login import Paste, login
 from gateway_sdk.auth.loopback import LoopbackReceiver
 from gateway_sdk.auth.shared import SharedTokenSource
-from gateway_sdk.auth.source import AccessTokenGiven, TokenSource
+from gateway_sdk.auth.source import AccessTokenGiven, RejectingTokenSource, TokenSource
 from gateway_sdk.auth.stores import (
     KeyringStore,
     MemoryStore,
@@ -31,6 +31,7 @@ __all__ = [
     "PasteFromTerminal",
     "PrivateFileStore",
     "RedisStore",
+    "RejectingTokenSource",
     "SharedTokenSource",
     "Token",
     "TokenKey",

@@ -13,7 +13,6 @@ from typing import Any, Final, NoReturn
 from gateway_sdk._config import check_wait
 from gateway_sdk.auth.held_login import HeldLogin, is_cancelled, is_recent
 from gateway_sdk.auth.single_flight import SingleFlight
-from gateway_sdk.auth.source import TokenSource
 from gateway_sdk.auth.stores.base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, Token, text_of
 from gateway_sdk.errors import (
@@ -207,9 +206,3 @@ class SharedTokenSource:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a SharedTokenSource holds a secret: it is not pickled")
-
-
-def tell_rejected(source: TokenSource, token: AccessToken) -> None:
-    """Tell a source that keeps its tokens that one was refused, where no other is asked for."""
-    if isinstance(source, SharedTokenSource):
-        source.reject(token)
