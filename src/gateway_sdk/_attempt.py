@@ -10,7 +10,7 @@ from gateway_sdk._body import Body
 from gateway_sdk._core import Core
 from gateway_sdk._engine.progress import EXTENSION, Progress
 from gateway_sdk._wire.content import BodyReader, field_of
-from gateway_sdk._wire.reply import RawReply, outcome_of_status, read_reply
+from gateway_sdk._wire.reply import RawReply, cut_reply, outcome_of_status, read_reply
 from gateway_sdk._wire.request import RawHeaders
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
@@ -91,6 +91,7 @@ class Exchange:
         self._transport = transport
         self._prepared = prepared
         self._progress = Progress(sent=not core.tells_what_was_sent)
+        self._begun: tuple[httpx.Response, BodyReader] | None = None  # a reply whose head came
 
     async def run(self, token: AccessToken) -> tuple[RawReply, Any]:
         """Send the request once and return the reply, raw and read.
@@ -155,22 +156,25 @@ class Exchange:
         """Collect the body up to the limit; what lies beyond it is never taken in."""
         encoding = field_of(response.headers, b"content-encoding")
         reader = BodyReader(encoding, self._core.max_reply_bytes)
+        self._begun = response, reader
         async for piece in stream:
             if not reader.feed(piece):
                 break
-        body = reader.finish()
-        return RawReply(response.status_code, response.headers, body, reader.problem)
+        return _raw_reply(response, reader)
 
     def _failure(self, error: Exception) -> GatewayError:
         """Say what a failed exchange proves."""
         what = type(error).__name__
         host = self._prepared.url.host
-        status = self._progress.status
-        if status is not None:
-            lost = ReplyLostError(f"the reply broke off after its head: {what}", status=status)
-            lost.outcome = outcome_of_status(status)
-            return lost
+        if self._begun is not None:
+            return cut_reply(_raw_reply(*self._begun), what)
         if isinstance(error, _NOT_SENT) and not self._progress.sent:
             return ConnectionFailedError(f"no connection to {host}: {what}")
         kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
         return kind(f"no reply from {host}: {what}")
+
+
+def _raw_reply(response: httpx.Response, reader: BodyReader) -> RawReply:
+    """Return as much of a reply as has come."""
+    body = reader.finish()
+    return RawReply(response.status_code, response.headers, body, reader.problem)

@@ -88,7 +88,7 @@ def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repe
             return ALL
         case ReplyLostError(status=None):
             return HARMLESS
-        case ReplyLostError():  # the status is known, so a write is decided; only the reply is lost
+        case ReplyLostError():  # 2xx: a write is done, and only its reply is lost
             return READS
         case UnauthorizedError():  # a matter of the token, not of time
             return NOTHING

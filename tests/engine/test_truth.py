@@ -13,6 +13,7 @@ from tests.support.failing_steps import (
     at_once,
     never_answer,
     never_end,
+    never_end_of,
     replying,
     serve,
     without_reading,
@@ -64,10 +65,19 @@ STEPS = {
     "closes between chunks": Step(replying(CHUNKED + b"1\r\n{\r\n"), (CUT,)),
     "a chunk without size": Step(replying(CHUNKED + b"x\r\n"), (CUT,), unseen="aiohttp"),
     "closes in the body of a 404": Step(
-        replying(b"HTTP/1.1 404 -\r\n" + NINE), (("ReplyLostError", REFUSED),)
+        replying(b"HTTP/1.1 404 -\r\n" + NINE), (("NotFoundError", REFUSED),)
     ),
-    "closes in the body of a 503": Step(
-        replying(b"HTTP/1.1 503 -\r\n" + NINE), (("ReplyLostError", UNKNOWN),)
+    "closes in the body of a 429": Step(
+        replying(b"HTTP/1.1 429 -\r\n" + NINE), (("RateLimitedError", REFUSED),)
+    ),
+    "resets in the body of a 503": Step(
+        replying(b"HTTP/1.1 503 -\r\n" + NINE, Line.reset), (("ServerError", UNKNOWN),)
+    ),
+    "closes in a chunk of a 500": Step(
+        replying(CHUNKED.replace(b"200 OK", b"500 -") + b"5\r\n{"), (("ServerError", UNKNOWN),)
+    ),
+    "silence after the head of a 503": Step(
+        never_end_of(503), (("ServerError", UNKNOWN),), times=short(read=0.02)
     ),
     "a body that ends with the connection": Step(replying(HEAD + b'\r\n"1"'), (DONE,)),
     "compressed in name only": Step(

@@ -133,11 +133,19 @@ async def never_answer(line: Line) -> None:
         await line.swallow()
 
 
-async def never_end(line: Line) -> None:
+def never_end_of(status: int) -> Script:
     """Answer with a head only."""
-    if await line.request():
-        await line.send(HEAD + b"Content-Length: 20\r\n\r\n")
-        await line.swallow()
+
+    async def script(line: Line) -> None:
+        if await line.request():
+            head = HEAD.replace(b"200 OK", b"%d -" % status)
+            await line.send(head + b"Content-Length: 20\r\n\r\n")
+            await line.swallow()
+
+    return script
+
+
+never_end = never_end_of(200)
 
 
 async def never_read(line: Line) -> None:

@@ -28,11 +28,13 @@ from gateway_sdk._wire.retry_after import parse_retry_after
 from gateway_sdk.errors import (
     ConflictError,
     ForbiddenError,
+    GatewayError,
     InvalidArgumentError,
     InvalidRequestError,
     NotFoundError,
     RateLimitedError,
     RedirectError,
+    ReplyLostError,
     ServerError,
     StatusError,
     UnauthorizedError,
@@ -180,12 +182,26 @@ def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedRe
     return error
 
 
-def _status_error(reply: RawReply) -> StatusError:
+def cut_reply(reply: RawReply, what: str) -> GatewayError:
+    """Make the error for a reply whose body broke off: the status has come, and it decides.
+
+    Args:
+        reply: As much of it as came.
+        what: What cut it.
+    """
+    if reply.status not in _SUCCESS:
+        return _status_error(reply, f"; the body broke off: {what}")
+    lost = ReplyLostError(f"the reply broke off after its head: {what}", status=reply.status)
+    lost.outcome = outcome_of_status(reply.status)
+    return lost
+
+
+def _status_error(reply: RawReply, more: str = "") -> StatusError:
     """Make the error for a status that is not 2xx; the body has no say in its class."""
     kind = _KINDS.get(reply.status) or _KINDS_BY_HUNDRED.get(reply.status // 100, StatusError)
     hint = _pointing_to(field_of(reply.headers, b"location")) if kind is RedirectError else ""
     error = kind(
-        f"the gateway answered {_phrase(reply.status)}{hint}",
+        f"the gateway answered {_phrase(reply.status)}{hint}{more}",
         status=reply.status,
         body=reply.body,
         headers=reply.headers,

@@ -37,7 +37,8 @@ class StatusError(_ReplyError):
     Attributes:
         status: The HTTP status; it alone picks the class.
         payload: The gateway's own words; None if the body is no JSON object.
-        body: The bytes of the reply, decompressed; cut at the largest reply that is read.
+        body: The bytes of the reply, decompressed; cut at the largest reply that is read, or
+            where the connection broke off, which the text of the error then says.
         headers: The reply's headers; names are matched without regard to case.
         retry_after: Seconds that the gateway asks to wait; None if it does not say.
     """

@@ -125,8 +125,10 @@ class UploadFailedError(GatewayError):
 class ReplyLostError(GatewayError):
     """A request was sent and no complete reply came back.
 
+    A reply that broke off after the head of an error status is a `StatusError` instead.
+
     Attributes:
-        status: The HTTP status, if the head of the reply came before it broke off.
+        status: The HTTP status, always 2xx, if the head of the reply came before it broke off.
     """
 
     outcome = Outcome.UNKNOWN
