@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH
-from gateway_sdk.sandbox.server import serve
+from gateway_sdk.sandbox._server import serve
 
 CLIENT_ID = "a client + its name"
 TOKEN = "-._~+/with+all/that+a+token/may+hold=="

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.types import Receive, Scope, Send
 
-from gateway_sdk.sandbox.server import serve
+from gateway_sdk.sandbox._server import serve
 
 _PAGE = HTMLResponse("""<!doctype html><title>Win a prize</title><link rel="icon" href="data:,">""")
 

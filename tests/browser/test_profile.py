@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 from starlette.types import Receive, Scope, Send
 
 from gateway_sdk.auth import ImplicitFlow
-from gateway_sdk.sandbox.server import serve
+from gateway_sdk.sandbox._server import serve
 from tests.browser.chromium import ARGUMENTS
 from tests.browser.logins import log_in, under_way
 

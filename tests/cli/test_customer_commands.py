@@ -146,7 +146,7 @@ def test_debugging_shows_the_words_of_the_gateway(
     with pytest.raises(Exception, match="409"):
         call_gateway("--debug", "customer", "create", ada)
 
-    assert "“a customer of this externalCustomerId already exists”" in capsys.readouterr().err
+    assert "“a customer with this externalCustomerId already exists”" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

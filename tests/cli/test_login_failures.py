@@ -34,7 +34,7 @@ def test_login_that_is_denied_keeps_nothing(
 
     assert (ended.status, ended.out) == (1, "")
     assert ended.err.splitlines()[2:] == [
-        "gateway: the login was refused (access_denied): “the person said no”",
+        "gateway: the login was refused (access_denied): “the user denied access”",
         "Log in again, or ask whoever runs the authorization server.",
     ]
     assert kept() is None

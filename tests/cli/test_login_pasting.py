@@ -124,7 +124,9 @@ def test_denial_may_be_pasted_too(start_gateway: Start, settings: Settings) -> N
     _, err = process.communicate(f"{tab.answer}\n")
 
     assert process.returncode == 1
-    assert err.startswith("gateway: the login was refused (access_denied): “the person said no”\n")
+    assert err.startswith(
+        "gateway: the login was refused (access_denied): “the user denied access”\n"
+    )
 
 
 def test_answer_may_go_to_another_machine(start_gateway: Start, settings: Settings) -> None:

@@ -68,11 +68,11 @@ async def test_status_is_text_or_json(client: httpx.AsyncClient, body: bytes) ->
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "the body names no status"),
-        (b" \n", "the body names no status"),
-        (b'{"status": " "}', "the body names no status"),
+        (b"", "the body contains no status"),
+        (b" \n", "the body contains no status"),
+        (b'{"status": " "}', "the body contains no status"),
         (b'{"status": 1}', "$.status must be a string"),
-        (b'{"state": "verified"}', "$.state is no field of the interface"),
+        (b'{"state": "verified"}', "$.state is not a field of the interface"),
         (b'{"status"', "the body is not JSON"),
         (b"\xff", "the body is not UTF-8"),
     ],

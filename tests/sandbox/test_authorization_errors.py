@@ -5,7 +5,7 @@ import httpx
 import pytest
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
-from gateway_sdk.sandbox.authorization.endpoint import FORM, MAX_FORM, MAX_QUERY
+from gateway_sdk.sandbox._authorization_endpoint import FORM, MAX_FORM, MAX_QUERY
 from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, HTML
 
 
@@ -28,7 +28,7 @@ def assert_refused(reply: httpx.Response, status: int, words: str) -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("", "The one client_id known here is gateway-sdk-sandbox"),
+        ("", "The client_id must be gateway-sdk-sandbox"),
         (urlencode(without("client_id")), "client_id"),
         (urlencode({**ASKED, "client_id": ""}), "client_id"),
         (urlencode({**ASKED, "client_id": HTML}), "client_id"),

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from gateway_sdk.sandbox.countries import country_list
+from gateway_sdk.sandbox._reference_data import country_list
 
 FIELDS = {
     "id": r"[1-9]\d*",
@@ -66,16 +66,16 @@ def test_country_is_as_it_is_today(expected: tuple[str, ...]) -> None:
 
 def test_incomplete_countries_are_named() -> None:
     """A territory that lacks a field is left out and named, unless another record completes it."""
-    left_out = country_list().left_out
+    incomplete = country_list().incomplete
 
-    assert left_out == sorted(left_out)
-    assert "Antarctica" in left_out
-    assert "United Kingdom" not in left_out
+    assert incomplete == sorted(incomplete)
+    assert "Antarctica" in incomplete
+    assert "United Kingdom" not in incomplete
 
 
-def test_former_countries_are_neither_listed_nor_left_out() -> None:
+def test_former_countries_are_not_in_either_list() -> None:
     """Scotland, the Netherlands Antilles and Serbia and Montenegro appear nowhere."""
     codes = {country["three_digit_iso_code"] for country in country_list().records}
 
     assert not codes & {"ANT", "SCG", ""}
-    assert not {"Scotland", "Netherlands Antilles"} & set(country_list().left_out)
+    assert not {"Scotland", "Netherlands Antilles"} & set(country_list().incomplete)

@@ -54,7 +54,7 @@ async def test_series_outside_the_data_is_empty(client: httpx.AsyncClient) -> No
         ({"endDate": "yesterday"}, 400, "$.endDate must be an ISO 8601 date"),
         ({"startDate": "2026-01-06"}, 400, "$.startDate is after $.endDate"),
         ({"endDate": None}, 400, "$.endDate must be a string"),
-        ({"start_date": "2026-01-01"}, 400, "$.start_date is no field of the interface"),
+        ({"start_date": "2026-01-01"}, 400, "$.start_date is not a field of the interface"),
     ],
 )
 async def test_impossible_series_is_refused(

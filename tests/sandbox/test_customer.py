@@ -30,7 +30,7 @@ async def test_external_id_is_taken_once_per_tenant(client: httpx.AsyncClient) -
     elsewhere = await client.post("/customer/1.0.0/create", json=ADA, headers={"tenantId": "other"})
 
     assert again.status_code == 409
-    assert again.json()["message"] == "a customer of this externalCustomerId already exists"
+    assert again.json()["message"] == "a customer with this externalCustomerId already exists"
     assert elsewhere.status_code == 200
 
 
@@ -52,7 +52,7 @@ async def test_misspelt_field_is_refused_by_its_path(client: httpx.AsyncClient) 
     reply = await client.post("/customer/1.0.0/create", json=body)
 
     assert reply.status_code == 400
-    assert reply.json()["message"] == "$.person.pincode is no field of the interface"
+    assert reply.json()["message"] == "$.person.pincode is not a field of the interface"
     assert "1234" not in reply.text
 
 

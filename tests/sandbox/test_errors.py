@@ -4,8 +4,8 @@ import httpx
 import pytest
 
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
-from gateway_sdk.sandbox.endpoint import Received
-from gateway_sdk.sandbox.operations import OPERATIONS, Operation
+from gateway_sdk.sandbox._app import ReceivedCall
+from gateway_sdk.sandbox._interface import OPERATIONS, OperationRoute
 
 CREATE = "/customer/1.0.0/create"
 JSON = {"Content-Type": "application/json"}
@@ -34,7 +34,7 @@ def assert_payload(reply: httpx.Response, status: int, reason: str, path: str, m
     ],
 )
 async def test_every_operation_requires_the_token(
-    sandbox: Sandbox, operation: Operation, authorization: str | None, challenge: str
+    sandbox: Sandbox, operation: OperationRoute, authorization: str | None, challenge: str
 ) -> None:
     """Without a valid bearer token each operation refuses, with the challenge of RFC 6750."""
     headers = {} if authorization is None else {"Authorization": authorization}
@@ -143,8 +143,8 @@ async def test_received_calls_are_noted(sandbox: Sandbox, client: httpx.AsyncCli
     await client.get("/nowhere")
 
     assert list(sandbox.received) == [
-        Received("create_customer", "POST", CREATE, status=200, applied=True),
-        Received(
+        ReceivedCall("create_customer", "POST", CREATE, status=200, applied=True),
+        ReceivedCall(
             "trading_order_history",
             "GET",
             "/wallet/1.0.0/{customerId}/trading-order-history",

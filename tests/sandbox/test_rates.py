@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from gateway_sdk.sandbox.rates import ReferenceRates, reference_rates
+from gateway_sdk.sandbox._reference_data import ReferenceRates, reference_rates
 
 
 @pytest.fixture

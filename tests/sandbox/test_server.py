@@ -13,7 +13,7 @@ import pytest
 
 import gateway_sdk.sandbox
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Faults, Sandbox
-from gateway_sdk.sandbox.server import _base_url
+from gateway_sdk.sandbox._server import _base_url
 
 HEADERS = {"Authorization": f"Bearer {SANDBOX_ACCESS_TOKEN}"}
 WEBHOOK = "/kyc/1.0.0/webhook"

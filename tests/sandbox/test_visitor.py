@@ -152,7 +152,7 @@ async def test_refused_form_ends_the_visit(base_url: str, caplog: pytest.LogCapt
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("https://127.0.0.1/authorize", "it speaks plain http only"),
+        ("https://127.0.0.1/authorize", "only http URLs are supported"),
         ("http://[bad/authorize", "ValueError"),
         ("http://127.0.0.1:port/authorize", "InvalidURL"),
         ("http://127.0.0.1:1/a b", "InvalidURL"),

@@ -31,6 +31,9 @@ LAYERS = (
 )
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 
+# The files of a public folder that can be imported; all others stand under an underscore.
+PUBLIC: dict[str, set[str]] = {"sandbox": set()}
+
 FOREIGN = {
     "tenacity": {"_retry"},
     "aiohttp": {"_engine"},
@@ -121,6 +124,14 @@ def test_the_sandbox_knows_nothing_of_the_sdk() -> None:
     for module, path in MODULES.items():
         if module.partition(".")[0] == "sandbox":
             assert {name.partition(".")[0] for name in ours(path)} <= {"sandbox"}, module
+
+
+@pytest.mark.parametrize("folder", PUBLIC)
+def test_what_is_not_public_stands_under_an_underscore(folder: str) -> None:
+    """A reader sees at the name of a file whether users may import it."""
+    inside = {name.split(".")[1] for name in MODULES if name.startswith(f"{folder}.")}
+
+    assert {name for name in inside if not name.startswith("_")} == PUBLIC[folder]
 
 
 def test_operations_have_one_coroutine_method_each() -> None:

@@ -1,11 +1,10 @@
-"""The Gateway Service in memory: all twelve operations on real data, logins, faults on request."""
+"""The Gateway Service in memory: all twelve operations, logins, and faults on request."""
 
-from gateway_sdk.sandbox.authorization.client import SANDBOX_CLIENT_ID
-from gateway_sdk.sandbox.authorization.pages import AUTHORIZE_PATH
-from gateway_sdk.sandbox.faults import Fault
-from gateway_sdk.sandbox.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
-from gateway_sdk.sandbox.schedule import Faults
-from gateway_sdk.sandbox.visitor import Visitor
+from gateway_sdk.sandbox._authorization_endpoint import AUTHORIZE_PATH
+from gateway_sdk.sandbox._authorization_request import SANDBOX_CLIENT_ID
+from gateway_sdk.sandbox._faults import Fault, Faults
+from gateway_sdk.sandbox._sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
+from gateway_sdk.sandbox._visitor import Visitor
 
 __all__ = [
     "AUTHORIZE_PATH",

@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import Response
 
 from gateway_sdk.sandbox import Fault, Sandbox
-from gateway_sdk.sandbox.faults import Exchange
+from gateway_sdk.sandbox._faults import FaultyCall
 from tests.cli.bulk.journeys import (
     JOB,
     OCTOBER,
@@ -186,10 +186,10 @@ def test_digits_that_no_float_holds_are_kept(
     number, rows = "1.12345678901234567890", tmp_path / "rates.csv"
     body = f'{{"rates": {{"2026-10-30": {{"USD": {number}}}}}}}'
 
-    async def play(exchange: Exchange) -> None:
-        await exchange.reply(Response(body, media_type="application/json"))
+    async def apply(call: FaultyCall) -> None:
+        await call.reply(Response(body, media_type="application/json"))
 
-    served.faults.on(SERIES_OF, Fault("many digits", play))
+    served.faults.on(SERIES_OF, Fault("many digits", apply))
 
     for _ in range(2):
         assert call_gateway(*JOB, "--out", out, "--rows", rows).status == 0

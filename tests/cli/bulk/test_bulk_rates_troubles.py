@@ -11,7 +11,7 @@ import pytest
 from starlette.responses import Response
 
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
-from gateway_sdk.sandbox.faults import Exchange
+from gateway_sdk.sandbox._faults import FaultyCall
 from tests.cli.bulk.journeys import (
     ALL,
     JOB,
@@ -177,10 +177,10 @@ def test_refusal_of_the_countries_is_that_of_the_command(
 def test_no_countries_are_no_success(call_gateway: Call, served: Sandbox, out: Path) -> None:
     """An empty list is told, for somebody wanted rates."""
 
-    async def play(exchange: Exchange) -> None:
-        await exchange.reply(Response("[]", media_type="application/json"))
+    async def apply(call: FaultyCall) -> None:
+        await call.reply(Response("[]", media_type="application/json"))
 
-    served.faults.on("list_countries", Fault("no countries", play))
+    served.faults.on("list_countries", Fault("no countries", apply))
 
     ended = call_gateway(*ALL, "--out", out)
 

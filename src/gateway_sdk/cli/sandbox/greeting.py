@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from gateway_sdk.cli.facts import Fact
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_ACCESS_TOKEN, SANDBOX_CLIENT_ID
-from gateway_sdk.sandbox.countries import country_list
-from gateway_sdk.sandbox.rates import reference_rates
+from gateway_sdk.sandbox._reference_data import country_list, reference_rates
 
 
 def greeting(base_url: str) -> Iterator[Fact]:
@@ -16,7 +15,10 @@ def greeting(base_url: str) -> Iterator[Fact]:
     yield "Token", SANDBOX_ACCESS_TOKEN
     yield "Countries", str(len(countries.records))
     # Interface: Resources, Country record
-    yield "", f"{len(countries.left_out)} are left out, whose sources lack one of the seven fields"
+    yield (
+        "",
+        f"{len(countries.incomplete)} are left out, whose sources lack one of the seven fields",
+    )
     yield "Rates", f"{len(rates.currencies)} currencies, by the European Central Bank"
     yield "", f"{rates.first_day} to {rates.last_day}"
 

@@ -1,4 +1,4 @@
-"""A person and their browser in a few lines, for tests and wherever no browser is at hand."""
+"""A user with a browser in a few lines, for tests and machines without a browser."""
 
 import json
 import logging
@@ -8,17 +8,17 @@ from http.client import HTTPConnection, HTTPException
 from typing import Literal, NamedTuple
 from urllib.parse import urldefrag, urlencode, urljoin, urlsplit
 
-# Of bytes: more of an answer is not read.
+# Bytes; the rest of a response is not read.
 MAX_PAGE = 65536
 
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger("gateway_sdk.sandbox")
 
 
 class _VisitError(Exception):
-    """The visit went no further."""
+    """The visit failed."""
 
 
-class _Reply(NamedTuple):
+class _Response(NamedTuple):
     status: int
     location: str
     text: str
@@ -28,13 +28,15 @@ class _Reply(NamedTuple):
 class Visitor:
     """Logs in at the sandbox's authorization server when called with the authorization URL.
 
-    It then does at the redirect URI what a browser does at a page that hands over its fragment:
-    gets the page, and posts fragment and query to its path as JSON. It blocks, so call it in a
-    thread when the sandbox is served by the running event loop.
+    At the redirect URI it does what a browser does on the page of the SDK's loopback receiver: it
+    gets the page, and posts fragment and query to its path as JSON. It blocks: call it in a thread
+    if the running event loop serves the sandbox.
 
     Args:
-        token: The kind of token to hand out, as on the page.
-        timeout: Seconds, for each wait on the network.
+        account: The account to log in with; any text.
+        token: The kind of access token to choose on the page.
+        decision: The button to press.
+        timeout: Seconds for each wait on the network.
     """
 
     account: str = "ada@example.com"
@@ -43,11 +45,11 @@ class Visitor:
     timeout: float = 10.0
 
     def __call__(self, url: str) -> bool:
-        """Tell whether the client has taken the answer; if not, the log says where it ended."""
+        """Return whether the client took the response; if not, the log says why."""
         try:
             self._hand_over(self._log_in(url))
         except (_VisitError, HTTPException, OSError, ValueError) as error:
-            # Others than ours may quote what they were given, so only their name is told.
+            # The messages of other errors may quote a token, so only their class is logged.
             reason = error if isinstance(error, _VisitError) else type(error).__name__
             _logger.warning("the visitor gave up: %s", reason)
             return False
@@ -56,7 +58,7 @@ class Visitor:
     def _log_in(self, url: str) -> str:
         page = self._send("GET", url)
         if page.location:
-            return page.location  # the client is told of its mistake, and nobody is asked
+            return page.location  # an error for the client, without a login page
         _require(page.status == 200, "the login page", page)  # noqa: PLR2004 - OK
         form = _Form()
         form.feed(page.text)
@@ -79,24 +81,24 @@ class Visitor:
 
     def _send(
         self, method: str, url: str, body: str | None = None, headers: dict[str, str] | None = None
-    ) -> _Reply:
-        # Not httpx: at DEBUG its engine logs the header Location, and with it the token.
+    ) -> _Response:
+        # Not httpx: at DEBUG it logs the header Location, which holds the token.
         scheme, host, path, query, _ = urlsplit(url)
         if scheme != "http":
-            raise _VisitError("it speaks plain http only")
+            raise _VisitError("only http URLs are supported")
         connection = HTTPConnection(host, timeout=self.timeout)
         try:
             target = f"{path or '/'}?{query}" if query else path or "/"
             connection.request(method, target, body, headers or {})
             reply = connection.getresponse()
             text = reply.read(MAX_PAGE).decode(errors="replace")
-            return _Reply(reply.status, reply.headers.get("Location", ""), text)
+            return _Response(reply.status, reply.headers.get("Location", ""), text)
         finally:
             connection.close()
 
 
 class _Form(HTMLParser):
-    """The hidden fields of a page, and where its form goes."""
+    """The hidden fields of a page's form, and its action."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,6 +113,6 @@ class _Form(HTMLParser):
             self.hidden[attributes["name"]] = attributes["value"]
 
 
-def _require(fits: bool, what: str, reply: _Reply) -> None:  # noqa: FBT001 - reads as a sentence
-    if not fits:
+def _require(valid: bool, what: str, reply: _Response) -> None:  # noqa: FBT001 - reads as a sentence
+    if not valid:
         raise _VisitError(f"{what} was answered with status {reply.status}")

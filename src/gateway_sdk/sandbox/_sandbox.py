@@ -8,32 +8,30 @@ from functools import partial
 
 import httpx
 
-from gateway_sdk.sandbox.app import build_app
-from gateway_sdk.sandbox.authorization.client import RedirectUris
-from gateway_sdk.sandbox.connection import InProcessTransport
-from gateway_sdk.sandbox.endpoint import Received, State
-from gateway_sdk.sandbox.schedule import Faults
-from gateway_sdk.sandbox.seeds import seeded_tenant
-from gateway_sdk.sandbox.store import Tenant
-from gateway_sdk.sandbox.tokens import TokenRegistry
+from gateway_sdk.sandbox._access_tokens import TokenRegistry
+from gateway_sdk.sandbox._app import ReceivedCall, SandboxState, build_app
+from gateway_sdk.sandbox._authorization_request import RedirectUris
+from gateway_sdk.sandbox._faults import Faults
+from gateway_sdk.sandbox._http import InProcessTransport
+from gateway_sdk.sandbox._tenants import Tenant, seeded_tenant
 
-# No secret: it opens nothing but a sandbox.
+# Not a secret: only a sandbox accepts it.
 SANDBOX_ACCESS_TOKEN = "sandbox-access-token"  # noqa: S105
 
 
 class Sandbox:
-    """A gateway in memory, on real rates and countries, which forgets all when it goes.
+    """A gateway in memory, with real rates and countries; nothing is stored.
 
     Args:
         access_token: A bearer token that is valid from the start.
         faults: How it misbehaves; more can be added at any time through the attribute.
-        seed: Repeats the same customers, orders and balances, which every tenant starts with.
-        redirect_uris: Where its authorization server may send answers, besides to any http address
-            of 127.0.0.1, [::1] and localhost.
-        clock: Gives the seconds by which access tokens expire.
+        seed: The same seed gives every tenant the same customers, orders and balances.
+        redirect_uris: Redirect URIs that its authorization server allows, in addition to any http
+            address of 127.0.0.1, [::1] and localhost.
+        clock: Returns seconds; access tokens expire by it.
 
     Raises:
-        ValueError: For a redirect URI that is not absolute, or has userinfo or a fragment.
+        ValueError: If a redirect URI is not absolute, or has userinfo or a fragment.
     """
 
     def __init__(
@@ -45,7 +43,7 @@ class Sandbox:
         clock: Callable[[], float] = time.time,
     ) -> None:
         tenants: defaultdict[str, Tenant] = defaultdict(partial(seeded_tenant, seed))
-        self._state = State(TokenRegistry(clock), tenants, faults or Faults())
+        self._state = SandboxState(TokenRegistry(clock), tenants, faults or Faults())
         self.app = build_app(self._state, RedirectUris(redirect_uris))
         self.issue(access_token)
 
@@ -55,35 +53,35 @@ class Sandbox:
         return self._state.faults
 
     @property
-    def received(self) -> MutableSequence[Received]:
-        """The last 10 000 calls in the order they came in, those still being served included."""
+    def received(self) -> MutableSequence[ReceivedCall]:
+        """The last 10 000 calls, oldest first, including those that are still being served."""
         return self._state.received
 
     def issue(self, access_token: str, lifetime: float | None = None) -> None:
-        """Accept this bearer token from now on, for so many seconds; None is without end."""
+        """Accept this bearer token from now on, for *lifetime* seconds; None means without end."""
         self._state.tokens.issue(access_token, lifetime)
 
     def revoke(self, access_token: str) -> None:
-        """Refuse this bearer token from now on, whether or not it was issued."""
+        """Refuse this bearer token from now on; it need not have been issued."""
         self._state.tokens.revoke(access_token)
 
     def revoke_all(self) -> None:
-        """Refuse from now on every bearer token that was issued until now, by a login or here."""
+        """Refuse from now on all bearer tokens issued so far, by logins and by `issue`."""
         self._state.tokens.revoke_all()
 
     def transport(self) -> httpx.ASGITransport:
-        """Make a transport that calls the app directly, without a socket."""
+        """Return a transport that calls the app directly, without a socket."""
         return InProcessTransport(self.app)
 
     @asynccontextmanager
     async def serve(self, host: str = "127.0.0.1", port: int = 0) -> AsyncGenerator[str]:
-        """Serve on a socket in the running loop and give the base URL; port 0 takes a free one.
+        """Serve on a socket in the running loop and yield the base URL; port 0 takes a free one.
 
         Raises:
-            OSError: If the address cannot be had, for instance because its port is taken.
+            OSError: If the address cannot be bound, for instance because its port is in use.
         """
-        # Imported here so that a sandbox used in process does not load uvicorn.
-        from gateway_sdk.sandbox import server  # noqa: PLC0415
+        # Imported here: a sandbox that is used in process does not load uvicorn.
+        from gateway_sdk.sandbox import _server as server  # noqa: PLC0415
 
         async with server.serve(self.app, host, port) as base_url:
             yield base_url
@@ -94,9 +92,9 @@ class Sandbox:
         *on_ready* is called with the base URL as soon as connections are accepted.
 
         Raises:
-            OSError: If the address cannot be had, for instance because its port is taken.
+            OSError: If the address cannot be bound, for instance because its port is in use.
         """
-        from gateway_sdk.sandbox import server  # noqa: PLC0415 - as in serve
+        from gateway_sdk.sandbox import _server as server  # noqa: PLC0415 - as in serve
 
         with server.stop_signals() as stop:
             async with self.serve(host, port) as base_url:

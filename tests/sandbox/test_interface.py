@@ -2,8 +2,14 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.sandbox.schema import CREATE_REQUEST, EXCHANGE_RATE_SERIES, REVISIONS
-from gateway_sdk.sandbox.shapes import Record, ShapeError, check
+from gateway_sdk.sandbox._interface import (
+    CREATE_REQUEST,
+    EXCHANGE_RATE_SERIES,
+    REVISIONS,
+    Record,
+    ShapeError,
+    check,
+)
 
 NAME = {
     "name": "Ada",
@@ -83,7 +89,7 @@ EVERY_FIELD = {
 
 REFUSED: list[tuple[Any, str]] = [
     ([], "$ must be an object"),
-    ({"customertype": "person"}, "$.customertype is no field of the interface"),
+    ({"customertype": "person"}, "$.customertype is not a field of the interface"),
     ({"customerType": 1}, "$.customerType must be a string or null"),
     ({"isB2B": None}, "$.isB2B must be a boolean"),
     ({"isB2B": 1}, "$.isB2B must be a boolean"),
@@ -94,7 +100,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({"sharePercentage": 5.0}, "$.sharePercentage must be an int64 or null"),
     ({"sharePercentage": 2**63}, "$.sharePercentage must be an int64 or null"),
     ({"sharePercentage": -(2**63) - 1}, "$.sharePercentage must be an int64 or null"),
-    ({"person": {"secretQuestion": []}}, "$.person.secretQuestion is no field of the interface"),
+    ({"person": {"secretQuestion": []}}, "$.person.secretQuestion is not a field of the interface"),
     (
         {"person": {"addresses": [{}, {"address": {"streetNumber": ["1", None]}}]}},
         "$.person.addresses[1].address.streetNumber[1] must be a string",

@@ -10,39 +10,41 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from gateway_sdk.sandbox.connection import HANG_UP
+from gateway_sdk.sandbox._http import CLOSE_CONNECTION
 
-# Seconds. Clients keep connections; a test must not lose one because its debugger stood still.
+# Seconds. Long, so that a test does not lose an idle connection while it waits in a debugger.
 KEEP_ALIVE = 3600
-# Seconds, for clients that do not take what was already sent to them.
+# Seconds for clients to read what was already sent to them.
 GRACE = 1
 
 
 class _Protocol(H11Protocol):
-    """uvicorn's HTTP/1.1 with a way to hang up, and without an access log."""
+    """uvicorn's HTTP/1.1 whose app can close the connection, without an access log."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.access_log = False
         app = self.app
 
-        async def app_that_can_hang_up(scope: Scope, receive: Receive, send: Send) -> None:
-            # Only `_Server.shutdown` cancels: to uvicorn that would be a failure to be logged.
+        async def app_with_close(scope: Scope, receive: Receive, send: Send) -> None:
+            # Only `_Server.shutdown` cancels; uvicorn would log the cancellation as a failure.
             with suppress(asyncio.CancelledError):
-                await app({**scope, "extensions": {HANG_UP: transport.close}}, receive, send)
+                await app(
+                    {**scope, "extensions": {CLOSE_CONNECTION: transport.close}}, receive, send
+                )
 
-        self.app = app_that_can_hang_up
+        self.app = app_with_close
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, leaving the process's signal handlers alone and stopping at once."""
+    """uvicorn's server, without signal handlers of its own, and stopping at once."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # A call that a fault holds up, and a reply that it makes drip, must not hold the door open.
+        # A call that a fault delays, or a reply that it sends slowly, must not delay the shutdown.
         for connection in self.server_state.connections:
             connection.transport.close()
         for task in self.server_state.tasks:
@@ -52,14 +54,14 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
-    """Serve *app* in the running loop and give its base URL; port 0 takes any free one.
+    """Serve *app* in the running loop and yield its base URL; port 0 takes a free one.
 
     Raises:
-        OSError: If the address cannot be had, for instance because its port is taken.
+        OSError: If the address cannot be bound, for instance because its port is in use.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Bound here, because uvicorn ends the process when it cannot bind. The socket already listens:
-    # whoever connects before uvicorn is up waits, instead of being refused.
+    # Bound here, because uvicorn ends the process when it cannot bind. The socket listens already:
+    # a client that connects before uvicorn has started waits, and is not refused.
     with socket.create_server((host, port), family=family) as listener:
         server = _Server(_config(app))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -72,7 +74,7 @@ async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
 
 @contextmanager
 def stop_signals() -> Generator[asyncio.Event]:
-    """Give an event that SIGINT and SIGTERM set; the handlers of before come back at the end."""
+    """Yield an event that SIGINT and SIGTERM set; restore the previous handlers at the end."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
     def request_stop(*_: object) -> None:
@@ -88,7 +90,7 @@ def stop_signals() -> Generator[asyncio.Event]:
 
 
 def _config(app: ASGIApp) -> uvicorn.Config:
-    # log_config and log_level stay None: they would change the loggers of the whole process.
+    # log_config stays None (and log_level unset): they change the loggers of the whole process.
     return uvicorn.Config(
         app,
         http=_Protocol,

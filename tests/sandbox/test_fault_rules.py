@@ -69,14 +69,16 @@ def test_rate_may_be_certain(rate: float, expected: list[int]) -> None:
 
 def test_unknown_operation_is_refused() -> None:
     """A misspelt operation is refused with the names of those there are."""
-    with pytest.raises(ValueError, match=r"'cancelOrder'; there are create_customer, .*countries"):
+    with pytest.raises(
+        ValueError, match=r"'cancelOrder'; the operations are create_customer, .*countries"
+    ):
         Faults().on("cancelOrder", FAULT)
 
 
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
-        ({"at": 0}, "at counts from 1: 0"),
+        ({"at": 0}, "at must be 1 or more: 0"),
         ({"times": 0}, "times must be 1 or more: 0"),
         ({"rate": 1.5}, "rate must be from 0 to 1: 1.5"),
         ({"rate": -0.1}, "rate must be from 0 to 1: -0.1"),

@@ -9,10 +9,13 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, Sandbox
-from gateway_sdk.sandbox.authorization.answer import AuthorizationError
-from gateway_sdk.sandbox.authorization.client import RedirectUris
-from gateway_sdk.sandbox.authorization.endpoint import FORM
-from gateway_sdk.sandbox.authorization.request import parse_parameters, read_request
+from gateway_sdk.sandbox._authorization_endpoint import FORM
+from gateway_sdk.sandbox._authorization_request import (
+    AuthorizationError,
+    RedirectUris,
+    parse_parameters,
+    read_request,
+)
 from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, HTML, answer_of
 
 
@@ -41,7 +44,7 @@ async def status_of(parameters: bytes, method: str) -> int:
 def destination(pairs: list[tuple[str, str]]) -> str | None:
     """Give the redirect URI that a request is answered at, None if the person is told."""
     try:
-        return read_request(parse_parameters(urlencode(pairs)), RedirectUris()).address.redirect_uri
+        return read_request(parse_parameters(urlencode(pairs)), RedirectUris()).target.redirect_uri
     except AuthorizationError as error:
         return error.location.partition("#")[0]
     except HTTPException:

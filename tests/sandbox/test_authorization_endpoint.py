@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, Sandbox
-from gateway_sdk.sandbox.authorization.answer import ReturnAddress
-from gateway_sdk.sandbox.authorization.endpoint import MAX_QUERY
-from gateway_sdk.sandbox.authorization.request import AuthorizationRequest
+from gateway_sdk.sandbox._authorization_endpoint import MAX_QUERY
+from gateway_sdk.sandbox._authorization_request import AuthorizationRequest, RedirectTarget
 from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, DENIED, NASTY, answer_of
 
 Connect = Callable[[Sandbox], AbstractAsyncContextManager[httpx.AsyncClient]]
@@ -80,7 +79,7 @@ async def test_deny_says_so(connect: Connect) -> None:
 
     assert answer == {
         "error": "access_denied",
-        "error_description": "the person said no",
+        "error_description": "the user denied access",
         "state": "xyz",
     }
 
@@ -110,11 +109,11 @@ async def test_state_comes_back_exactly(client: httpx.AsyncClient, form: dict[st
 )
 def test_any_state_survives_the_way(state: str, scope: str | None) -> None:
     """Whatever the state, a form decoder finds it again, and nothing but it, in the fragment."""
-    address = ReturnAddress(CALLBACK, state)
-    location = address.location({"access_token": "a"})
+    target = RedirectTarget(CALLBACK, state)
+    location = target.location({"access_token": "a"})
 
     assert parse_qs(location.partition("#")[2]) == {"access_token": ["a"], "state": [state]}
-    assert AuthorizationRequest(address, scope).parameters().get("scope") == scope
+    assert AuthorizationRequest(target, scope).parameters().get("scope") == scope
 
 
 async def test_scope_is_granted_as_none(client: httpx.AsyncClient) -> None:

@@ -1,6 +1,6 @@
-"""The twelve operations: what each asks of a request, does to its tenant, and replies.
+"""The handlers of the twelve operations.
 
-The interface leaves most replies open; theirs here are what a caller would need next.
+The interface leaves most reply bodies open; these hold what a caller needs for the next call.
 """
 
 from datetime import date
@@ -10,21 +10,25 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from gateway_sdk.sandbox import schema
-from gateway_sdk.sandbox.bodies import drain, parse_json, read_content, read_json, read_text
-from gateway_sdk.sandbox.countries import country_list
-from gateway_sdk.sandbox.rates import ReferenceRates, Series, reference_rates
-from gateway_sdk.sandbox.store import Tenant
+from gateway_sdk.sandbox import _interface as interface
+from gateway_sdk.sandbox._http import drain, parse_json, read_content, read_json, read_text
+from gateway_sdk.sandbox._reference_data import (
+    ReferenceRates,
+    Series,
+    country_list,
+    reference_rates,
+)
+from gateway_sdk.sandbox._tenants import Tenant
 
 MAX_TAKE = 100
 
 
 async def create_customer(request: Request, tenant: Tenant) -> Response:
-    """Check the whole CreateRequest and reply with the new customer's id, and no secret of it."""
+    """Check the whole CreateRequest and reply with the ids of the new customer, not its secrets."""
     # Interface: Endpoints 1; Rules 1
     if not request.headers.get("tenantId", "").strip():
         raise HTTPException(400, "the header tenantId is required")
-    body = await read_json(request, schema.CREATE_REQUEST)
+    body = await read_json(request, interface.CREATE_REQUEST)
     customer = tenant.create_customer(body.get("externalCustomerId"))
     return JSONResponse(
         {
@@ -35,9 +39,9 @@ async def create_customer(request: Request, tenant: Tenant) -> Response:
 
 
 async def revise_customer(request: Request, tenant: Tenant) -> Response:
-    """Apply the revisions in their order and reply with the latest value of each key."""
+    """Apply the revisions in order and reply with the current value of each key."""
     # Interface: Endpoints 2
-    body = await read_json(request, schema.REVISIONS)
+    body = await read_json(request, interface.REVISIONS)
     customer = tenant.customer(request.path_params["customerId"])
     for revision in body["revisions"]:
         customer.revised[revision["key"]] = revision["value"]
@@ -47,12 +51,12 @@ async def revise_customer(request: Request, tenant: Tenant) -> Response:
 async def exchange_rate_series(request: Request, _: Tenant) -> Response:
     """Reply with the rates of each business day from startDate to endDate, both included."""
     # Interface: Endpoints 3
-    body = await read_json(request, schema.EXCHANGE_RATE_SERIES)
+    body = await read_json(request, interface.EXCHANGE_RATE_SERIES)
     base, symbols = body["base"], body["symbols"]
     start, end = _parse_date(body, "startDate"), _parse_date(body, "endDate")
     if start > end:
         raise HTTPException(400, "$.startDate is after $.endDate")
-    rates = await run_in_threadpool(_look_up, base, symbols, start, end)
+    rates = await run_in_threadpool(_find_series, base, symbols, start, end)
     return JSONResponse(
         {
             "base": base,
@@ -65,28 +69,28 @@ async def exchange_rate_series(request: Request, _: Tenant) -> Response:
 
 
 async def order_history(request: Request, tenant: Tenant) -> Response:
-    """Reply with one page of the tenant's orders, the newest first; past the last page, none."""
+    """Reply with one page of the tenant's orders, newest first; after the last page, with none."""
     # Interface: Endpoints 4
-    body = await read_json(request, schema.ORDER_HISTORY_PAGE)
+    body = await read_json(request, interface.ORDER_HISTORY_PAGE)
     page, take = body["page"], body["take"]
     if page < 1:
         raise HTTPException(400, "$.page must be 1 or more")
     if not 1 <= take <= MAX_TAKE:
         raise HTTPException(400, f"$.take must be from 1 to {MAX_TAKE}")
     orders = tenant.newest_orders()
-    shown = orders[(page - 1) * take : page * take]
+    on_page = orders[(page - 1) * take : page * take]
     return JSONResponse(
         {
             "page": page,
             "take": take,
             "total": len(orders),
-            "orders": [order.to_wire() for order in shown],
+            "orders": [order.to_wire() for order in on_page],
         }
     )
 
 
 async def trading_order_history(request: Request, tenant: Tenant) -> Response:
-    """Reply with all orders of one customer, the newest first."""
+    """Reply with all orders of one customer, newest first."""
     # Interface: Endpoints 5
     customer = tenant.customer(request.path_params["customerId"])
     orders = tenant.newest_orders(customer.customer_id)
@@ -113,20 +117,20 @@ async def cancel_order(request: Request, tenant: Tenant) -> Response:
 
 
 async def change_document_status(request: Request, tenant: Tenant) -> Response:
-    """Set the status that the body names, either bare or as {"status": …}, of whatever type."""
+    """Set the status; the body is the bare status or {"status": …}, of any media type."""
     # Interface: Endpoints 8
     text = await read_text(request)
     if text.startswith("{"):
-        text = parse_json(text, schema.DOCUMENT_STATUS)["status"].strip()
+        text = parse_json(text, interface.DOCUMENT_STATUS)["status"].strip()
     if not text:
-        raise HTTPException(400, "the body names no status")
+        raise HTTPException(400, "the body contains no status")
     document = tenant.document(request.path_params["documentId"])
     document.status = text
     return JSONResponse(document.to_wire())
 
 
 async def update_document(request: Request, tenant: Tenant) -> Response:
-    """Replace a document's content; its status stays."""
+    """Replace a document's content and keep its status."""
     # Interface: Endpoints 9
     content = await read_content(request)
     document = tenant.document(request.path_params["docid"])
@@ -142,7 +146,7 @@ async def upload_document(request: Request, tenant: Tenant) -> Response:
 
 
 async def send_webhook(request: Request, _: Tenant) -> Response:
-    """Acknowledge, whatever the body."""
+    """Accept any body."""
     # Interface: Endpoints 11; Rules 3
     await drain(request)
     return Response(status_code=202)
@@ -152,7 +156,7 @@ async def list_countries(request: Request, _: Tenant) -> Response:
     """Reply with every country that has all seven fields."""
     # Interface: Endpoints 12; Rules 2
     await drain(request)
-    # Reading them blocks for a tenth of a second, the first time.
+    # The first call reads the data and blocks for a tenth of a second.
     countries = await run_in_threadpool(country_list)
     return JSONResponse(countries.records)
 
@@ -164,15 +168,15 @@ def _parse_date(body: dict[str, str], name: str) -> date:
         raise HTTPException(400, f"$.{name} must be an ISO 8601 date") from None
 
 
-def _look_up(base: str, symbols: str, start: date, end: date) -> Series:
+def _find_series(base: str, symbols: str, start: date, end: date) -> Series:
     rates = reference_rates()
     codes = [code.strip() for code in symbols.split(",")]
     for code in [base, *codes]:
-        _require_quoted(code, rates)
+        _check_currency(code, rates)
     return rates.series(base, codes, start, end)
 
 
-def _require_quoted(code: str, rates: ReferenceRates) -> None:
+def _check_currency(code: str, rates: ReferenceRates) -> None:
     if not code:
         raise HTTPException(400, "$.base and $.symbols must name currencies")
     if code not in rates.currencies:

@@ -1,0 +1,271 @@
+"""The faults a gateway can have, and the rules for when each happens."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple, Self
+
+import httpx
+from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway_sdk.sandbox._http import BodyCutError, close_connection, error_reply
+from gateway_sdk.sandbox._interface import OPERATION_NAMES
+
+Sleep = Callable[[float], Awaitable[object]]
+
+REVOKED = {"WWW-Authenticate": 'Bearer error="invalid_token"'}
+
+
+class FaultyCall(NamedTuple):
+    """One call that a fault is applied to; *app* would serve it, *sleep* takes seconds."""
+
+    app: ASGIApp
+    scope: Scope
+    receive: Receive
+    send: Send
+    sleep: Sleep
+
+    async def proceed(self, send: Send | None = None) -> None:
+        """Let the app serve the call."""
+        await self.app(self.scope, self.receive, send or self.send)
+
+    async def reply(self, response: Response) -> None:
+        """Reply without running the app."""
+        await response(self.scope, self.receive, self.send)
+
+    async def close_connection(self, in_process: httpx.TransportError) -> None:
+        """Close the connection; in process, raise *in_process* instead."""
+        await close_connection(self.scope, self.receive, in_process)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One kind of misbehaviour; use the class methods to make one."""
+
+    name: str
+    apply: Callable[[FaultyCall], Awaitable[None]] = field(repr=False)
+
+    @classmethod
+    def latency(cls, seconds: float) -> Self:
+        """Wait *seconds* before the call is served."""
+        _require(seconds >= 0, "seconds", seconds)
+
+        async def apply(call: FaultyCall) -> None:
+            await call.sleep(seconds)
+            await call.proceed()
+
+        return cls(f"latency of {seconds} s", apply)
+
+    @classmethod
+    def status(cls, status: int, *, headers: dict[str, str] | None = None) -> Self:
+        """Refuse with this status, 400 to 599, and an ErrorPayload; nothing is applied."""
+        _require(400 <= status <= 599, "status", status)  # noqa: PLR2004 - the range of errors
+
+        async def apply(call: FaultyCall) -> None:
+            await call.reply(error_reply(call.scope, status, "a fault on request", headers))
+
+        return cls(f"status {status}", apply)
+
+    @classmethod
+    def too_many_requests(cls, *, retry_after: int | str | None = None) -> Self:
+        """Refuse with 429; *retry_after* is in seconds, or an HTTP date."""
+        return cls.status(429, headers=_retry_after(retry_after))
+
+    @classmethod
+    def unavailable(cls, *, retry_after: int | str | None = None) -> Self:
+        """Refuse with 503; *retry_after* is in seconds, or an HTTP date."""
+        return cls.status(503, headers=_retry_after(retry_after))
+
+    @classmethod
+    def unauthorized(cls) -> Self:
+        """Refuse with 401 as if the token had been revoked."""
+        return cls.status(401, headers=REVOKED)
+
+    @classmethod
+    def malformed_error(cls, status: int) -> Self:
+        """Refuse with this status and a body of incomplete JSON, of the media type JSON."""
+        _require(400 <= status <= 599, "status", status)  # noqa: PLR2004 - the range of errors
+
+        async def apply(call: FaultyCall) -> None:
+            body = f'{{"status": {status}, "reason'
+            await call.reply(Response(body, status, media_type="application/json"))
+
+        return cls(f"malformed error of status {status}", apply)
+
+    @classmethod
+    def drop_before_read(cls) -> Self:
+        """Close the connection without reading the request; nothing is applied."""
+
+        async def apply(call: FaultyCall) -> None:
+            await call.close_connection(httpx.ReadError("connection reset by peer"))
+
+        return cls("drop before read", apply)
+
+    @classmethod
+    def drop_after_read(cls) -> Self:
+        """Serve the call, with its effects, and close the connection instead of replying."""
+
+        async def apply(call: FaultyCall) -> None:
+            await call.proceed(_discard)
+            lost = httpx.RemoteProtocolError("Server disconnected without sending a response.")
+            await call.close_connection(lost)
+
+        return cls("drop after read", apply)
+
+    @classmethod
+    def drip(cls, delay: float, *, pieces: int = 10) -> Self:
+        """Send the reply's body in *pieces* pieces, with *delay* seconds before each."""
+        _require(delay >= 0, "delay", delay)
+        _require(pieces >= 1, "pieces", pieces)
+
+        async def apply(call: FaultyCall) -> None:
+            await call.proceed(_dripping(call, delay, pieces))
+
+        return cls(f"drip of {delay} s", apply)
+
+    @classmethod
+    def cut_body(cls) -> Self:
+        """Serve the call, send half of the reply's body and close the connection."""
+
+        async def apply(call: FaultyCall) -> None:
+            reply: list[Message] = []
+
+            async def hold(message: Message) -> None:
+                reply.append(message)
+
+            await call.proceed(hold)
+            if reply:  # empty if the client has left, or another fault has closed the connection
+                await _send_cut(call, *reply)
+
+        return cls("cut body", apply)
+
+
+async def _discard(_: Message) -> None:
+    pass
+
+
+def _dripping(call: FaultyCall, delay: float, pieces: int) -> Send:
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            for piece in _pieces(message["body"], pieces):
+                await call.sleep(delay)
+                await call.send({"type": message["type"], "body": piece, "more_body": True})
+            message = {**message, "body": b""}
+        await call.send(message)
+
+    return send
+
+
+def _pieces(body: bytes, count: int) -> Iterator[bytes]:
+    size = -(-len(body) // count) or 1
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
+
+
+async def _send_cut(call: FaultyCall, start: Message, *parts: Message) -> None:
+    body = b"".join(part["body"] for part in parts)
+    half = body[: len(body) // 2]
+    # One byte more than the body has, so that an empty body is cut too.
+    headers = MutableHeaders(raw=start["headers"])
+    headers["content-length"] = str(len(body) + 1)
+    await call.send(start)
+    await call.send({"type": "http.response.body", "body": half, "more_body": True})
+    await call.close_connection(BodyCutError(start["status"], start["headers"], half))
+
+
+def _retry_after(value: int | str | None) -> dict[str, str] | None:
+    return None if value is None else {"Retry-After": str(value)}
+
+
+def _require(fits: bool, name: str, value: float) -> None:  # noqa: FBT001 - reads as a sentence
+    if not fits:
+        raise ValueError(f"{name} is out of range: {value}")
+
+
+@dataclass
+class _Rule:
+    """When a fault happens: at which calls of *operation* (None: of all operations together).
+
+    *first* counts from 1; *last* is included, None means without end.
+    """
+
+    fault: Fault
+    operation: str | None
+    first: int
+    last: int | None
+    rate: float
+    seen: int = 0
+
+    def matches(self, operation: str) -> bool:
+        """Count a call if the rule is for it; return whether the fault may happen at it."""
+        if self.operation not in (None, operation):
+            return False
+        self.seen += 1
+        return self.first <= self.seen and (self.last is None or self.seen <= self.last)
+
+
+class Faults:
+    """Which faults happen at which calls; several at one call apply in the order of addition.
+
+    Faults().on("cancel_order", Fault.drop_after_read(), at=1).anywhere(Fault.latency(1), rate=0.1)
+
+    Args:
+        seed: The same seed gives the same random choices; only *rate* uses it.
+        sleep: Awaited with seconds by the faults that take time; for tests.
+    """
+
+    def __init__(self, *, seed: int = 0, sleep: Sleep = asyncio.sleep) -> None:
+        self.sleep = sleep
+        self._random = Random(seed)  # noqa: S311 - repeatable, not secret
+        self._rules: list[_Rule] = []
+
+    def on(
+        self,
+        operation: str,
+        fault: Fault,
+        *,
+        at: int | None = None,
+        times: int | None = None,
+        rate: float = 1.0,
+    ) -> Self:
+        """Add a fault to one operation, such as "cancel_order".
+
+        By default it happens at every call. *times* limits it to that many calls, from the next on.
+        *at* starts it at that call, where 1 is the next, and limits it to this one call unless
+        *times* is given. *rate*, 0 to 1, is the probability for each of these calls.
+
+        Raises:
+            ValueError: If the operation is unknown or a number is out of its range.
+        """
+        if operation not in OPERATION_NAMES:
+            known = ", ".join(OPERATION_NAMES)
+            raise ValueError(f"unknown operation {operation!r}; the operations are {known}")
+        return self._add(fault, operation, at, times, rate)
+
+    def anywhere(
+        self, fault: Fault, *, at: int | None = None, times: int | None = None, rate: float = 1.0
+    ) -> Self:
+        """Add a fault to all operations, whose calls are counted together; otherwise like `on`."""
+        return self._add(fault, None, at, times, rate)
+
+    def due(self, operation: str) -> list[Fault]:
+        """Count a call of *operation* and return the faults that happen at it; may be empty."""
+        matching = [rule for rule in self._rules if rule.matches(operation)]
+        return [rule.fault for rule in matching if self._random.random() < rule.rate]
+
+    def _add(
+        self, fault: Fault, operation: str | None, at: int | None, times: int | None, rate: float
+    ) -> Self:
+        if at is not None and at < 1:
+            raise ValueError(f"at must be 1 or more: {at}")
+        if times is not None and times < 1:
+            raise ValueError(f"times must be 1 or more: {times}")
+        if not 0 <= rate <= 1:
+            raise ValueError(f"rate must be from 0 to 1: {rate}")
+        first = at or 1
+        last = None if at is None and times is None else first + (times or 1) - 1
+        self._rules.append(_Rule(fault, operation, first, last, rate))
+        return self
