@@ -1,13 +1,21 @@
-"""When two items are equal: by the digest of a key."""
+"""When two items are equal: by the digest of a key, the same in every process and version."""
 
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from hashlib import blake2b
-from typing import Any, Final
+from pathlib import PurePath
+from typing import Any, Final, cast
+from uuid import UUID
 
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic import BaseModel, Secret, SecretBytes, SecretStr
+from pydantic_core import PydanticSerializationError
 
 from gateway_sdk.errors import InvalidArgumentError
-from gateway_sdk.models._base import MASK
+from gateway_sdk.models._base import MASK, Model
 
 DIGEST_BYTES: Final = 16
 """Two of a billion keys share one with a chance of 1 to 10**21."""
@@ -15,25 +23,141 @@ DIGEST_BYTES: Final = 16
 UNWRITABLE: Final = (PydanticSerializationError, RecursionError, TypeError, ValueError)
 
 
+_ALIKE: Final = "holds a secret, and all secrets look the same"
+
+
+class _RefusedError(Exception):
+    """A value is of a kind that has no digest; the text says what is wrong with the key."""
+
+
 def digest_of(key: Any) -> bytes:
-    """Return the digest of a key's JSON, the names in its objects sorted.
+    """Return the digest of a key.
+
+    Keys are equal if their JSON is: numbers of the same value, objects with the same members in
+    any order, a tuple and a list, a date and its ISO 8601 text. Of models, dataclasses, named
+    tuples and enumerations the name of the class counts too.
 
     Raises:
-        InvalidArgumentError: it is no JSON value, or holds a secret, which looks like any other.
+        InvalidArgumentError: the key holds a value of a kind whose digest could differ from one
+            process to the next, or a secret, which looks like any other.
     """
     try:
-        text = json.dumps(
-            to_jsonable_python(key, by_alias=True), separators=(",", ":"), sort_keys=True
-        )
-    except UNWRITABLE as error:
+        text = _text(key)
+    except _RefusedError as error:
+        raise _wrong(str(error)) from None
+    except Exception as error:  # noqa: BLE001 - a class of the user's may raise anything
         # Without the cause, whose text may show the value.
-        raise InvalidArgumentError(
-            f"the key of an item is no JSON value ({type(error).__name__}): "
-            "give key=, a function that returns a string for an item"
-        ) from None
+        raise _wrong(f"is no JSON value ({type(error).__name__})") from None
     if MASK in text:
-        raise InvalidArgumentError(
-            "the key of an item holds a secret, and all secrets look the same: "
-            "give key=, a function that returns a string for an item"
-        )
+        raise _wrong(_ALIKE)
     return blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
+
+
+def _wrong(what: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"the key of an item {what}: give key=, a function that returns a string for an item"
+    )
+
+
+# The text is JSON where the value is. It is made here and not by pydantic, because what a
+# library writes may change with its version, and a serializer of the user's own may depend on
+# the hash seed, as `list(some_set)` does.
+
+
+def _text(value: Any) -> str:
+    """Write a value so that equal ones have the same text, and others another."""
+    if value is None or isinstance(value, bool | str):
+        return json.dumps(value)
+    for kinds, write in _WRITERS:
+        if isinstance(value, kinds):
+            return write(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        members = {one.name: getattr(value, one.name) for one in fields(value) if one.compare}
+        return _tagged(type(value), _object(members))
+    raise _RefusedError(f"holds a {type(value).__name__}, which is no JSON value")
+
+
+def _tagged(kind: type, text: str) -> str:
+    """Put the name of a class before the text of what is no JSON."""
+    return json.dumps(kind.__name__) + text
+
+
+def _integer(value: int) -> str:
+    return int.__repr__(value)
+
+
+def _float(value: float) -> str:
+    """Write a number as the integer that it is equal to, if there is one."""
+    return str(int(value)) if value.is_integer() else json.dumps(value)
+
+
+def _decimal(value: Decimal) -> str:
+    """Write a number without the zeros at its end: 1.10 equals 1.1."""
+    if not value.is_finite():
+        return _tagged(Decimal, str(value))
+    sign, digits, exponent = value.as_tuple()
+    shown = "".join(map(str, digits)).lstrip("0")
+    short = shown.rstrip("0")
+    power = cast("int", exponent) + len(shown) - len(short)
+    return _tagged(Decimal, f"{'-' * sign}{short}e{power}" if short else "0")
+
+
+def _datetime(value: datetime) -> str:
+    """Write a moment in UTC, if it says in which time zone it is."""
+    moment = value if value.utcoffset() is None else value.astimezone(UTC)
+    return json.dumps(moment.isoformat())
+
+
+def _time(value: time) -> str:
+    """Write a time of day; whether two in different zones are equal depends on the day."""
+    if value.tzinfo is not None:
+        raise _RefusedError("holds a time with a time zone, which is no JSON value")
+    return json.dumps(value.isoformat())
+
+
+def _array(value: list[Any] | tuple[Any, ...]) -> str:
+    text = f"[{','.join(map(_text, value))}]"
+    return _tagged(type(value), text) if hasattr(value, "_fields") else text
+
+
+def _set(value: set[Any] | frozenset[Any]) -> str:
+    """Write the members in the order of their texts: their own depends on the hash seed."""
+    return f"<{','.join(sorted(map(_text, value)))}>"
+
+
+def _object(value: Mapping[Any, Any]) -> str:
+    members = sorted((_text(name), _text(inner)) for name, inner in value.items())
+    return f"{{{','.join(f'{name}:{inner}' for name, inner in members)}}}"
+
+
+def _model(value: BaseModel) -> str:
+    """Write the fields of a model; of ours only those that are sent, for absent is not null."""
+    held, ours = vars(value), isinstance(value, Model)
+    names = [name for name in type(value).model_fields if name in held]
+    if ours:
+        names = [name for name in names if name in value.model_fields_set]
+    text = _object({name: held[name] for name in names})
+    return _tagged(type(value), text + (_object(value.model_extra) if value.model_extra else ""))
+
+
+def _secret(_: object) -> str:
+    raise _RefusedError(_ALIKE)
+
+
+_WRITERS: Final[tuple[tuple[tuple[type, ...], Callable[[Any], str]], ...]] = (
+    ((int,), _integer),  # also a member of an IntEnum, which is equal to its number
+    ((float,), _float),
+    ((BaseModel,), _model),
+    ((Mapping,), _object),
+    ((list, tuple), _array),
+    ((set, frozenset), _set),
+    ((Enum,), lambda value: _tagged(type(value), _text(value.value))),
+    ((datetime,), _datetime),  # before date, whose subclass it is
+    ((date,), lambda value: json.dumps(value.isoformat())),
+    ((time,), _time),
+    ((timedelta,), lambda value: _tagged(timedelta, str(value // timedelta(microseconds=1)))),
+    ((Decimal,), _decimal),
+    ((UUID, PurePath), lambda value: json.dumps(str(value))),
+    ((bytes, bytearray), lambda value: _tagged(bytes, value.hex())),
+    ((SecretStr, SecretBytes, Secret), _secret),
+)

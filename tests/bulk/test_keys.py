@@ -1,0 +1,338 @@
+"""Digests of keys: the same in every process and version, and different for what differs."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, PlainSerializer, RootModel, SecretBytes, SecretStr
+
+from gateway_sdk import InvalidArgumentError
+from gateway_sdk.bulk.keys import digest_of
+from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest
+
+
+class Side(Enum):
+    """Which way."""
+
+    BUY = 1
+
+
+class Other(Enum):
+    """Something else of the same value."""
+
+    BUY = 1
+
+
+class Level(IntEnum):
+    """A number with a name."""
+
+    LOW = 1
+
+
+class Word(StrEnum):
+    """A text with a name."""
+
+    EUR = "EUR"
+
+
+class Cancel(NamedTuple):
+    """One command."""
+
+    order: str
+
+
+class Refund(NamedTuple):
+    """Another command of the same fields."""
+
+    order: str
+
+
+@dataclass
+class Order:
+    """An item of a user's own type."""
+
+    number: int
+    tags: frozenset[str] = frozenset()
+    note: str = field(default="", compare=False)
+
+
+class Basket(BaseModel):
+    """A model whose own way to be written depends on the hash seed."""
+
+    model_config = ConfigDict(extra="allow")
+    tags: Annotated[set[str], PlainSerializer(list)]
+
+
+class Numbers(RootModel[list[int]]):
+    """A model that is a list."""
+
+
+TAGS = ["red", "green", "blue", "white", "black", "grey"]
+
+VALUES: dict[str, Any] = {
+    "null": None,
+    "true": True,
+    "integer": 7,
+    "big": 2**70,
+    "float": 0.1,
+    "whole": 2.0,
+    "huge": 1e300,
+    "infinite": math.inf,
+    "minus infinite": -math.inf,
+    "nan": math.nan,
+    "text": "caf\u00e9",
+    "surrogate": "\ud800",
+    "array": [1, [2, "3"]],
+    "object": {"b": 1, "a": [None]},
+    "keys of all kinds": {1: "a", "1": "b", None: "c", date(2026, 1, 2): "d"},
+    "set": set(TAGS),
+    "set of tuples": {(one, 1) for one in TAGS},
+    "frozenset of frozensets": frozenset({frozenset(TAGS), frozenset(TAGS[:2])}),
+    "model with a set": Basket(tags=set(TAGS)),
+    "model with more": Basket.model_validate({"tags": [], "more": set(TAGS)}),
+    "root model": Numbers([1, 2]),
+    "query": ExchangeRateSeriesRequest(base="EUR", symbols="USD", start_date="a", end_date="b"),
+    "customer": CreateRequest(customer_name="Ada", is_b2b=True),
+    "dataclass": Order(1, frozenset(TAGS)),
+    "enum": Side.BUY,
+    "named tuple": Cancel("o-1"),
+    "date": date(2026, 1, 2),
+    "datetime": datetime(2026, 1, 2, 3, 4, 5, 6),  # noqa: DTZ001 - a naive one is taken too
+    "moment": datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=2))),
+    "time": time(12, 30),
+    "span": timedelta(days=-1, microseconds=1),
+    "decimal": Decimal("-1.50"),
+    "whole decimal": Decimal(1500),
+    "infinite decimal": Decimal("Infinity"),
+    "uuid": UUID(int=7),
+    "bytes": b"\xff\x00",
+    "path": PurePosixPath("a/b"),
+}
+
+GOLDEN = Path(__file__).parent / "digests.json"
+"""What each of the values had as its digest when this was written; never to be changed."""
+
+
+def digests() -> dict[str, str]:
+    """Return the digest of each value in hexadecimal."""
+    return {name: digest_of(value).hex() for name, value in VALUES.items()}
+
+
+def test_digests_are_those_of_every_version() -> None:
+    """A digest that changes makes journals forget what was done, and has it done again."""
+    assert digests() == json.loads(GOLDEN.read_text())
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "4242"])
+def test_digests_do_not_depend_on_the_process(seed: str) -> None:
+    """Whatever PYTHONHASHSEED is: the order of a set is another then."""
+    program = "import json; from tests.bulk.test_keys import digests; print(json.dumps(digests()))"
+    root = Path(__file__).parents[2]
+    env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=env, cwd=root, capture_output=True, check=True
+    )
+
+    assert json.loads(done.stdout) == digests()
+
+
+def test_no_two_of_the_values_share_a_digest() -> None:
+    """Each of them is another kind or another value."""
+    assert len(set(digests().values())) == len(VALUES)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, 1.0),
+        (0.0, -0.0),
+        (math.nan, -math.nan),
+        ((1, 2), [1, 2]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({"a": 1}, OrderedDict(a=1)),
+        ({"a": 1}, MappingProxyType({"a": 1})),
+        ({1, 2}, frozenset({2, 1})),
+        (Level.LOW, 1),
+        (Word.EUR, "EUR"),
+        (Decimal("1.10"), Decimal("1.1")),
+        (Decimal(0), Decimal("-0.00")),
+        (Decimal(100), Decimal("1e2")),
+        (datetime(2026, 1, 2, 3, tzinfo=UTC), datetime.fromisoformat("2026-01-02T04:00:00+01:00")),
+        (b"a", bytearray(b"a")),
+        (PurePosixPath("a"), "a"),
+        (date(2026, 1, 2), "2026-01-02"),
+        (datetime(2026, 1, 2, 3, tzinfo=UTC), "2026-01-02T03:00:00+00:00"),
+        (time(12, 30), "12:30:00"),
+        (UUID(int=7), str(UUID(int=7))),
+        (Order(1, note="one"), Order(1, note="other")),
+        (Basket(tags={"a", "b"}), Basket(tags={"b", "a"})),
+        (CreateRequest(customer_name="Ada"), CreateRequest.model_validate({"customerName": "Ada"})),
+    ],
+)
+def test_equal_values_have_one_digest(one: object, other: object) -> None:
+    """What Python or JSON calls equal is equal."""
+    assert digest_of(one) == digest_of(other)
+    assert digest_of([one]) == digest_of([other])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, "1"),
+        (1, True),
+        (None, "null"),
+        (0.1, "0.1"),
+        (math.nan, "NaN"),
+        ([1, 2], [2, 1]),
+        ([1, [2]], [[1], 2]),
+        ({1, 2}, [1, 2]),
+        ({1: "a"}, {"1": "a"}),
+        ({1: "a", "1": "b"}, {1: "b", "1": "a"}),
+        (Side.BUY, Other.BUY),
+        (Side.BUY, 1),
+        (Cancel("o-1"), Refund("o-1")),
+        (Cancel("o-1"), ("o-1",)),
+        (Order(1), {"number": 1, "tags": []}),
+        (Numbers([1]), [1]),
+        (date(2026, 1, 2), datetime(2026, 1, 2)),  # noqa: DTZ001
+        (Decimal("1.1"), "1.1"),
+        (Decimal(10), Decimal(1)),
+        (b"a", "a"),
+        (b"a", b"b"),
+        (Path("a"), Path("b")),
+        (CreateRequest(), CreateRequest(customer_name=None)),
+        (Basket.model_validate({"tags": [], "more": 1}), Basket(tags=set())),
+    ],
+)
+def test_different_values_have_different_digests(one: object, other: object) -> None:
+    """Also those that look the same when they are printed: one's result must not be another's."""
+    assert digest_of(one) != digest_of(other)
+    assert digest_of([one]) != digest_of([other])
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary()
+    | st.dates()
+    | st.datetimes()
+    | st.decimals(allow_nan=False)
+    | st.uuids()
+    | st.timedeltas()
+    | st.sampled_from([Side.BUY, Other.BUY])
+)
+FLAT = st.tuples(SCALARS, SCALARS) | st.frozensets(SCALARS, max_size=4) | SCALARS
+TREES = st.recursive(
+    FLAT | st.frozensets(FLAT, max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(SCALARS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def same_key(value: Any) -> Any:
+    """Return what is equal to another value's exactly if the two are one key.
+
+    Python takes True for 1, 1 for Decimal(1), and a list for another thing than a tuple.
+    """
+    if isinstance(value, date):
+        return ("str", value.isoformat())
+    if isinstance(value, UUID):
+        return ("str", str(value))
+    if isinstance(value, list | tuple):
+        return ("array", *map(same_key, value))
+    if isinstance(value, dict):
+        return frozenset((same_key(name), same_key(inner)) for name, inner in value.items())
+    if isinstance(value, frozenset):
+        return ("set", frozenset(map(same_key, value)))
+    return ("number" if type(value) in (int, float) else type(value).__name__, value)
+
+
+@given(TREES, TREES)
+def test_digests_are_equal_exactly_where_values_are(one: Any, other: Any) -> None:
+    """Of any two values, and of one with itself."""
+    assert (digest_of(one) == digest_of(other)) is (same_key(one) == same_key(other))
+    assert digest_of(one) == digest_of(one)
+
+
+@given(st.lists(TREES, min_size=2, max_size=2), st.randoms())
+def test_the_order_of_members_does_not_matter(values: list[Any], random: Any) -> None:
+    """Neither in an object nor in a set."""
+    names = TAGS[:]
+    random.shuffle(names)
+
+    shuffled = {name: values[len(name) % 2] for name in names}
+    assert digest_of(shuffled) == digest_of({name: values[len(name) % 2] for name in TAGS})
+
+
+class Odd:
+    """Has no value."""
+
+    @property
+    def __dataclass_fields__(self) -> dict[str, Any]:
+        """Fail as a class of a user's may."""
+        raise LookupError("canary")
+
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (object(), "a object, which"),
+        ([object()], "a object, which"),
+        ({"a": {object()}}, "a object, which"),
+        (Order, "a type"),
+        ((one for one in TAGS), "a generator"),
+        (range(3), "a range"),
+        (1 + 2j, "a complex"),
+        (ValueError("canary"), "a ValueError"),
+        (time(12, tzinfo=UTC), "time with a time zone"),
+        (CYCLE, "RecursionError"),
+        pytest.param(10**5000, "ValueError", id="an integer of 5000 digits"),
+        (datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))), "OverflowError"),
+        (Odd(), "Odd|LookupError"),
+    ],
+)
+def test_what_has_no_digest_is_refused(value: object, named: str) -> None:
+    """The error names the class and the way out, and shows nothing of the value."""
+    with pytest.raises(InvalidArgumentError, match=named) as caught:
+        digest_of(value)
+
+    assert "give key=" in str(caught.value)
+    assert "canary" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        SecretStr("canary"),
+        [SecretBytes(b"canary")],
+        {"a": "**********"},
+        CreateRequest.model_validate({"person": {"password": "canary"}}),
+    ],
+)
+def test_a_secret_is_no_key(value: object) -> None:
+    """All secrets look the same, so that two items would be one."""
+    with pytest.raises(InvalidArgumentError, match="holds a secret"):
+        digest_of(value)
