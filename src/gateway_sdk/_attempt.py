@@ -123,7 +123,8 @@ class Exchange:
         if isinstance(error, _SELF_EXPLAINING):
             return error.outcome
         if self._progress.status is not None:
-            return outcome_of_status(self._progress.status)
+            # Of a reply that a proxy may have made, the body is missing that could tell.
+            return outcome_of_status(self._progress.status, doubtful=self._progress.forwarded)
         return Outcome.UNKNOWN if self._progress.sent else Outcome.NOT_SENT
 
     async def _send(self, token: AccessToken) -> RawReply:
@@ -160,21 +161,25 @@ class Exchange:
         async for piece in stream:
             if not reader.feed(piece):
                 break
-        return _raw_reply(response, reader)
+        return self._raw_reply(response, reader)
+
+    def _raw_reply(self, response: httpx.Response, reader: BodyReader) -> RawReply:
+        """Return as much of a reply as has come."""
+        return RawReply(
+            response.status_code,
+            response.headers,
+            reader.finish(),
+            reader.problem,
+            self._progress.forwarded,
+        )
 
     def _failure(self, error: Exception) -> GatewayError:
         """Say what a failed exchange proves."""
         what = type(error).__name__
         host = self._prepared.url.host
         if self._begun is not None:
-            return cut_reply(_raw_reply(*self._begun), what)
+            return cut_reply(self._raw_reply(*self._begun), what)
         if isinstance(error, _NOT_SENT) and not self._progress.sent:
             return ConnectionFailedError(f"no connection to {host}: {what}")
         kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
         return kind(f"no reply from {host}: {what}")
-
-
-def _raw_reply(response: httpx.Response, reader: BodyReader) -> RawReply:
-    """Return as much of a reply as has come."""
-    body = reader.finish()
-    return RawReply(response.status_code, response.headers, body, reader.problem)

@@ -25,7 +25,7 @@ from gateway_sdk.errors import (
     UnauthorizedError,
 )
 from gateway_sdk.operations import Operation
-from gateway_sdk.outcome import Attempt, outcome_of
+from gateway_sdk.outcome import Attempt, Outcome, outcome_of
 from gateway_sdk.reply import Reply
 
 
@@ -174,7 +174,7 @@ class Call:
             if self._renewed:
                 tell_rejected(source, token)
                 raise _rejected(error) from None
-            if not prepared.can_be_sent:
+            if error.outcome is not Outcome.REFUSED or not prepared.can_be_sent:
                 tell_rejected(source, token)  # for the next call
                 raise
             renewed = await ask(source, rejected=token)

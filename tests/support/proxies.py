@@ -51,17 +51,19 @@ def server_context(authority: Authority, host: str = HOST) -> ssl.SSLContext:
 
 
 class Gateway:
-    """Answers every request with an empty object.
+    """Answers every request alike.
 
     Attributes:
         requests: What it received.
         peers: The certificates that its clients showed.
+        answer: What it answers: an empty object.
         hangs_up: Whether it hangs up instead of answering.
     """
 
     def __init__(self) -> None:
         self.requests: list[bytes] = []
         self.peers: list[object] = []
+        self.answer = OK
         self.hangs_up = False
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,7 +74,7 @@ class Gateway:
             self.requests.append(await read_request(reader))
             if self.hangs_up:
                 return
-            writer.write(OK)
+            writer.write(self.answer)
 
 
 class Proxy:

@@ -27,6 +27,7 @@ from gateway_sdk._engine.aiohttp_exchange import (
 )
 from gateway_sdk._engine.entrance import Entrance
 from gateway_sdk._engine.progress import EXTENSION, Progress
+from gateway_sdk._engine.proxy import forwards
 from gateway_sdk._engine.rate import RateLimiter
 from gateway_sdk.errors import ConfigurationError
 
@@ -51,6 +52,7 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         limiter: RateLimiter | None = None,
     ) -> None:
         self._entrance = Entrance(max_connections, limiter)
+        self._proxy = proxy
         self._credentials = _credentials(proxy)
         self._through: dict[str, Any] = (
             {"proxy": str(proxy.url), "proxy_headers": self._credentials} if proxy else {}
@@ -85,6 +87,7 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
             request.extensions.get(EXTENSION) or Progress(sent=False),
             timeout.get("write"),
         )
+        exchange.progress.forwarded = forwards(self._proxy, request.url)
         await self._entrance.enter(request)
         token = CURRENT.set(exchange)
         try:

@@ -19,6 +19,7 @@ from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._engine.entrance import Entrance
 from gateway_sdk._engine.leftover import has_more
 from gateway_sdk._engine.progress import EXTENSION, Progress
+from gateway_sdk._engine.proxy import forwards
 from gateway_sdk._engine.rate import RateLimiter
 
 _ONE_CONNECTION = httpx.Limits(
@@ -52,7 +53,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
     ) -> None:
         self._entrance = Entrance(max_connections, limiter)
         self._ssl_context = ssl_context
-        self._proxy = proxy
+        self.proxy = proxy
         self._clock = clock
         self._idle: deque[tuple[httpx.AsyncHTTPTransport, float]] = deque()  # oldest first
         self._pruning: asyncio.TimerHandle | None = None
@@ -93,7 +94,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         if self._idle:
             return self._idle.pop()[0]
         return httpx.AsyncHTTPTransport(
-            verify=self._ssl_context, limits=_ONE_CONNECTION, trust_env=False, proxy=self._proxy
+            verify=self._ssl_context, limits=_ONE_CONNECTION, trust_env=False, proxy=self.proxy
         )
 
     def keep(self, connection: httpx.AsyncHTTPTransport) -> None:
@@ -137,6 +138,8 @@ class _Lease:
     async def send(self, request: httpx.Request) -> httpx.Response:
         """Send the request over a connection that nobody else uses."""
         self._progress = request.extensions.get(EXTENSION)
+        if self._progress is not None:
+            self._progress.forwarded = forwards(self._engine.proxy, request.url)
         request.extensions["trace"] = self._trace
         self._connection = self._engine.take()
         try:

@@ -14,8 +14,11 @@ class Progress:
     Attributes:
         sent: Whether a byte of the request may have left. An engine that can tell sets it in
             time; for a transport that cannot, it is true from the start.
+        forwarded: Whether a proxy reads the request and hands it on, so that a reply may be its
+            own. A tunnel does not.
         status: The HTTP status, once the head of the reply is there.
     """
 
     sent: bool
+    forwarded: bool = False
     status: int | None = None

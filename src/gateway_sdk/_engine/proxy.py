@@ -86,9 +86,18 @@ def parse_proxy(name: str, address: object) -> httpx.Proxy:
         raise ConfigurationError(
             f"{name} holds more than a host and a port: write / ? # in its password as %2F %3F %23"
         )
-    if url.scheme.startswith("socks") and find_spec("socksio") is None:
+    if _is_socks(url) and find_spec("socksio") is None:
         raise ConfigurationError(f"{name} is a SOCKS proxy, which needs pip install 'httpx[socks]'")
     return _Proxy(url)
+
+
+def forwards(proxy: httpx.Proxy | None, address: httpx.URL) -> bool:
+    """Tell whether a proxy reads a request and hands it on, and may answer it itself."""
+    return proxy is not None and address.scheme == "http" and not _is_socks(proxy.url)
+
+
+def _is_socks(address: httpx.URL) -> bool:
+    return address.scheme.startswith("socks")
 
 
 def _covers(entry: str, base_url: httpx.URL) -> bool:

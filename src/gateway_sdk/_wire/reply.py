@@ -56,8 +56,10 @@ _KINDS: Final[Mapping[int, type[StatusError]]] = {
     429: RateLimitedError,
 }
 _KINDS_BY_HUNDRED: Final = {3: RedirectError, 5: ServerError}
-_UNDECIDED_4XX: Final = 408  # intermediaries send it of their own accord
+_REFUSING_4XX: Final = frozenset(range(400, 500)) - {408}  # which intermediaries misuse
 _REFUSING_5XX: Final = frozenset({501, 505})  # the request was not even understood
+_WANTS_CREDENTIALS: Final = 407
+_NEVER_HANDED_ON: Final = frozenset({_WANTS_CREDENTIALS, 429})  # whether a proxy sent it or not
 
 
 @dataclass(slots=True, eq=False)
@@ -66,12 +68,14 @@ class RawReply:
 
     Attributes:
         problem: What is wrong with the body, as the end of a sentence; None if nothing is.
+        forwarded: Whether a proxy handed the request on, so that the reply may be its own.
     """
 
     status: int
     headers: httpx.Headers
     body: bytes
     problem: str | None
+    forwarded: bool = False
 
 
 def read_reply(
@@ -200,28 +204,44 @@ def _status_error(reply: RawReply, more: str = "") -> StatusError:
     """Make the error for a status that is not 2xx; the body has no say in its class."""
     kind = _KINDS.get(reply.status) or _KINDS_BY_HUNDRED.get(reply.status // 100, StatusError)
     hint = _pointing_to(field_of(reply.headers, b"location")) if kind is RedirectError else ""
+    payload = _payload(reply)
+    # A proxy writes web pages, or nothing.
+    doubtful = reply.forwarded and payload is None
     error = kind(
-        f"the gateway answered {_phrase(reply.status)}{hint}{more}",
+        f"{_author(reply.status, doubtful=doubtful)} {_phrase(reply.status)}{hint}{more}",
         status=reply.status,
         body=reply.body,
         headers=reply.headers,
     )
-    error.payload = _payload(reply)
+    error.payload = payload
     wait = field_of(reply.headers, b"retry-after")
     error.retry_after = parse_retry_after(wait, datetime.now(UTC))
-    error.outcome = outcome_of_status(reply.status)
+    error.outcome = outcome_of_status(reply.status, doubtful=doubtful)
     return error
 
 
-def outcome_of_status(status: int) -> Outcome:
-    """Tell what a status alone proves."""
+def outcome_of_status(status: int, *, doubtful: bool = False) -> Outcome:
+    """Tell what a status alone proves.
+
+    Args:
+        status: Of the reply.
+        doubtful: Whether a proxy may have made the reply. It may have handed the request on
+            before, and then refused to pass on what the gateway answered.
+    """
     if status in _SUCCESS:
         return Outcome.APPLIED
-    if status in _REFUSING_5XX:
-        return Outcome.REFUSED
-    if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Outcome.UNKNOWN if status == _UNDECIDED_4XX else Outcome.REFUSED
-    return Outcome.UNKNOWN
+    if status not in _REFUSING_4XX and status not in _REFUSING_5XX:
+        return Outcome.UNKNOWN
+    return Outcome.UNKNOWN if doubtful and status not in _NEVER_HANDED_ON else Outcome.REFUSED
+
+
+def _author(status: int, *, doubtful: bool) -> str:
+    """Say who answered, as far as that is known."""
+    if not doubtful:
+        return "the gateway answered"
+    if status == _WANTS_CREDENTIALS:
+        return "the proxy wants a user name and a password in its address: it answered"
+    return "the gateway, or the proxy on the way to it, answered"
 
 
 def _payload(reply: RawReply) -> ErrorPayload | None:
