@@ -1,10 +1,12 @@
 """The one way down: every coroutine method of every area is a line on top of `send`."""
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, TypeVar, overload
 
 from gateway_sdk._body import OnProgress
 from gateway_sdk._call import Call
+from gateway_sdk._config import origin_of
 from gateway_sdk._core import Core
 from gateway_sdk._options import Options
 from gateway_sdk.areas import Areas, Send
@@ -88,6 +90,16 @@ class Sending(Areas):
             raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
         call = Call(self._core, self._options, operation, into)
         return await call.run(path or {}, body, content_type, on_progress)
+
+    def _gateway_name(self) -> str:
+        base_url = self._core.base_url
+        address = origin_of(base_url) + base_url.raw_path.decode("ascii").rstrip("/")
+        tenant_id = self._options.tenant_id
+        if tenant_id is None:
+            return address
+        # A tenant may be a person, so the name of a file's job shows a digest of it.
+        digest = blake2b(tenant_id.encode(), digest_size=8).hexdigest()
+        return f"{address} for the tenant {digest}"
 
     @property
     def _sender(self) -> Send:

@@ -9,6 +9,7 @@ import pytest
 from gateway_sdk import (
     GatewaySession,
     InvalidArgumentError,
+    JournalError,
     NotFoundError,
     RateLimitedError,
     ReplyLostError,
@@ -50,8 +51,62 @@ async def test_a_year_in_parts_is_the_year(tmp_path: Path) -> None:
 
     assert rows[0] == rows[1] == rate_rows(whole, base="EUR")
     assert len(rows[0]) > 500
-    assert {line["job"] for line in lines(path)} == {"exchange_rate_series"}
+    assert {line["job"] for line in lines(path)} == {"exchange_rate_series of http://localhost"}
     assert lines(path)[0]["item"]["symbols"] == "USD,GBP"
+
+
+PLACES: list[dict[str, Any]] = [
+    {"base_url": "https://localhost"},
+    {"base_url": "http://localhost:8080"},
+    {"base_url": "http://127.0.0.1"},
+    {"base_url": "http://localhost/staging"},
+    {"tenant_id": "acme"},
+    {"tenant_id": "acme-staging"},
+]
+
+
+def at(sandbox: Sandbox, options: dict[str, Any]) -> GatewaySession:
+    """Make a session with options of its own on a sandbox in process."""
+    given = {"base_url": "http://localhost", **options}
+    return GatewaySession(access_token=SANDBOX_ACCESS_TOKEN, transport=sandbox.transport(), **given)
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_what_one_gateway_said_is_not_served_for_another(
+    tmp_path: Path, place: dict[str, Any]
+) -> None:
+    """The journal names its base URL and its tenant, and no other pair goes on with it."""
+    path = tmp_path / "rates.jsonl"
+    async with at(Sandbox(), {}) as gateway:
+        async for _ in gateway.currency.exchange_rate_series_bulk([YEAR], journal=path):
+            pass
+    before, (line,) = path.read_bytes(), lines(path)
+    sandbox = Sandbox()
+
+    async with at(sandbox, place) as gateway:
+        with pytest.raises(JournalError, match="belongs to the job") as caught:
+            async for _ in gateway.currency.exchange_rate_series_bulk([YEAR], journal=path):
+                pass
+
+    assert line["job"] in str(caught.value)
+    assert place.get("base_url", "for the tenant") in str(caught.value)
+    assert path.read_bytes() == before
+    assert not sandbox.received
+
+
+async def test_the_job_is_that_of_the_view_and_shows_no_tenant(tmp_path: Path) -> None:
+    """Each tenant's view has its own, a slash at the end of the address makes no other."""
+    path = tmp_path / "rates.jsonl"
+    async with at(Sandbox(), {"base_url": "http://LOCALHOST:80/"}) as gateway:
+        view = gateway.with_options(tenant_id="ada@example.com")
+        async for _ in view.currency.exchange_rate_series_bulk([YEAR], journal=path):
+            pass
+    async with at(Sandbox(), {"tenant_id": "ada@example.com"}) as gateway:
+        results = gateway.currency.exchange_rate_series_bulk([YEAR], journal=path)
+        assert [result.from_journal async for result in results] == [True]
+
+    assert "http://localhost for the tenant " in lines(path)[0]["job"]
+    assert b"ada" not in path.read_bytes()
 
 
 async def test_each_currency_of_the_world_has_one_result() -> None:

@@ -19,6 +19,10 @@ class Areas(ABC):
     def _sender(self) -> Send:
         """How an area's request gets to the gateway."""
 
+    @abstractmethod
+    def _gateway_name(self) -> str:
+        """Name the gateway and the tenant, for a file that holds what they answered."""
+
     @property
     def customer(self) -> CustomerArea:
         """Creates customers and revises them."""
@@ -27,7 +31,7 @@ class Areas(ABC):
     @property
     def currency(self) -> CurrencyArea:
         """Returns series of exchange rates."""
-        return CurrencyArea(self._sender)
+        return CurrencyArea(self._sender, self._gateway_name)
 
     @property
     def wallet(self) -> WalletArea:

@@ -6,7 +6,7 @@ from os import PathLike
 from typing import Any, Literal
 
 from gateway_sdk import operations
-from gateway_sdk.areas._area import Area, checked, wrong
+from gateway_sdk.areas._area import Area, Send, checked, wrong
 from gateway_sdk.bulk.adaptive import Adaptive
 from gateway_sdk.bulk.progress import OnProgress
 from gateway_sdk.bulk.result import BulkResult
@@ -16,6 +16,10 @@ from gateway_sdk.models import ExchangeRateSeriesRequest
 
 class CurrencyArea(Area):
     """Returns series of exchange rates."""
+
+    def __init__(self, send: Send, gateway_name: Callable[[], str]) -> None:
+        super().__init__(send)
+        self._gateway_name = gateway_name
 
     async def exchange_rate_series(
         self,
@@ -61,7 +65,7 @@ class CurrencyArea(Area):
         deadline: float | None = None,
         on_progress: OnProgress | None = None,
         journal: str | PathLike[str] | None = None,
-        job: str = operations.EXCHANGE_RATE_SERIES.name,
+        job: str | None = None,
         retry_failed: bool = False,
         dump: Callable[[Any], Any] | None = None,
         load: Callable[[Any], Any] | None = None,
@@ -69,7 +73,8 @@ class CurrencyArea(Area):
         """Fetch many series, a bounded number at a time, and yield the results as they come.
 
         The options are those of `gateway_sdk.bulk.run`. All that a series depends on is in its
-        query, so the journal's job has a name by itself.
+        query, the gateway and the tenant, so the journal's job has a name by itself, with the
+        base URL and a digest of the tenant in it: another gateway's journal is refused.
 
         Args:
             queries: What to fetch; `ExchangeRateSeriesRequest.split` cuts long ranges. One that
@@ -83,6 +88,8 @@ class CurrencyArea(Area):
             InvalidArgumentError: an argument is wrong, at once.
             JournalError: the journal is another job's, is in use, or cannot be written.
         """
+        if journal is not None and job is None:
+            job = f"{operations.EXCHANGE_RATE_SERIES.name} of {self._gateway_name()}"
 
         async def fetch(query: ExchangeRateSeriesRequest) -> Any:
             body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, query)
@@ -97,7 +104,7 @@ class CurrencyArea(Area):
             deadline=deadline,
             on_progress=on_progress,
             journal=journal,
-            job=None if journal is None else job,
+            job=job,
             retry_failed=retry_failed,
             dump=dump,
             load=load,

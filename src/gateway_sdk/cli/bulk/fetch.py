@@ -8,7 +8,6 @@ from typing import Any, Final, Literal
 
 import typer
 
-from gateway_sdk._config import with_environment
 from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.bulk.count import Count
 from gateway_sdk.cli.bulk.plan import Plan, Query
@@ -101,11 +100,9 @@ def fetch(ctx: typer.Context, plan: Plan, way: Way) -> None:
     _tell(way, count, rows)
 
 
-def _job(ctx: typer.Context) -> str:
-    """Name the job by the gateway, for the rates of another one must not be mixed in."""
-    if ctx.find_root().params["sandbox"]:
-        return "exchange rates of the sandbox"
-    return f"exchange rates of {with_environment({})['base_url'].rstrip('/')}"
+def _job(ctx: typer.Context) -> str | None:
+    """Name the job of the sandbox, whose address is another each time; None for a gateway's own."""
+    return "exchange rates of the sandbox" if ctx.find_root().params["sandbox"] else None
 
 
 def _how_to_go_on(way: Way, count: Count) -> str:
@@ -139,7 +136,7 @@ class _Run:
     count: Count
     show: Callable[[], None]
 
-    async def fetch(self, job: str) -> Rows | None:
+    async def fetch(self, job: str | None) -> Rows | None:
         """Fetch all, and count it; return what the rows were written with, if any."""
         results = self.gateway.currency.exchange_rate_series_bulk(
             self._queries(),
