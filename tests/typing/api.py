@@ -104,6 +104,12 @@ async def every_result() -> None:
     query = ExchangeRateSeriesRequest(
         base="EUR", symbols="USD", start_date="2026-01-01", end_date="2026-01-31"
     )
+    same = ExchangeRateSeriesRequest(
+        base="EUR", symbols={"USD", "GBP"}, start_date=date(2026, 1, 1), end_date=date(2026, 1, 31)
+    )
+    assert_type(same.symbols, str)
+    assert_type(same.start_date, str)
+    ExchangeRateSeriesRequest(base="EUR", symbols=5, start_date="", end_date="")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     async for series in gateway.currency.exchange_rate_series_bulk(
         query.split(days=7), concurrency=bulk.Adaptive(maximum=50), journal=Path("rates.jsonl")
     ):
