@@ -1,7 +1,7 @@
 """Telling observers of one call."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from typing import Any, Final
@@ -13,6 +13,14 @@ LOGGER: Final = logging.getLogger("gateway_sdk")
 
 SCOPED: Final[ContextVar[tuple[Observer, ...]]] = ContextVar("observers of a context", default=())
 """Observers of every call that is made in a context, whichever session makes it."""
+
+
+def tell_progress(on_progress: Callable[..., object], *how_far: object) -> None:
+    """Call a progress function of the user's; what it raises is logged and decides nothing."""
+    try:
+        on_progress(*how_far)
+    except Exception:
+        LOGGER.exception("on_progress failed")
 
 
 class Watch:

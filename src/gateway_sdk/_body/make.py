@@ -1,7 +1,6 @@
 """Making a body of what the user gave: bytes, text, JSON, files, a form, a stream."""
 
 import asyncio
-import inspect
 import mimetypes
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from gateway_sdk._body.file import (
 )
 from gateway_sdk._body.multipart import Form, Multipart
 from gateway_sdk._body.thread import from_thread, in_thread
+from gateway_sdk._config import is_async
 from gateway_sdk._options import check_header_value
 from gateway_sdk._wire.request import encode_json
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UploadFailedError
@@ -92,8 +92,8 @@ async def _any_body(
         body.content_type = _check_content_type(content_type)
     if on_progress is not None and not callable(on_progress):
         raise InvalidArgumentError("on_progress must be a function of (sent, total)")
-    if inspect.iscoroutinefunction(on_progress):
-        raise InvalidArgumentError("on_progress must be a plain function: nobody would await it")
+    if is_async(on_progress):
+        raise InvalidArgumentError("on_progress must be a plain function, not async")
     body.on_progress = on_progress
     return body
 
