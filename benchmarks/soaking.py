@@ -204,7 +204,7 @@ def _uploading() -> int:
 
 
 async def soak(
-    engine: str, url: str, calls: int, seed: int, report: Callable[[Sample], object]
+    engine: Any, url: str, calls: int, seed: int, report: Callable[[Sample], object]
 ) -> dict[str, Any]:
     """Run with one engine and return all samples."""
     ends = Ends()

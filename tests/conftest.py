@@ -10,8 +10,7 @@ from typing import Final
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession
-from gateway_sdk._engine.factory import ENGINES
+from gateway_sdk._engine.factory import DEFAULTS, ENGINES
 
 USUAL: Final = ENGINES[0]
 LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
@@ -27,9 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the engine the one of sessions that name none."""
-    defaults = GatewaySession.__init__.__kwdefaults__
-    assert defaults is not None
-    defaults["engine"] = config.option.engine
+    DEFAULTS["engine"] = config.option.engine
     config.stash[LEFT_OUT] = {}
     config.stash[SENDING] = set()
     if config.option.engine != USUAL:
