@@ -34,7 +34,7 @@ def test_without_aiohttp_the_error_says_what_to_install(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     "options",
-    [{"engine": "httpx"}, {"engine": "aiohttp", "transport": httpx.AsyncHTTPTransport()}],
+    [{"engine": "httpx"}, {"transport": httpx.AsyncHTTPTransport()}],
     ids=["httpx", "a transport"],
 )
 def test_aiohttp_is_loaded_by_who_uses_it_only(
