@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+
 from benchmarks.calls import OPERATIONS, Documents
 from benchmarks.processes import memory, open_files
-
 from gateway_sdk import CallInfo, GatewayError, GatewaySession, Observer, Outcome, RetryPolicy
 
 CONNECTIONS: Final = 20
