@@ -40,6 +40,7 @@ from gateway_sdk import (
     errors,
     operations,
 )
+from gateway_sdk._wire.content import ContentError, decode_json
 from gateway_sdk._wire.retry_after import parse_retry_after
 from gateway_sdk.models import Country, ErrorPayload
 from gateway_sdk.operations import OPERATIONS
@@ -335,6 +336,8 @@ BROKEN: list[tuple[str, bytes, str]] = [
     ("minus Infinity", b"-Infinity", JSON),
     ("number beyond floats", b"1e999", JSON),
     ("negative beyond floats", b'{"a":-1e999}', JSON),
+    ("beyond floats without an exponent", b"[0.5, 1" + b"0" * 309 + b".5]", JSON),
+    ("beyond floats deep inside", b'[1.5,{"a":[{"b":[1e400]},"x"],"c":{}}]', JSON),
     ("100 000 levels", b"[" * 100_000 + b"]" * 100_000, JSON),
     ("100 000 objects", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, JSON),
     ("5000 digits", b"9" * 5000, JSON),
@@ -417,6 +420,34 @@ def _fails(text: str) -> Any:
 async def test_large_floats_are_floats(text: str, number: float) -> None:
     """A number with a large exponent that a float can hold is that float."""
     assert await read(text.encode()) == number
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.recursive(
+        st.one_of(
+            st.from_regex(
+                r"-?[1-9][0-9]{0,3}(\.[0-9]{1,3})?([eE][+-]?[0-9]{1,3})?", fullmatch=True
+            ),
+            st.from_regex(r'"[0-9]{1,3}e[0-9]{3}-[0-9a-f]{4}"', fullmatch=True),
+        ),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]"),
+            inner.map(lambda item: f'{{"7e999":{item}}}'),
+        ),
+        max_leaves=6,
+    )
+)
+def test_numbers_are_refused_exactly_if_they_become_infinite(text: str) -> None:
+    """What looks like a large number in a text or a name is let through, at any depth."""
+    infinite = "Infinity" in json.dumps(json.loads(text))
+    try:
+        value = decode_json(text.encode(), None)
+    except ContentError:
+        assert infinite
+    else:
+        assert not infinite
+        assert value == json.loads(text)
 
 
 async def test_keys_of_free_json_are_not_named() -> None:
