@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-
 from benchmarks import adaptive, bulk
 
 

@@ -1,0 +1,64 @@
+"""What a server behind others received and executed, and a file that holds it for processes."""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+CALL: Final = "X-Call"
+"""The header that names the call that a request belongs to."""
+CONNECTION: Final = "X-Connection"
+"""The header in which a server in front names the client's connection."""
+ARRIVED: Final = "arrived"
+EXECUTED: Final = "executed"
+BUSY: Final = 3
+"""Requests that are executed and not answered when a server is killed."""
+
+
+class Ledger:
+    """Counts requests by the call that they belong to.
+
+    Attributes:
+        arrived: How often the head of a call's request came.
+        executed: How often the whole of it came, and was done.
+        connections: The client's connection over which a call's request came last, after the
+            number of the process that took it.
+        last: The connection over which the request came that was executed last.
+    """
+
+    def __init__(self) -> None:
+        self.arrived: Counter[str] = Counter()
+        self.executed: Counter[str] = Counter()
+        self.connections: dict[str, str] = {}
+        self.last = ""
+
+    @property
+    def worker(self) -> int:
+        """The number of the process in front that took the request that was executed last."""
+        return int(self.last.partition("-")[0])
+
+    def note(self, what: str, call: str, connection: str) -> None:
+        """Note that a request arrived, or was executed."""
+        if what == ARRIVED:
+            self.arrived[call] += 1
+            self.connections[call] = connection
+        else:
+            self.executed[call] += 1
+            self.last = connection
+
+
+def note_in(path: str, what: str, call: str, connection: str) -> None:
+    """Append to a file in one step, so that a killed process leaves no half of a line."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(file, f"{what} {call} {connection}\n".encode())
+    finally:
+        os.close(file)
+
+
+def read_ledger(path: Path) -> Ledger:
+    """Return what processes noted in a file."""
+    ledger = Ledger()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        ledger.note(*line.split(" "))
+    return ledger

@@ -1,0 +1,140 @@
+"""Servers that are not ours, as children of the test run: started, disturbed and ended here."""
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+_LIMIT: Final = 20.0
+"""Seconds after which something that should have happened counts as missing."""
+_POLL: Final = 0.01
+_BELOW_EPHEMERAL: Final = range(12_000, 32_000)
+"""Ports that the system gives to no client, so that a server finds its own free again."""
+_FOLDERS: Final = os.pathsep.join(
+    (str(Path(sys.executable).parent), os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin")
+)
+
+
+def find(name: str) -> str:
+    """Return the path of a program, or skip the test that needs it."""
+    path = shutil.which(name, path=_FOLDERS)
+    if path is None:
+        pytest.skip(f"not tested, because {name} was not found")
+    return path
+
+
+def free_port() -> int:
+    """Return a port of this machine that is not used and stays free while its server restarts."""
+    while True:
+        port = random.choice(_BELOW_EPHEMERAL)  # noqa: S311 - no secret
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+
+
+class Program:
+    """A server that runs in the foreground, in a process group of its own.
+
+    Attributes:
+        port: Where it listens.
+    """
+
+    def __init__(
+        self, command: list[str], port: int, folder: Path, environment: Mapping[str, str]
+    ) -> None:
+        self.port = port
+        self._command = command
+        self._output = folder / "output.txt"
+        self._environment = {**os.environ, **environment}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The number of the process that was started."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections.
+
+        Raises:
+            RuntimeError: it does not start, for the reason that it says.
+        """
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=self._environment,
+                start_new_session=True,
+            )
+        end = time.monotonic() + _LIMIT
+        while not self._listens():
+            if self._process.poll() is not None or time.monotonic() > end:
+                said = self._output.read_text(errors="replace")
+                raise RuntimeError(f"{self._command[0]} did not start: {said}")
+            time.sleep(_POLL)
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self) -> None:
+        """End it and all its children without a warning."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def workers(self) -> set[int]:
+        """Return the numbers of its children."""
+        threads = Path(f"/proc/{self.pid}/task").glob("*/children")
+        return {int(child) for thread in threads for child in thread.read_text("ascii").split()}
+
+    async def restart(self) -> None:
+        """Kill it, and start it again at the same port."""
+        await asyncio.to_thread(self.kill)
+        await asyncio.to_thread(self.start)
+
+    async def reload(self, number: signal.Signals) -> None:
+        """Ask for new workers with a signal, and wait until all old ones are gone."""
+        old = self.workers()
+        os.kill(self.pid, number)
+        await until(lambda: bool(self.workers() - old) and not self.workers() & old)
+
+    async def kill_worker(self, number: int) -> None:
+        """Kill a worker, and wait until there is another in its place."""
+        old = self.workers()
+        assert number in old
+        os.kill(number, signal.SIGKILL)
+        await until(lambda: bool(self.workers() - old))
+
+
+async def until(fact: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(_LIMIT):
+        while not fact():  # noqa: ASYNC110 - another process has no events for us
+            await asyncio.sleep(_POLL)
+
+
+@contextmanager
+def running(command: list[str], port: int, folder: Path, **environment: str) -> Iterator[Program]:
+    """Run a program, and end it by its own number."""
+    program = Program(command, port, folder, environment)
+    try:
+        program.start()
+        yield program
+    finally:
+        program.kill()

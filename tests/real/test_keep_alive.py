@@ -1,0 +1,87 @@
+"""Idle connections that a server closes in the moment in which they are used again."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gateway_sdk import RateLimit
+from gateway_sdk._engine.factory import ENGINES
+from tests.real import servers
+from tests.real.ledger import CALL, Ledger
+from tests.real.load import check, make_calls, open_session
+from tests.real.servers import Place
+from tests.support.witness import Witness
+
+EXACT: Final = (0.985, 0.99, 0.995, 1.0, 1.005)
+"""Seconds from one use of a connection to the next: just when it is closed."""
+LATE: Final = (1.0, 1.15, 1.3, 1.45, 1.6)
+"""For a server that looks only now and then which connections are to be closed."""
+SERVERS: Final[dict[str, tuple[servers.Serve, tuple[float, ...]]]] = {
+    "nginx": (servers.nginx, EXACT),
+    "haproxy": (servers.haproxy, EXACT),
+    "gunicorn": (servers.gunicorn, LATE),
+    "granian": (servers.granian, EXACT),
+    "hypercorn": (servers.hypercorn, EXACT),
+    "uvicorn": (servers.uvicorn, EXACT),
+}
+KEEP_ALIVE: Final = 1
+AT_ONCE: Final = 10
+
+Bursts = Callable[[Place, str, Witness], Coroutine[Any, Any, None]]
+
+
+async def at_once(place: Place, engine: str, witness: Witness) -> None:
+    """Use connections again before they are closed."""
+    async with open_session(place.url, engine, witness) as gateway:
+        await make_calls(gateway, witness, "before-0", AT_ONCE)
+        await make_calls(gateway, witness, "before-1", AT_ONCE)
+
+
+async def when_it_ends(place: Place, engine: str, witness: Witness, *, pause: float) -> None:
+    """Use connections again when they are closed."""
+    pace = RateLimit(AT_ONCE, seconds=pause)
+    async with open_session(
+        place.url, engine, witness, rate_limit=pace, max_connections=AT_ONCE
+    ) as gateway:
+        await make_calls(gateway, witness, f"at-{pause}", 2 * AT_ONCE)
+
+
+async def when_it_has_ended(place: Place, engine: str, witness: Witness) -> None:
+    """Use connections again after the server has closed one that became idle after them."""
+    async with open_session(place.url, engine, witness) as gateway:
+        await make_calls(gateway, witness, "after-0", AT_ONCE)
+        reader, writer = await asyncio.open_connection("127.0.0.1", place.program.port)
+        writer.write(f"GET / HTTP/1.1\r\nHost: gateway\r\n{CALL}: probe\r\n\r\n".encode())
+        await reader.read()
+        writer.close()
+        await make_calls(gateway, witness, "after-1", AT_ONCE)
+
+
+def connections(ledger: Ledger, name: str) -> int:
+    """Return how many connections the bursts of a name took."""
+    return len({used for call, used in ledger.connections.items() if call.startswith(name)})
+
+
+@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_connections_that_are_closed_after_a_second(
+    engine: str, name: str, folder: Path
+) -> None:
+    """A write over a connection that is being closed is not lost, and not made twice."""
+    serve, pauses = SERVERS[name]
+    bursts: list[Bursts] = [at_once, when_it_has_ended]
+    bursts += [partial(when_it_ends, pause=pause) for pause in pauses]
+    witnesses = [Witness() for _ in bursts]
+    async with serve(folder, KEEP_ALIVE) as place, asyncio.TaskGroup() as sessions:
+        for make, witness in zip(bursts, witnesses, strict=True):
+            sessions.create_task(make(place, engine, witness))
+
+    ledger = place.ledger()
+    for witness in witnesses:
+        check(witness, ledger)
+    assert connections(ledger, "before") < 2 * AT_ONCE
+    assert connections(ledger, "after") > AT_ONCE

@@ -1,0 +1,77 @@
+"""Refusals that come before an upload was read: whether they are seen or not, no lie is told."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gateway_sdk import Outcome, StatusError
+from gateway_sdk._engine.factory import ENGINES
+from tests.real import servers
+from tests.real.load import TALLY, check, open_session
+from tests.support.calls import Call
+from tests.support.witness import Record, Witness
+
+SERVERS: Final[dict[str, servers.Serve]] = {"nginx": servers.nginx, "haproxy": servers.haproxy}
+SIZE: Final = 5 * 2**20
+TIMES: Final = 4
+STATUSES: Final = (401, 413, 429)
+
+
+async def stream(folder: Path) -> AsyncIterator[bytes]:
+    """Give the document piece by piece."""
+    for _ in range(SIZE // 2**16):
+        yield bytes(2**16)
+
+
+def file(folder: Path) -> Path:
+    """Return a file with the document."""
+    path = folder / "document.bin"
+    path.write_bytes(bytes(SIZE))
+    return path
+
+
+DOCUMENTS: Final[dict[str, Callable[[Path], Any]]] = {
+    "bytes": lambda folder: bytes(SIZE),
+    "file": file,
+    "stream": stream,
+}
+
+
+def upload(document: Any) -> Call:
+    """Return the call that uploads a document."""
+    return lambda gateway: gateway.aml.upload_document(document)
+
+
+def is_true(record: Record, status: int) -> bool:
+    """Tell whether a call says that it was refused, by the status, or that it does not know."""
+    if isinstance(record.error, StatusError):
+        return (record.error.status, record.outcome) == (status, Outcome.REFUSED)
+    return record.error is not None and record.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_an_upload_that_is_refused_before_it_was_read(
+    engine: str, name: str, document: str, status: int, folder: Path
+) -> None:
+    """It is refused with the status that the server sent, or unknown; nothing was executed."""
+    witness = Witness()
+    async with (
+        SERVERS[name](folder, 5) as place,
+        open_session(f"{place.url}/{status}", engine, witness, retry=None) as gateway,
+    ):
+        for number in range(TIMES):
+            how = upload(DOCUMENTS[document](folder))
+            await witness.call(gateway, "upload_document", str(number), how)
+        ledger = place.ledger()
+
+    check(witness, ledger)
+    assert not ledger.executed
+    assert [record for record in witness.records if not is_true(record, status)] == []
+    seen = sum(isinstance(record.error, StatusError) for record in witness.records)
+    TALLY[f"refusals of an upload by {name}, {engine}"] += TIMES
+    TALLY[f"refusals of an upload by {name}, {engine}, seen"] += seen
