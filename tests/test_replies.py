@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import json
 import pickle
+import re
 import traceback
 import tracemalloc
 import zlib
@@ -365,9 +366,9 @@ async def test_broken_body_is_unexpected(
     body: bytes, content_type: str, parse_float: Callable[[str], Any] | None
 ) -> None:
     """A success whose declared body cannot be read is an error that carries it: APPLIED."""
-    if parse_float and b"e999" in body:
+    if parse_float and (number := re.search(rb"1e\d+|10{309}\.5", body)):
         expected = await read(body, content_type, parse_float=parse_float)
-        assert "1E+999" in str(expected)
+        assert str(Decimal(number[0].decode())) in str(expected)
         return
     with pytest.raises(UnexpectedReplyError) as caught:
         await read(body, content_type, parse_float=parse_float)
