@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,6 +18,7 @@ from gateway_sdk import (
     RetryPolicy,
     bulk,
 )
+from tests.bulk.journals import lines
 from tests.support import virtual_time
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
@@ -333,3 +335,63 @@ async def test_an_exit_is_not_a_result() -> None:
             pass
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+class Halt(BaseException):
+    """What a job function raises to end everything."""
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_what_had_ended_is_given_out_before_a_run_breaks(
+    tmp_path: Path, ordered: bool
+) -> None:
+    """An error that ends the run loses no result: each is yielded first, and is in the journal."""
+    path = tmp_path / "journal.jsonl"
+    halt, stuck, waiting = asyncio.Event(), asyncio.Event(), list[int]()
+
+    async def call(number: int) -> int:
+        if number == 0:
+            await halt.wait()
+            raise Halt
+        if number == 1:
+            await stuck.wait()
+        waiting.append(number)
+        if len(waiting) == 4:
+            halt.set()
+        return number
+
+    seen: list[int] = []
+
+    async def consume() -> None:
+        run = bulk.run(call, range(6), journal=path, job="test", ordered=ordered, concurrency=10)
+        async for result in run:
+            await halt.wait()
+            for _ in range(10):  # turns of the loop, in which the run breaks
+                await asyncio.sleep(0)
+            seen.append(result.value)
+
+    with pytest.raises(Halt):
+        await consume()
+
+    assert sorted(seen) == [2, 3, 4, 5]
+    assert sorted(line["item"] for line in lines(path)) == [2, 3, 4, 5]
+
+
+async def test_nothing_is_begun_in_a_run_that_breaks() -> None:
+    """Neither by the item that follows, nor by one that equals the one that failed."""
+    begun: list[int] = []
+
+    async def call(number: int) -> int:
+        begun.append(number)
+        await asyncio.sleep(0)
+        if number == 0:
+            raise Halt
+        return number
+
+    with pytest.raises(Halt):
+        async for _ in bulk.run(
+            call, [0, 0, 1, 2], key=lambda item: item, ordered=True, concurrency=1
+        ):
+            pass
+
+    assert begun == [0]

@@ -86,6 +86,23 @@ async def test_dump_and_load_are_the_users_own_ways(tmp_path: Path) -> None:
     assert stored.value == 1 + 2j
 
 
+async def test_a_line_that_load_does_not_take_is_a_failure_of_its_item(tmp_path: Path) -> None:
+    """The error is that of load, the file stays as it is, and the others go on."""
+    path = tmp_path / "journal.jsonl"
+
+    async def call(item: str) -> str:
+        return item
+
+    await fetch(path, ["1", "two", "3"], call)
+    before = path.read_bytes()
+    results = await fetch(path, ["1", "two", "3"], refused, load=int)
+
+    assert isinstance(results["two"].error, ValueError)
+    assert results["two"].from_journal
+    assert [results[item].value for item in ("1", "3")] == [1, 3]
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("value", [object(), "\ud800", b"\xff", {1: {2: object()}}])
 async def test_a_value_that_is_no_json_is_a_failure(tmp_path: Path, value: object) -> None:
     """The result says what to do, the line too, and the others go on."""

@@ -88,19 +88,26 @@ class Engine(Generic[Item, Value]):
             await asyncio.sleep(0)
         while True:
             self._stirred.clear()
-            while self._has_room and (taken := source.next()):
+            while self._broken is None and self._has_room and (taken := source.next()):
                 self._take(source, taken[0])
+            if result := self._give_out():
+                return result
             if self._broken is not None:
                 raise self._broken
-            if self._line and (result := self._line[0].result):
-                self._line.popleft()
-                self._held -= 1
-                self._ready -= 1
-                return result
             if source.ended and not self._held:
                 return None
             await self._stirred.wait()
             self._streak = 0
+
+    def _give_out(self) -> BulkResult[Item, Value] | None:
+        """Return the next result; in order, it may have to be waited for, unless the run ends."""
+        while self._line and (self._line[0].result or self._broken is not None):
+            result = self._line.popleft().result
+            if result is not None:
+                self._held -= 1
+                self._ready -= 1
+                return result
+        return None
 
     @property
     def _has_room(self) -> bool:
@@ -175,7 +182,7 @@ class Engine(Generic[Item, Value]):
         )
         if was_cut:
             self._ledger.cut(work.digest, result, watch)
-            work.result = result
+            work.result = result if self._broken is None else None
         else:
             work.result = self._ledger.ended(work.digest, result, watch)
 
@@ -195,6 +202,8 @@ class Engine(Generic[Item, Value]):
             self._break(failure)
         if work.digest is not None:
             del self._leaders[work.digest]
+        if work.result is None and self._broken is not None:
+            return  # it did not end by itself: the error of the run tells why
         # A task that is cancelled before its first step never runs.
         result, work.result = work.result or self._not_begun(work), None
         self._finish(work, result)

@@ -82,10 +82,16 @@ class Journal(Ledger[Item, Value]):
         except (OSError, ValueError):
             raise self._file.trouble("was changed by others during the run") from None
         failure = _LOST if line.state is State.BEGUN else line.failure
-        value = line.value if self._load is None or failure else self._load(line.value)
+        error: Exception | None = remade(failure) if failure else None
+        value = None
+        if error is None:
+            try:
+                value = line.value if self._load is None else self._load(line.value)
+            except Exception as raised:  # noqa: BLE001 - load is the user's, and about one item
+                error = raised
         return BulkResult(
             item=item,
-            error=remade(failure) if failure else None,
+            error=error,
             attempts=line.attempts,
             elapsed=line.elapsed,
             from_journal=True,
