@@ -1,4 +1,4 @@
-"""What is checked, and how: run `nox` for everything, `nox -l` for the list."""
+"""What is checked, and how: `nox` in five minutes, `nox -s full` for all, `nox -l` for the list."""
 
 import os
 import shutil
@@ -41,6 +41,7 @@ RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 FOUND.setdefault(RUNNING, str(Path(sys.executable).parent))  # perhaps newer than we know
 MEASURED = list(FOUND)[-1]
 REDIS = shutil.which("redis-server")
+IN_PARALLEL = ("-n", "auto", "--dist", "worksteal")
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
@@ -55,33 +56,34 @@ def group(name: str) -> list[str]:
 
 @nox.session(python=list(FOUND))
 def tests(session: nox.Session) -> None:
-    """Run the test suite, on every Python that is here; the newest measures what is covered."""
-    missing = sorted(set(PYTHONS) - set(FOUND))
-    if missing:
-        session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
+    """Run the whole suite in parallel, examples, documents and browser included."""
+    install_for_tests(session)
+    session.run("pytest", *IN_PARALLEL, "--ignore=tests/bare", *session.posargs)
+
+
+@nox.session(python=MEASURED)
+def coverage(session: nox.Session) -> None:
+    """Run the suite with its long sweeps; all of src must be covered, branches too."""
+    install_for_tests(session)
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *IN_PARALLEL, "--full", "--ignore=tests/bare")
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report", *([] if REDIS else ["--omit=*/stores/redis.py"]))
+
+
+def install_for_tests(session: nox.Session) -> None:
+    """Install what the suite needs, and say what it will leave out for want of a program."""
     if not REDIS:
         session.warn("not tested, because no redis-server was found: tokens in Redis")
-    session.install("-e", EVERYTHING, *group("test"))
-    apart = ("browser", "examples", "real")
-    command = ["pytest", *(f"--ignore=tests/{folder}" for folder in apart), *session.posargs]
-    if session.python == MEASURED:
-        session.run("coverage", "erase")
-        command = ["coverage", "run", "-m", *command]
-    session.run(*command)
-
-
-@nox.session
-def coverage(session: nox.Session) -> None:
-    """Report what the tests covered; all of it, branches too, or it fails."""
-    session.install("coverage[toml]")
-    session.run("coverage", "combine", "--keep", "--quiet")
-    session.run("coverage", "report", *([] if REDIS else ["--omit=*/stores/redis.py"]))
+    if not CHROMIUM:
+        session.warn("not tested, because no Chromium was found: logging in with a real browser")
+    session.install("-e", EVERYTHING, *group("test"), *group("browser"), *group("examples"))
 
 
 @nox.session
 def bare(session: nox.Session) -> None:
     """Import and use the package without any extra."""
-    session.install("-e", ".", "pytest", "pytest-asyncio", "pytest-timeout")
+    session.install("-e", ".", *(name for name in group("test") if "pytest" in name), "hypothesis")
     session.run("pytest", "tests/bare")
 
 
@@ -89,11 +91,10 @@ def bare(session: nox.Session) -> None:
 def aiohttp(session: nox.Session) -> None:
     """Run the tests that make requests on the other engine: about a minute."""
     session.install("-e", EVERYTHING, *group("test"))
-    apart = ("auth", "bare", "browser", "cli", "examples", "models", "real", "sandbox", "shape")
+    apart = ("auth", "bare", "browser", "cli", "examples", "models", "sandbox", "shape")
     session.run(
         "pytest",
         "--engine=aiohttp",
-        "--ignore-glob=tests/test_benchmarks*",
         *(f"--ignore=tests/{folder}" for folder in apart),
         *session.posargs,
     )
@@ -103,39 +104,15 @@ def aiohttp(session: nox.Session) -> None:
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed beside, as openai and other clients bring it along."""
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
-    apart = ("browser", "cli", "examples", "real", "sandbox")
-    session.run("pytest", *(f"--ignore=tests/{folder}" for folder in apart))
-
-
-@nox.session
-def browser(session: nox.Session) -> None:
-    """Log in with a real browser, on the sandbox's page and on one that is not ours."""
-    if not CHROMIUM:
-        session.warn("not tested, because no Chromium was found: logging in with a real browser")
-        return
-    session.install("-e", EVERYTHING, *group("test"), *group("browser"))
-    session.run("pytest", "tests/browser", *session.posargs)
-
-
-@nox.session
-def real(session: nox.Session) -> None:
-    """Run against servers that are not ours, which are reloaded and killed, on each engine."""
-    session.install("-e", EVERYTHING, *group("test"), *group("real"))
-    session.run("pytest", "tests/real", *session.posargs)
-
-
-@nox.session
-def examples(session: nox.Session) -> None:
-    """Run every example, and the code of the README, against the sandbox."""
-    session.install("-e", EVERYTHING, *group("test"), *group("examples"))
-    session.run("pytest", "tests/examples")
+    apart = ("browser", "cli", "examples", "sandbox")
+    session.run("pytest", *IN_PARALLEL, *(f"--ignore=tests/{folder}" for folder in apart))
 
 
 @nox.session(default=False)
 def benchmarks(session: nox.Session) -> None:
     """Test the benchmarks with all clients that they compare, and run them; `-- PART` for some."""
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
-    session.run("pytest", *map(str, Path("tests").glob("test_benchmarks*.py")))
+    session.run("pytest", "--full", "tests/benchmarks")
     session.run("python", "-m", "benchmarks", *session.posargs)
 
 
@@ -168,3 +145,16 @@ def build(session: nox.Session) -> None:
     listing = session.run("python", "-m", "zipfile", "--list", str(wheel), silent=True)
     if "gateway_sdk/py.typed" not in str(listing):
         session.error("the wheel lacks py.typed")
+
+
+@nox.session(default=False, venv_backend="none")
+def full(session: nox.Session) -> None:
+    """Run what the usual run leaves out: other Pythons and engines, long sweeps, coverage."""
+    if missing := sorted(set(PYTHONS) - set(FOUND)):
+        session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
+    others = [f"tests-{version}" for version in FOUND if version not in (RUNNING, MEASURED)]
+    for name in (*others, "coverage", "aiohttp", "beside_httpx2", "bare", "build"):
+        session.notify(name)
+
+
+nox.options.sessions = [f"tests-{RUNNING}", "lint", "types"]

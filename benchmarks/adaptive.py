@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.processes import server
-
 from gateway_sdk import Attempt, CallInfo, GatewaySession, Observer, bulk
 
 LATENCY: Final = 0.2

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
-from benchmarks.processes import MIB, memory, server
 
+from benchmarks.processes import MIB, memory, server
 from gateway_sdk import GatewaySession, bulk
 
 CALLS: Final = 1000

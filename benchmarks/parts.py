@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.measures.cpu import level
 from benchmarks.peers import OURS, PEERS, lacking
-
 from gateway_sdk._engine.factory import ENGINES
 
 Settings = Mapping[str, Any]

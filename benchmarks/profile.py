@@ -16,11 +16,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+import gateway_sdk
 from benchmarks.measures.load import drive, warm
 from benchmarks.peers import OURS, PEERS
 from benchmarks.processes import server
-
-import gateway_sdk
 
 PERIOD: Final = 0.001
 """Seconds of CPU time; the system may take more."""

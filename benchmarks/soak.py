@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from benchmarks.processes import server
 from benchmarks.soaking import CALLERS, CONNECTIONS, Sample, soak
-
 from gateway_sdk._engine.factory import ENGINES
 
 WARM: Final = 2

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+
 from benchmarks.calls import OPERATIONS, Documents
 from benchmarks.processes import memory, open_files
-
 from gateway_sdk import CallInfo, GatewayError, GatewaySession, Observer, Outcome, RetryPolicy
 
 CONNECTIONS: Final = 20
@@ -204,7 +204,7 @@ def _uploading() -> int:
 
 
 async def soak(
-    engine: str, url: str, calls: int, seed: int, report: Callable[[Sample], object]
+    engine: Any, url: str, calls: int, seed: int, report: Callable[[Sample], object]
 ) -> dict[str, Any]:
     """Run with one engine and return all samples."""
     ends = Ends()

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
-from benchmarks.processes import peak_memory
 
+from benchmarks.processes import peak_memory
 from gateway_sdk import GatewaySession, Multipart
 
 PIECE: Final = 64 * 1024

@@ -1,35 +1,49 @@
-"""Which engine the sessions of tests have that name none: `pytest --engine aiohttp` for the other.
+"""What a run of the tests includes: the engine of sessions that name none, and the long sweeps.
 
-Such a run leaves out what it would only repeat, and says how much that is: tests that name their
-engine, because they are for all, and tests that need httpx itself.
+`pytest --engine aiohttp` uses the other engine. It leaves out what it would only repeat, and says
+how much that is: tests that name their engine, because they run on all, and tests that need httpx.
+
+`pytest --full` adds the tests marked `full`: long sweeps whose short form runs always, and the
+tests of the benchmarks.
 """
 
 import os
+import signal
+from pathlib import Path
 from typing import Final
 
 import httpx
+import hypothesis
 import pytest
 
-from gateway_sdk import GatewaySession
-from gateway_sdk._engine.factory import ENGINES
+from gateway_sdk._engine.factory import DEFAULTS, ENGINES
 
 USUAL: Final = ENGINES[0]
 LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
 SENDING: Final = pytest.StashKey[set[str]]()
+BENCHMARKS: Final = Path(__file__).parent / "benchmarks"
+
+# How long one example takes says more of the machine than of the code.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
+    """Add the two options."""
     parser.addoption(
         "--engine", choices=ENGINES, default=USUAL, help="engine of sessions that name none"
+    )
+    parser.addoption(
+        "--full", action="store_true", help="add long sweeps and the tests of the benchmarks"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the engine the one of sessions that name none."""
-    defaults = GatewaySession.__init__.__kwdefaults__
-    assert defaults is not None
-    defaults["engine"] = config.option.engine
+    """Make the engine the one of sessions that name none, and let SIGINT interrupt again."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts what runs in the background so, and every process of a test inherits it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    DEFAULTS["engine"] = config.option.engine
     config.stash[LEFT_OUT] = {}
     config.stash[SENDING] = set()
     if config.option.engine != USUAL:
@@ -56,10 +70,8 @@ def usual_engine(pytestconfig: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what has nothing to do with the engine that was asked for."""
-    if config.option.engine == USUAL:
-        return
-    reasons = {item: _why_not(item) for item in items}
+    """Leave out what has nothing to do with the engine, and the long sweeps if not asked for."""
+    reasons = {item: _why_not(item, config) for item in items}
     left_out = config.stash[LEFT_OUT]
     for reason in filter(None, reasons.values()):
         left_out[reason] = left_out.get(reason, 0) + 1
@@ -67,7 +79,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if not reasons[item]]
 
 
-def _why_not(item: pytest.Item) -> str | None:
+def _why_not(item: pytest.Item, config: pytest.Config) -> str | None:
+    is_long = item.get_closest_marker("full") or BENCHMARKS in item.path.parents
+    if is_long and not config.option.full:
+        return "run with --full only"
+    if config.option.engine == USUAL:
+        return None
     if "engine" in getattr(item, "fixturenames", ()):
         return "name their engine"
     return "need httpx itself" if item.get_closest_marker("httpx") else None
@@ -76,11 +93,13 @@ def _why_not(item: pytest.Item) -> str | None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say how much of the run was on the engine, and what was left out."""
-    if config.option.engine == USUAL:
-        return
-    terminalreporter.write_line(
-        f"engine {config.option.engine}: {len(config.stash[SENDING])} tests sent requests with it"
-    )
+    """Say what was left out, and how much of the run was on the other engine.
+
+    Several processes (`-n`) have counted for themselves, and nothing is said.
+    """
     for reason, number in config.stash[LEFT_OUT].items():
         terminalreporter.write_line(f"left out: {number} tests that {reason}")
+    if config.option.engine != USUAL:
+        terminalreporter.write_line(
+            f"engine {config.option.engine}: {len(config.stash[SENDING])} tests sent requests"
+        )

@@ -134,6 +134,19 @@ async def test_an_observer_that_raises_changes_nothing(
     assert {record.exc_info and record.exc_info[0] for record in logged} == {ZeroDivisionError}
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_an_observer_with_async_methods_is_refused(method: str) -> None:
+    """They would be called and never awaited: the error names class and method."""
+
+    async def later(*_: object) -> None:
+        raise AssertionError
+
+    observer = type("Later", (Observer,), {method: later})()
+
+    with pytest.raises(ConfigurationError, match=rf"^Later\.{method} is async"):
+        GatewaySession("https://gateway.test", access_token="t", observers=[Book(), observer])
+
+
 class Leaving(Book):
     """Raises what is no Exception where it is told to."""
 

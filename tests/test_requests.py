@@ -198,7 +198,7 @@ async def test_exact_request(gateway: GatewaySession, operation: operations.Oper
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 @pytest.mark.parametrize("engine", ENGINES)
-async def test_exact_bytes_on_a_socket(engine: str, operation: operations.Operation[Any]) -> None:
+async def test_exact_bytes_on_a_socket(engine: Any, operation: operations.Operation[Any]) -> None:
     """What a server reads from its socket is that request, byte by byte, with every engine."""
     wanted = EXACT[operation.name]
     received = []

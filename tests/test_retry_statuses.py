@@ -128,7 +128,7 @@ async def test_more_statuses_do_not_override_the_ban_on_repeating(
         iter([429]),
         (status for status in [429]),
     ],
-    ids=repr,
+    ids=lambda value: repr(value).partition(" at 0x")[0],  # the same in every process
 )
 def test_statuses_that_are_none(statuses: Any) -> None:
     """Only a collection of error statuses is taken."""

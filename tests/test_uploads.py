@@ -23,6 +23,7 @@ from gateway_sdk._body import file
 from gateway_sdk._body.body import PIECE
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import raw_server
+from tests.uploads.servers import taking
 
 
 def session(url: str) -> GatewaySession:
@@ -81,17 +82,24 @@ async def test_what_a_stream_raises_is_not_taken_for_the_gateways_answer(error: 
     assert str(error) not in str(caught.value)
 
 
-async def test_a_progress_function_that_raises_ends_the_upload() -> None:
-    """An error of the one who is told of progress has an outcome too."""
+async def test_a_progress_function_that_raises_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its error is logged each time, and the document arrives whole."""
+    told: list[int] = []
 
-    def fail(*_: object) -> None:
+    def fail(sent: int, _: int | None) -> None:
+        told.append(sent)
         raise ZeroDivisionError
 
-    async with raw_server(drain) as url, session(url) as gateway:
-        with pytest.raises(UploadFailedError, match="ZeroDivisionError") as caught:
-            await gateway.aml.upload_document(bytes(2 * PIECE), on_progress=fail)
+    async with taking() as (url, taker), session(url) as gateway:
+        await gateway.aml.upload_document(bytes(2 * PIECE), on_progress=fail)
 
-    assert caught.value.outcome is Outcome.UNKNOWN
+    assert told == [PIECE, 2 * PIECE]
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [
+        ("gateway_sdk", "on_progress failed")
+    ] * 2
+    assert taker.uploads[0].body == bytes(2 * PIECE)
 
 
 @pytest.mark.parametrize("way", ["deadline", "hang up", "cancel"])

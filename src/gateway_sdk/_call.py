@@ -12,7 +12,7 @@ from gateway_sdk._body import OnProgress, make_body
 from gateway_sdk._core import Core
 from gateway_sdk._options import Options
 from gateway_sdk._retry import may_repeat, try_again
-from gateway_sdk._watch import Watch
+from gateway_sdk._watch import RECORD_INTENT, Watch
 from gateway_sdk._wire.reply import RawReply, check_type
 from gateway_sdk._wire.request import build_headers, fill_path
 from gateway_sdk.auth.source import ask, tell_rejected
@@ -25,7 +25,7 @@ from gateway_sdk.errors import (
     UnauthorizedError,
 )
 from gateway_sdk.operations import Operation
-from gateway_sdk.outcome import Attempt, Outcome, outcome_of
+from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
 from gateway_sdk.reply import Reply
 
 
@@ -190,6 +190,9 @@ class Call:
     async def _attempt(
         self, transport: httpx.AsyncBaseTransport, prepared: Prepared, token: AccessToken
     ) -> tuple[RawReply, Any]:
+        if not self._attempts and self._operation.repeatability is Repeatability.ONCE:
+            for record_intent in RECORD_INTENT.get():
+                await record_intent(self._operation)
         exchange = Exchange(self._core, transport, prepared)
         try:
             return await exchange.run(token)

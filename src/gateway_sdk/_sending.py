@@ -77,7 +77,7 @@ class Sending(Areas):
             body: A model or JSON value, or for the operations that take any type of entity body
                 what `BodyContent` lists. None sends no body.
             content_type: The media type of such a body, in place of the one that follows from it.
-            on_progress: Called with the bytes sent so far and the total.
+            on_progress: Called with the bytes sent so far and the total; what it raises is logged.
             into: A type that pydantic knows, to validate the reply's JSON into, for those who
                 know their gateway's shapes.
 

@@ -1,18 +1,33 @@
 """Telling observers of one call."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from typing import Any, Final
 
 from gateway_sdk.observer import CallInfo, Observer
+from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome
 
 LOGGER: Final = logging.getLogger("gateway_sdk")
 
 SCOPED: Final[ContextVar[tuple[Observer, ...]]] = ContextVar("observers of a context", default=())
 """Observers of every call that is made in a context, whichever session makes it."""
+
+RecordIntent = Callable[[Operation[Any]], Awaitable[None]]
+
+RECORD_INTENT: Final[ContextVar[tuple[RecordIntent, ...]]] = ContextVar("intents", default=())
+"""Each is awaited before a call in a context sends what must not be made twice, for the first time.
+If one raises, nothing is sent."""
+
+
+def tell_progress(on_progress: Callable[..., object], *how_far: object) -> None:
+    """Call a progress function of the user's; what it raises is logged and decides nothing."""
+    try:
+        on_progress(*how_far)
+    except Exception:
+        LOGGER.exception("on_progress failed")
 
 
 class Watch:

@@ -1,10 +1,11 @@
 """The session: how it is made, viewed, opened and closed."""
 
+import inspect
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self, Unpack
 
 import httpx
 from pydantic import SecretStr
@@ -12,9 +13,10 @@ from pydantic import SecretStr
 from gateway_sdk import _config
 from gateway_sdk._budget import RetryBudget
 from gateway_sdk._core import Core
-from gateway_sdk._engine.factory import Certificate, EngineConfig
+from gateway_sdk._engine.factory import Certificate, EngineConfig, EngineName
 from gateway_sdk._engine.rate import RateLimit
 from gateway_sdk._options import UNSET, Options, UnsetType
+from gateway_sdk._overrides import Overrides, check_overrides
 from gateway_sdk._retry import RetryPolicy
 from gateway_sdk._sending import Sending
 from gateway_sdk.auth import AccessTokenGiven
@@ -41,16 +43,16 @@ class GatewaySession(Sending):
         deadline: float | None = _config.DEFAULT_DEADLINE,
         retry: RetryPolicy | None = RetryPolicy(),
         headers: Mapping[str, str] | None = None,
-        engine: str = "httpx",
+        engine: EngineName | UnsetType = UNSET,
         transport: httpx.AsyncBaseTransport | None = None,
         http_client: httpx.AsyncClient | None = None,
-        max_connections: int = _config.DEFAULT_MAX_CONNECTIONS,
+        max_connections: int | UnsetType = UNSET,
         rate_limit: RateLimit | None = None,
         retry_budget: RetryBudget | None = RetryBudget(),
-        verify: ssl.SSLContext | str | Path | Literal[True] = True,
+        verify: ssl.SSLContext | str | Path | Literal[True] | UnsetType = UNSET,
         cert: Certificate | None = None,
         proxy: str | None = None,
-        trust_env: bool = True,
+        trust_env: bool | UnsetType = UNSET,
         allow_insecure_http: bool = False,
         max_reply_bytes: int = _config.DEFAULT_MAX_REPLY_BYTES,
         parse_float: Callable[[str], Any] | None = None,
@@ -58,6 +60,9 @@ class GatewaySession(Sending):
         observers: Iterable[Observer] = (),
     ) -> None:
         """Check every setting; nothing is sent.
+
+        `engine`, `max_connections`, `verify`, `cert`, `proxy` and `trust_env` are about the
+        connections of an engine: beside `transport` or `http_client` they are refused.
 
         Args:
             base_url: The gateway's address; https, unless it is this machine.
@@ -70,20 +75,22 @@ class GatewaySession(Sending):
                 no limit.
             retry: How often and how patiently a call is tried; None for a single attempt.
             headers: More headers for every request.
-            engine: "httpx", or "aiohttp" with the extra of that name.
+            engine: "httpx", which is the default, or "aiohttp" with the extra of that name.
             transport: A transport of your own, in place of an engine; it is closed with the
                 session.
             http_client: A client of your own, in place of an engine; it is never closed here.
-            max_connections: Requests on the wire at once; the others wait in their order.
+            max_connections: Requests on the wire at once, 50 by default; the others wait in
+                their order.
             rate_limit: How many requests may be sent in a time; the others wait in their order.
             retry_budget: How much extra load the retries of the whole session may be; None for
                 no bound.
-            verify: True for the usual authorities, the path of a CA file or folder, or an
-                `ssl.SSLContext`.
+            verify: True for the usual authorities, which is the default, the path of a CA file
+                or folder, or an `ssl.SSLContext`.
             cert: A client certificate: the path of a file that holds its key too, or
                 `(certificate, key)` or `(certificate, key, password)`.
             proxy: The address of a proxy, in place of the environment's.
-            trust_env: Whether HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY count.
+            trust_env: Whether HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY count, as they do
+                by default.
             allow_insecure_http: Allow plain http to another machine, token and all.
             max_reply_bytes: Decompressed bytes of one reply at the most.
             parse_float: Makes numbers of the text of those with a fraction, in replies that the
@@ -107,7 +114,7 @@ class GatewaySession(Sending):
         )
         self._core = Core(
             base_url=_config.parse_base_url(base_url, allow_insecure_http=allow_insecure_http),
-            engine=EngineConfig(
+            engine=EngineConfig.of(
                 engine=engine,
                 transport=transport,
                 http_client=http_client,
@@ -129,13 +136,14 @@ class GatewaySession(Sending):
         self._is_view = False
 
     @classmethod
-    def from_env(cls, **overrides: Any) -> Self:
+    def from_env(cls, **overrides: Unpack[Overrides]) -> Self:
         """Make a session from the environment.
 
         Read are GATEWAY_BASE_URL, GATEWAY_ACCESS_TOKEN, GATEWAY_TENANT_ID, GATEWAY_TOKEN_HEADER
         and GATEWAY_ENGINE; one that is empty counts as missing. Without GATEWAY_ACCESS_TOKEN the
         token is the one that `gateway login` left, for the same GATEWAY_AUTH_URL,
-        GATEWAY_CLIENT_ID and GATEWAY_TOKEN_STORE.
+        GATEWAY_CLIENT_ID and GATEWAY_TOKEN_STORE. A `transport` or `http_client` that is given
+        stands in place of GATEWAY_ENGINE.
 
         Args:
             overrides: Arguments of the session, in place of or beside the environment's; also
@@ -144,7 +152,12 @@ class GatewaySession(Sending):
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.
         """
-        return cls(**with_access_token(_config.with_environment(overrides)))
+        check_overrides(overrides, inspect.signature(cls).parameters)
+        settings = _config.with_environment(overrides)
+        seams = (settings.get("transport"), settings.get("http_client"))
+        if "engine" not in overrides and seams != (None, None):
+            settings.pop("engine", None)
+        return cls(**with_access_token(settings))
 
     def with_options(
         self,
@@ -238,4 +251,16 @@ def _checked_observers(observers: object) -> tuple[Observer, ...]:
     given = tuple(observers)
     if not all(isinstance(observer, Observer) for observer in given):
         raise ConfigurationError("observers must be instances of subclasses of Observer")
+    for observer in given:
+        _check_methods(observer)
     return given
+
+
+def _check_methods(observer: Observer) -> None:
+    """Refuse `async def` methods: they are called and never awaited."""
+    for name in vars(Observer):
+        if not name.startswith("_") and _config.is_async(getattr(observer, name)):
+            raise ConfigurationError(
+                f"{type(observer).__name__}.{name} is async: the methods of an observer are plain "
+                "functions, which may start a task"
+            )

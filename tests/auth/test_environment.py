@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from gateway_sdk import ConfigurationError, GatewaySession, LoginRequiredError
 from gateway_sdk._config import ENVIRONMENT
+from gateway_sdk._overrides import Overrides
 from gateway_sdk.auth import (
     KeyringStore,
     PrivateFileStore,
@@ -164,7 +165,7 @@ def test_login_and_session_agree_on_the_store(
 ) -> None:
     """The same settings lead to the same place, in the environment or given as arguments."""
     set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": setting})
-    settings = {
+    settings: Overrides = {
         "base_url": LOGIN["GATEWAY_BASE_URL"],
         "auth_url": LOGIN["GATEWAY_AUTH_URL"],
         "client_id": LOGIN["GATEWAY_CLIENT_ID"],
@@ -201,7 +202,7 @@ def test_login_and_session_agree_on_the_store(
     ],
 )
 def test_arguments_go_before_variables(
-    monkeypatch: pytest.MonkeyPatch, overrides: dict[str, str], key: TokenKey
+    monkeypatch: pytest.MonkeyPatch, overrides: Overrides, key: TokenKey
 ) -> None:
     """What is given takes the place of the variable in the key of the store."""
     set_all(monkeypatch, LOGIN)

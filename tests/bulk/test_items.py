@@ -136,6 +136,7 @@ async def test_an_asynchronous_iterable_that_fails_loses_no_result() -> None:
         ({"call": None}, "call must be"),
         ({"key": "id"}, "key must be"),
         ({"on_progress": 1}, "on_progress must be"),
+        ({"on_progress": double}, "on_progress must be a plain function"),
         ({"ordered": 1}, "ordered must be"),
         ({"deadline": 0}, "deadline must be"),
         ({"deadline": "1"}, "deadline must be"),

@@ -4,20 +4,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from benchmarks import resume
 
 COUNT = 250
 
 
 @pytest.mark.timeout(240)
-async def test_ten_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.full)])
+async def test_kills_lose_nothing_and_double_nothing(tmp_path: Path, kills: int) -> None:
     """Resumed each time, the journal ends complete: one line per item, with its value."""
     path = tmp_path / "journal.jsonl"
 
-    outcome = await resume.resume(path, COUNT, kills=10, seed=7)
+    outcome = await resume.resume(path, COUNT, kills=kills, seed=7)
 
     assert resume.missed(outcome) == []
-    assert len(outcome["killed_at"]) == 10
+    assert len(outcome["killed_at"]) == kills
     assert 0 < outcome["killed_at"][0] < outcome["killed_at"][-1] < COUNT
     assert all("rates" in line["value"] for line in resume.lines(path))
 

@@ -39,7 +39,7 @@ WAYS: dict[str, Given] = {
 @pytest.mark.parametrize("given", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_server_that_asks_for_a_certificate_gets_ours(
-    papers: Papers, engine: str, given: Given
+    papers: Papers, engine: Any, given: Given
 ) -> None:
     """Each form of a client certificate is shown to the gateway."""
     gateway = Gateway()
@@ -57,7 +57,7 @@ async def test_a_server_that_asks_for_a_certificate_gets_ours(
 
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_without_a_certificate_such_a_server_takes_no_call(
-    papers: Papers, engine: str
+    papers: Papers, engine: Any
 ) -> None:
     """The server is the one to say so, and nothing that was sent reaches the gateway."""
     gateway = Gateway()
@@ -99,7 +99,7 @@ UNREADABLE: dict[str, Callable[[Papers], Any]] = {
 @pytest.mark.parametrize("cert", UNREADABLE.values(), ids=UNREADABLE)
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_certificate_that_cannot_be_read_is_said_on_opening(
-    papers: Papers, engine: str, cert: Callable[[Papers], Any]
+    papers: Papers, engine: Any, cert: Callable[[Papers], Any]
 ) -> None:
     """The message shows neither a path nor a password, causes included."""
     session = GatewaySession(
@@ -185,7 +185,7 @@ def test_tls_cannot_be_left_unverified(verify: Any) -> None:
 @pytest.mark.parametrize("trust_env", [True, False])
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_the_environment_may_name_the_authorities(
-    monkeypatch: pytest.MonkeyPatch, papers: Papers, engine: str, trust_env: bool
+    monkeypatch: pytest.MonkeyPatch, papers: Papers, engine: Any, trust_env: bool
 ) -> None:
     """SSL_CERT_FILE counts, as everywhere, unless trust_env is off."""
     monkeypatch.setenv("SSL_CERT_FILE", str(papers.authority.path))

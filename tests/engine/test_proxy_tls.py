@@ -3,6 +3,7 @@
 import base64
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ async def test_a_certificate_cannot_be_kept_from_the_proxy_by_aiohttp(papers: Pa
 
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_certificate_goes_through_the_tunnel_of_a_plain_proxy(
-    engine: str, papers: Papers
+    engine: Any, papers: Papers
 ) -> None:
     """With an http proxy every engine can show `cert` to the gateway alone."""
     gateway = Gateway()
@@ -91,7 +92,7 @@ async def test_a_certificate_goes_through_the_tunnel_of_a_plain_proxy(
 @pytest.mark.parametrize("scheme", ["https", "http"])
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_proxy_is_verified_too(
-    engine: str, scheme: str, given: str, papers: Papers
+    engine: Any, scheme: str, given: str, papers: Papers
 ) -> None:
     """`verify` is for an https proxy as well, whether the gateway behind it has TLS or not."""
     gateway, path = Gateway(), papers.authority.path
@@ -120,7 +121,7 @@ async def test_a_proxy_is_verified_too(
 @pytest.mark.parametrize("base_url", ["https://gateway.test", "http://gateway.test"])
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_proxy_that_is_not_trusted_is_not_used(
-    tmp_path: Path, papers: Papers, engine: str, base_url: str
+    tmp_path: Path, papers: Papers, engine: Any, base_url: str
 ) -> None:
     """A proxy with a certificate of somebody else's sees nothing."""
     proxy = Proxy(1)
@@ -146,7 +147,7 @@ async def test_a_proxy_that_is_not_trusted_is_not_used(
 )
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_proxy_cannot_pretend_to_be_the_gateway(
-    tmp_path: Path, papers: Papers, engine: str, named: str, trusted: bool
+    tmp_path: Path, papers: Papers, engine: Any, named: str, trusted: bool
 ) -> None:
     """Within the tunnel the gateway's certificate is checked, before anything is sent."""
     gateway = Gateway()

@@ -32,7 +32,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.mark.parametrize("way", ["proxy=", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_call_goes_through_a_tunnel(
-    engine: str, environment: pytest.MonkeyPatch, authority: Authority, way: str
+    engine: Any, environment: pytest.MonkeyPatch, authority: Authority, way: str
 ) -> None:
     """The proxy sees the gateway's name and its own credentials; the gateway sees the call."""
     async with behind_a_proxy(authority) as place:
@@ -58,7 +58,7 @@ async def test_a_call_goes_through_a_tunnel(
 
 @pytest.mark.parametrize("path", ["", "/api"])
 @pytest.mark.parametrize("engine", ENGINES)
-async def test_plain_http_is_forwarded(engine: str, path: str) -> None:
+async def test_plain_http_is_forwarded(engine: Any, path: str) -> None:
     """The proxy gets the whole address and its credentials, and hands on what is the gateway's."""
     async with (
         behind_a_proxy(None) as place,
@@ -79,7 +79,7 @@ async def test_plain_http_is_forwarded(engine: str, path: str) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_without_a_proxy_the_gateway_gets_none_of_its_credentials(
-    engine: str,
+    engine: Any,
     environment: pytest.MonkeyPatch,
 ) -> None:
     """A gateway on this machine is called directly, whatever the environment says."""
@@ -98,7 +98,7 @@ async def test_without_a_proxy_the_gateway_gets_none_of_its_credentials(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-async def test_a_given_proxy_is_for_this_machine_too(engine: str, authority: Authority) -> None:
+async def test_a_given_proxy_is_for_this_machine_too(engine: Any, authority: Authority) -> None:
     """What is given with proxy= is used for every address."""
     async with (
         behind_a_proxy(None) as place,

@@ -19,7 +19,7 @@ COOKIE = OK.replace(b"\r\n\r\n", b"\r\nSet-Cookie: canary=1; Path=/\r\n\r\n")
 
 
 async def received(
-    engine: str, use: Use, path: str = "", host: str = "127.0.0.1", **options: Any
+    engine: Any, use: Use, path: str = "", host: str = "127.0.0.1", **options: Any
 ) -> list[bytes]:
     """Return what a server that sets cookies gets over one connection at a time."""
     requests: list[bytes] = []
@@ -76,7 +76,7 @@ def names_of(request: bytes) -> list[bytes]:
 )
 @each_engine
 async def test_a_target_is_sent_as_it_was_made(
-    engine: str, path: str, wallet: str, target: str
+    engine: Any, path: str, wallet: str, target: str
 ) -> None:
     """No engine decodes, encodes, normalises or resolves anything in a path."""
     (request,) = await received(engine, lambda to: to.wallet.cancel_order(wallet, "o"), path)
@@ -85,7 +85,7 @@ async def test_a_target_is_sent_as_it_was_made(
 
 
 @each_engine
-async def test_no_cookie_comes_back(engine: str) -> None:
+async def test_no_cookie_comes_back(engine: Any) -> None:
     """What a server sets is forgotten. Its name is one, for jars keep no cookies of numbers."""
 
     async def twice(gateway: GatewaySession) -> None:
@@ -99,7 +99,7 @@ async def test_no_cookie_comes_back(engine: str) -> None:
 
 
 @each_engine
-async def test_a_stream_is_sent_in_its_own_chunks(engine: str) -> None:
+async def test_a_stream_is_sent_in_its_own_chunks(engine: Any) -> None:
     """Each piece is a chunk, an empty one is none, and nothing promises a length."""
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -115,7 +115,7 @@ async def test_a_stream_is_sent_in_its_own_chunks(engine: str) -> None:
 
 
 @each_engine
-async def test_an_empty_stream_is_sent_as_one(engine: str) -> None:
+async def test_an_empty_stream_is_sent_as_one(engine: Any) -> None:
     """A stream without pieces is the last chunk alone."""
 
     async def nothing() -> AsyncIterator[bytes]:
@@ -128,7 +128,7 @@ async def test_an_empty_stream_is_sent_as_one(engine: str) -> None:
 
 
 @each_engine
-async def test_what_has_no_body_promises_none(engine: str) -> None:
+async def test_what_has_no_body_promises_none(engine: Any) -> None:
     """A DELETE and a GET have no length; a POST says that it is 0."""
 
     async def all_kinds(gateway: GatewaySession) -> None:
@@ -146,7 +146,7 @@ async def test_what_has_no_body_promises_none(engine: str) -> None:
 
 @pytest.mark.parametrize("text", ["x", "a  b", "tab\there", '"quoted", \\ and more', "x" * 5000])
 @each_engine
-async def test_a_value_is_sent_as_it_is(engine: str, text: str) -> None:
+async def test_a_value_is_sent_as_it_is(engine: Any, text: str) -> None:
     """The values of headers of the user's are neither stripped nor folded within."""
     (request,) = await received(
         engine, lambda to: to.wallet.order_history(1, 1), headers={"X-oWN": text}
@@ -174,7 +174,7 @@ async def test_a_value_outside_of_ascii_needs_httpx() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 @each_engine
-async def test_no_engine_adds_a_header(engine: str, method: str) -> None:
+async def test_no_engine_adds_a_header(engine: Any, method: str) -> None:
     """A request goes out with the headers that it was given, and with no other."""
     heads: list[bytes] = []
 

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from gateway_sdk import GatewaySession, RetryBudget, RetryPolicy, _config, bulk
+from gateway_sdk._engine.factory import DEFAULTS
+from gateway_sdk._options import UNSET
 from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
@@ -76,7 +78,9 @@ def _documented() -> dict[str, str]:
 def test_the_table_of_defaults_is_right() -> None:
     """Every default in the table is the one in the code, and none is missing."""
     defaults = {
-        parameter.name: parameter.default
+        parameter.name: DEFAULTS[parameter.name]
+        if parameter.default is UNSET
+        else parameter.default
         for kind in (bulk.run, SharedTokenSource, GatewaySession)
         for parameter in inspect.signature(kind).parameters.values()
         if parameter.default is not parameter.empty

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from pydantic.alias_generators import to_snake
 
 from gateway_sdk import models
 from gateway_sdk.models._base import Model, RequestModel
@@ -31,6 +32,12 @@ WRONG: dict[str, list[Any]] = {
 }
 
 
+# A list of codes is joined: tests/models/test_arguments.py.
+TAKEN: dict[tuple[str, str], list[Any]] = {
+    ("ExchangeRateSeriesRequest", "symbols"): [["text"]],
+}
+
+
 def _model(name: str) -> type[Model]:
     found: type[Model] = getattr(models, name)
     return found
@@ -47,6 +54,13 @@ def _fields(*names: str, where: Callable[[Field], bool] = _is_any) -> list[Any]:
         for field in MODELS[name]
         if where(field)
     ]
+
+
+def _missing(name: str, field: Field) -> str:
+    """Return what is said of a field that is missing: a request's by its attribute's name."""
+    if name in REPLIES:
+        return f"{field.wire_name}\n  Field required"
+    return f"{to_snake(field.wire_name)}\n  is missing"
 
 
 def _wrong_values(kind: str) -> list[Any]:
@@ -102,7 +116,8 @@ def test_null_is_taken_where_the_interface_says_so(name: str, field: Field) -> N
 @pytest.mark.parametrize(("name", "field"), _fields(*REQUESTS, "Country"))
 def test_wrong_types_are_refused_and_never_converted(name: str, field: Field) -> None:
     """A value of another type is refused by the field's name; none is converted."""
-    for wrong in _wrong_values(field.type):
+    taken = TAKEN.get((name, field.wire_name), [])
+    for wrong in [value for value in _wrong_values(field.type) if value not in taken]:
         with pytest.raises(ValidationError, match=field.wire_name):
             _model(name).model_validate(sample(name) | {field.wire_name: wrong})
 
@@ -133,7 +148,7 @@ def test_required_field_may_not_be_left_out(name: str, field: Field) -> None:
     values = sample(name)
     del values[field.wire_name]
 
-    with pytest.raises(ValidationError, match=rf"{field.wire_name}\n  Field required"):
+    with pytest.raises(ValidationError, match=_missing(name, field)):
         _model(name).model_validate(values)
 
 

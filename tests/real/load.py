@@ -32,10 +32,16 @@ _AROUND: Final = 30
 
 def open_session(url: str, engine: str, witness: Witness, **options: Any) -> GatewaySession:
     """Make a session that outlives a restart, and has a witness."""
-    given = {"access_token": "t", "tenant_id": "acme", "retry": PATIENT, "retry_budget": None}
-    return GatewaySession(
-        url, engine=engine, observers=[witness], timeout=10.0, **{**given, **options}
-    )
+    given: dict[str, Any] = {
+        "access_token": "t",
+        "engine": engine,
+        "observers": [witness],
+        "retry": PATIENT,
+        "retry_budget": None,
+        "tenant_id": "acme",
+        "timeout": 10.0,
+    }
+    return GatewaySession(url, **{**given, **options})
 
 
 async def make_calls(gateway: GatewaySession, witness: Witness, name: str, number: int) -> None:

@@ -20,7 +20,7 @@ LAYERS = (
     ("_options", "_log", "_under_way", "bulk"),
     ("_wire",),
     ("_engine",),
-    ("_body",),
+    ("_body", "_overrides"),
     ("_core", "areas"),
     ("_attempt",),
     ("_call",),

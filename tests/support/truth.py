@@ -51,7 +51,7 @@ class Step:
     times: httpx.Timeout = field(default_factory=lambda: PATIENT)
     unseen: str | None = None
 
-    def on(self, engine: str) -> "Step":
+    def on(self, engine: Any) -> "Step":
         """Return what may be said of it by an engine."""
         return replace(self, ends=(LOST,)) if engine == self.unseen else self
 
@@ -61,7 +61,7 @@ def short(**phase: float) -> httpx.Timeout:
     return httpx.Timeout(**{**PATIENT.as_dict(), **phase})
 
 
-def open_session(url: str, engine: str, witness: Witness, **options: Any) -> GatewaySession:
+def open_session(url: str, engine: Any, witness: Witness, **options: Any) -> GatewaySession:
     """Make a session that waits for nothing between its attempts, and has a witness."""
     gateway = GatewaySession(
         url,
@@ -78,7 +78,7 @@ def open_session(url: str, engine: str, witness: Witness, **options: Any) -> Gat
 
 
 async def make(
-    url: str, engine: str, operation: str, how: Call | None = None, **options: Any
+    url: str, engine: Any, operation: str, how: Call | None = None, **options: Any
 ) -> Record:
     """Make one call and return what is said of it."""
     witness = Witness()

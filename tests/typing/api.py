@@ -97,13 +97,22 @@ async def every_operation() -> None:
 
 async def every_result() -> None:
     """Read what bulk and errors bring."""
-    gateway = GatewaySession.from_env()
+    gateway = GatewaySession.from_env(tenant_id="acme", token_store="keyring", deadline=None)
+    # A checker that takes one of the next two for right complains of the comment.
+    GatewaySession.from_env(tenant="acme")  # type: ignore[call-arg]
+    GatewaySession("https://g.test", access_token="t", engine="curl")  # type: ignore[arg-type]
     async for result in bulk.run(gateway.wallet.trading_order_history, ["c-1", "c-2"]):
         assert_type(result.item, str)
         assert_type(result.attempts, int)
     query = ExchangeRateSeriesRequest(
         base="EUR", symbols="USD", start_date="2026-01-01", end_date="2026-01-31"
     )
+    same = ExchangeRateSeriesRequest(
+        base="EUR", symbols={"USD", "GBP"}, start_date=date(2026, 1, 1), end_date=date(2026, 1, 31)
+    )
+    assert_type(same.symbols, str)
+    assert_type(same.start_date, str)
+    ExchangeRateSeriesRequest(base="EUR", symbols=5, start_date="", end_date="")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     async for series in gateway.currency.exchange_rate_series_bulk(
         query.split(days=7), concurrency=bulk.Adaptive(maximum=50), journal=Path("rates.jsonl")
     ):

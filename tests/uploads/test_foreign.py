@@ -2,8 +2,9 @@
 
 import asyncio
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -160,12 +161,20 @@ async def test_nothing_reads_a_users_file_when_the_call_has_ended(form: bool) ->
     assert 0 < max(reads) < 2**18
 
 
-async def test_progress_is_told_to_a_plain_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A coroutine function would be called and never awaited: it is refused."""
+async def _tell(*_: object) -> None:
+    raise AssertionError
 
-    async def tell(_: int, __: int | None) -> None:
+
+class _Teller:
+    async def __call__(self, *_: object) -> None:
         raise AssertionError
 
+
+@pytest.mark.parametrize("tell", [_tell, _Teller(), partial(_tell, 1)])
+async def test_progress_is_told_to_a_plain_function(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., Any]
+) -> None:
+    """A coroutine function would be called and never awaited: it is refused."""
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(200))
     with pytest.raises(InvalidArgumentError, match="on_progress must be a plain function"):
         await gateway.aml.upload_document(b"scan", on_progress=tell)

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from gateway_sdk import DeadlineExceededError, GatewayError, GatewaySession, Multipart
+from gateway_sdk._body import thread
 from gateway_sdk._body.body import PIECE
 from gateway_sdk._body.thread import from_thread
+from gateway_sdk._engine.factory import ENGINES
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import raw_server
 from tests.uploads.servers import open_files_below, taking, threads_end
@@ -21,9 +23,9 @@ BIG = 64 * 2**20
 """Bytes of a file that no two socket buffers take in."""
 
 
-def session(url: str) -> GatewaySession:
+def session(url: str, **options: Any) -> GatewaySession:
     """Make a session for a test server."""
-    return GatewaySession(url, access_token="token", retry=None)
+    return GatewaySession(url, access_token="token", retry=None, **options)
 
 
 class Silent:
@@ -80,45 +82,125 @@ async def test_an_upload_that_is_cut_leaves_nothing_open(
 
 
 class Hanging(io.BytesIO):
-    """A file whose reads wait until a test lets them, as on a disk that is gone."""
+    """A file whose reads wait until a test lets them, as on a disk that is gone.
 
-    def __init__(self, content: bytes) -> None:
+    Attributes:
+        reading: Set when a read has begun.
+        go_on: For the test to set.
+        under_way: How many reads there are now.
+        reads: How many there were, those of nothing not counted.
+    """
+
+    def __init__(self, content: bytes, *, at_first_look: bool = False) -> None:
         super().__init__(content)
         self.reading = threading.Event()
         self.go_on = threading.Event()
+        self.under_way = 0
+        self.reads = 0
+        self._at_first_look = at_first_look
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Wait, and read."""
-        if size:
+        self.reads += bool(size)
+        if size or self._at_first_look:
+            self.under_way += 1
             self.reading.set()
             assert self.go_on.wait(20)
+            self.under_way -= 1
         return super().read(size)
+
+
+def end(call: asyncio.Task[Any], gateway: GatewaySession, way: str) -> None:
+    """End a call in one of two ways."""
+    if way == "deadline":
+        pass_deadlines(gateway)
+    else:
+        call.cancel()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("look", [False, True], ids=["sent", "looked over"])
+@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+@pytest.mark.parametrize("way", ["deadline", "cancellation"])
+async def test_no_read_of_a_users_file_is_under_way_when_the_call_has_ended(
+    monkeypatch: pytest.MonkeyPatch, engine: str, look: bool, form: bool, way: str
+) -> None:
+    """The end waits for the read that has begun, and no other one begins."""
+    monkeypatch.setattr(thread, "PATIENCE", 20.0)
+    file = Hanging(bytes(4 * PIECE), at_first_look=look)
+    async with taking() as (url, _), session(url, engine=engine) as gateway:
+        content = Multipart({}, {"front": file}) if form else file
+        call = asyncio.create_task(gateway.aml.upload_document(content))
+        assert await asyncio.to_thread(file.reading.wait, 20)
+        end(call, gateway, way)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not call.done()
+        file.go_on.set()
+        await asyncio.wait([call])
+        assert (file.under_way, file.reads) == (0, 0 if look else 1)
+        file.close()  # the user may do so now
+    await threads_end()
+
+    error = None if call.cancelled() else call.exception()
+    assert isinstance(error, DeadlineExceededError if way == "deadline" else type(None))
 
 
 @pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
 @pytest.mark.parametrize("way", ["deadline", "cancellation"])
 async def test_a_read_that_hangs_holds_up_neither_the_loop_nor_the_deadline(
-    form: bool, way: str
+    monkeypatch: pytest.MonkeyPatch, form: bool, way: str
 ) -> None:
-    """The call ends while the read goes on; the thread ends with the read."""
-    file = Hanging(bytes(PIECE))
+    """The call ends after a while; the thread ends with the read, and does not read again."""
+    monkeypatch.setattr(thread, "PATIENCE", 0.01)
+    file = Hanging(bytes(4 * PIECE))
     async with taking() as (url, _), session(url) as gateway:
         content = Multipart({}, {"front": file}) if form else file
         call = asyncio.create_task(gateway.aml.upload_document(content))
         assert await asyncio.to_thread(file.reading.wait, 20)
-        if way == "deadline":
-            pass_deadlines(gateway)
-            with pytest.raises(DeadlineExceededError):
-                await call
-        else:
-            call.cancel()
-            await asyncio.wait([call])
-            assert call.cancelled()
+        end(call, gateway, way)
+        await asyncio.wait([call])
+        assert call.cancelled() or isinstance(call.exception(), DeadlineExceededError)
         assert [thread.name for thread in threading.enumerate()].count("gateway-upload") == 1
 
     file.go_on.set()
     await threads_end()
     assert not file.closed
+    assert file.reads == 1
+
+
+class Broken(Hanging):
+    """A file that cannot be looked over, and takes its time to say so."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Fail."""
+        piece = super().read(size)
+        if self.reading.is_set():
+            raise OSError(5, "the disk is gone")
+        return piece  # of the first look, where that is none of the test
+
+
+@pytest.mark.parametrize("look", [False, True], ids=["sent", "looked over"])
+async def test_a_read_that_fails_after_the_call_is_not_reported(
+    monkeypatch: pytest.MonkeyPatch, look: bool
+) -> None:
+    """The call has ended by then, and asyncio is not left with an error of its file."""
+    noise: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: noise.append(what))
+    file = Broken(bytes(PIECE), at_first_look=look)
+    monkeypatch.setattr(thread, "PATIENCE", 20.0)
+    async with taking() as (url, _), session(url) as gateway:
+        call = asyncio.create_task(gateway.aml.upload_document(file))
+        assert await asyncio.to_thread(file.reading.wait, 20)
+        call.cancel()
+        await asyncio.sleep(0)
+        file.go_on.set()
+        await asyncio.wait([call])
+    await threads_end()
+    gc.collect()
+
+    assert call.cancelled()
+    assert noise == []
 
 
 class Pieces:

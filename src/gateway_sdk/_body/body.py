@@ -9,6 +9,7 @@ from typing import Final, TypeAlias, cast
 import httpx
 
 from gateway_sdk._body.file import Piece
+from gateway_sdk._watch import tell_progress
 from gateway_sdk.errors import UploadFailedError
 
 OnProgress: TypeAlias = Callable[[int, int | None], object]
@@ -28,7 +29,8 @@ class Body(httpx.AsyncByteStream):
         length: Bytes; None if it is known only at the end.
         replayable: False if what was read is gone.
         whole: All of it, if it is there as bytes. What is small then goes the short way.
-        on_progress: Told how far it got; never told a smaller number than before.
+        on_progress: Told how far it got; never told a smaller number than before. What it raises
+            is logged and changes nothing.
     """
 
     pieces: Callable[[], AsyncGenerator[Piece, None]]
@@ -49,9 +51,9 @@ class Body(httpx.AsyncByteStream):
         """Begin to send it.
 
         Raises:
-            UploadFailedError: the content, or the one who is told of progress, raised an error.
-                What it raised is its `__context__`, for its text may show what was sent. Or it
-                was begun already and is gone: a transport of the user's repeats by itself.
+            UploadFailedError: the content raised an error, which is its `__context__`, for its
+                text may show what was sent. Or it was begun already and is gone: a transport of
+                the user's repeats by itself.
         """
         if self.whole is not None and self.on_progress is None and len(self.whole) <= PIECE:
             return _Once(self.whole)
@@ -88,7 +90,7 @@ class Body(httpx.AsyncByteStream):
     def _report(self, sent: int) -> None:
         if self.on_progress and sent > self._reported:
             self._reported = sent
-            self.on_progress(sent, self.length)
+            tell_progress(self.on_progress, sent, self.length)
 
 
 class _Once(AsyncIterator[bytes]):

@@ -1,7 +1,6 @@
 """Making a body of what the user gave: bytes, text, JSON, files, a form, a stream."""
 
 import asyncio
-import inspect
 import mimetypes
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from pathlib import Path
@@ -20,7 +19,8 @@ from gateway_sdk._body.file import (
     span_of,
 )
 from gateway_sdk._body.multipart import Form, Multipart
-from gateway_sdk._body.thread import from_thread
+from gateway_sdk._body.thread import from_thread, in_thread
+from gateway_sdk._config import is_async
 from gateway_sdk._options import check_header_value
 from gateway_sdk._wire.request import encode_json
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UploadFailedError
@@ -92,8 +92,8 @@ async def _any_body(
         body.content_type = _check_content_type(content_type)
     if on_progress is not None and not callable(on_progress):
         raise InvalidArgumentError("on_progress must be a function of (sent, total)")
-    if inspect.iscoroutinefunction(on_progress):
-        raise InvalidArgumentError("on_progress must be a plain function: nobody would await it")
+    if is_async(on_progress):
+        raise InvalidArgumentError("on_progress must be a plain function, not async")
     body.on_progress = on_progress
     return body
 
@@ -138,7 +138,7 @@ def _of_text(text: str) -> Body:
 
 async def _of_file(path: Path) -> Body:
     """Make a body of a file; it is opened when it is sent, and anew each time."""
-    length = await asyncio.to_thread(size_of, path)
+    length = await in_thread(size_of, path)
     return Body(
         lambda: from_thread(lambda: read_path(path, length), ahead=True),
         _guess(path.name),
@@ -149,7 +149,7 @@ async def _of_file(path: Path) -> Body:
 
 async def _of_open_file(file: OpenFile) -> Body:
     """Make a body of what is left of an open file; it can be sent again if it can go back."""
-    span = await asyncio.to_thread(span_of, file)
+    span = await in_thread(span_of, file)
     return Body(
         lambda: from_thread(lambda: read_open(file, span), ahead=False),
         _guess(getattr(file, "name", None)),
@@ -159,7 +159,7 @@ async def _of_open_file(file: OpenFile) -> Body:
 
 
 async def _of_form(multipart: Multipart) -> Body:
-    form = await asyncio.to_thread(Form.of, multipart)
+    form = await in_thread(Form.of, multipart)
     return Body(
         lambda: from_thread(form.read, ahead=form.ahead),
         form.content_type,

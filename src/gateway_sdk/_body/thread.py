@@ -6,12 +6,19 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from gateway_sdk._body.file import Piece
 
 _BATCH: Final = 2**18
 """Bytes per hop to the thread: a hop costs about 0.1 ms, and more than this leaves the cache."""
+
+PATIENCE: Final = 0.5
+"""Seconds that the end of a call waits for a read of the user's file that is under way: a disk
+answers within milliseconds, a pipe perhaps never. Less than closing a session waits for its calls.
+"""
+
+T = TypeVar("T")
 
 _Batch: TypeAlias = "Future[list[Piece]]"
 
@@ -27,8 +34,9 @@ async def from_thread(
     Args:
         pieces: Makes the generator.
         ahead: Whether a batch is read while the one before is sent, which takes less time. What
-            belongs to the user is not: they may use it as soon as the call has ended, and there
-            must be no read under way then.
+            belongs to the user is not: they may use it as soon as the call has ended. A read
+            cannot be interrupted, so the end waits for the one that is under way, but no longer
+            than `PATIENCE`. After that it goes on alone, and no other one follows.
     """
     thread = _Thread(pieces())
     coming = thread.ask()
@@ -43,6 +51,34 @@ async def from_thread(
     finally:
         coming.cancel()
         thread.end()
+        if not ahead and not coming.done():
+            await _wait(asyncio.wrap_future(coming))
+
+
+async def in_thread(function: Callable[..., T], *args: Any) -> T:
+    """Call a function that looks at the user's files, in a thread.
+
+    If the caller is cancelled, it waits until the function has ended, but no longer than
+    `PATIENCE`.
+    """
+    looking = asyncio.get_running_loop().run_in_executor(None, function, *args)
+    try:
+        return await asyncio.shield(looking)
+    except asyncio.CancelledError:
+        await _wait(looking)
+        raise
+
+
+async def _wait(work: asyncio.Future[Any]) -> None:
+    """Wait for work in a thread whose result nobody wants any more, but no longer than that."""
+    work.add_done_callback(_take_error)
+    await asyncio.wait([work], timeout=PATIENCE)
+
+
+def _take_error(work: asyncio.Future[Any]) -> None:
+    """Keep asyncio from reporting an error that nobody is left to hear."""
+    if not work.cancelled():
+        work.exception()
 
 
 class _Thread:
@@ -75,32 +111,37 @@ def _serve(generator: Generator[Piece, None, None], wanted: "SimpleQueue[_Batch 
     """Run in the thread: take batch after batch, as they are asked for."""
     try:
         while batch := wanted.get():
-            _fulfil(batch, generator)
+            _fulfil(batch, generator, wanted)
             del batch  # with its pieces, which would stay until the next one is there
     finally:
         generator.close()
 
 
-def _fulfil(batch: _Batch, generator: Generator[Piece, None, None]) -> None:
+def _fulfil(
+    batch: _Batch, generator: Generator[Piece, None, None], wanted: "SimpleQueue[_Batch | None]"
+) -> None:
     if not batch.set_running_or_notify_cancel():
         return
     try:
-        pieces = _next(generator)
+        pieces = _next(generator, wanted)
     except BaseException as error:  # noqa: BLE001 - it is raised where the batch is waited for
         batch.set_exception(error)
     else:
         batch.set_result(pieces)
 
 
-def _next(generator: Generator[Piece, None, None]) -> list[Piece]:
+def _next(
+    generator: Generator[Piece, None, None], wanted: "SimpleQueue[_Batch | None]"
+) -> list[Piece]:
     """Take a batch out of a generator; nothing, when it has ended.
 
-    A view is good until the next but one, so there is one in a batch, and it ends it.
+    A view is good until the next but one, so there is one in a batch, and it ends it. Only the
+    end of the thread is asked for while a batch is taken: then nothing more is read.
     """
     batch, size = list[Piece](), 0
     for piece in generator:
         batch.append(piece)
         size += len(piece)
-        if size >= _BATCH or isinstance(piece, memoryview):
+        if size >= _BATCH or isinstance(piece, memoryview) or not wanted.empty():
             break
     return batch

@@ -1,26 +1,38 @@
 """Make the transport that a session asked for."""
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 import httpx
 
-from gateway_sdk._config import check_count, check_switch
+from gateway_sdk._config import DEFAULT_MAX_CONNECTIONS, check_count, check_switch
 from gateway_sdk._engine.foreign import ClientTransport, PacedTransport
 from gateway_sdk._engine.httpx_engine import HttpxEngine
 from gateway_sdk._engine.proxy import parse_proxy, proxy_for
 from gateway_sdk._engine.rate import RateLimit, RateLimiter
+from gateway_sdk._options import UNSET
 from gateway_sdk.errors import ConfigurationError
 
-ENGINES: Final = ("httpx", "aiohttp")
+EngineName: TypeAlias = Literal["httpx", "aiohttp"]
+ENGINES: Final[tuple[EngineName, ...]] = get_args(EngineName)
 
 Certificate: TypeAlias = (
     str | Path | tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str]
 )
 _CERT_SIZES: Final = (1, 2, 3)
+
+DEFAULTS: Final[dict[str, Any]] = {
+    "engine": ENGINES[0],
+    "max_connections": DEFAULT_MAX_CONNECTIONS,
+    "verify": True,
+    "cert": None,
+    "proxy": None,
+    "trust_env": True,
+}
+"""What is about the connections of an engine; a transport or client of the user's has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +52,7 @@ class EngineConfig:
         rate_limit: How many requests may be sent in a time, or None.
     """
 
-    engine: str
+    engine: EngineName
     transport: httpx.AsyncBaseTransport | None
     http_client: httpx.AsyncClient | None
     max_connections: int
@@ -50,11 +62,33 @@ class EngineConfig:
     trust_env: bool
     rate_limit: RateLimit | None
 
+    @classmethod
+    def of(
+        cls,
+        *,
+        transport: httpx.AsyncBaseTransport | None,
+        http_client: httpx.AsyncClient | None,
+        rate_limit: RateLimit | None,
+        **given: Any,
+    ) -> Self:
+        """Fill in the defaults of what is UNSET.
+
+        Raises:
+            ConfigurationError: a setting is wrong, or has no effect beside *transport* or
+                *http_client*; the message names it.
+        """
+        chosen = {name: value for name, value in given.items() if value is not UNSET}
+        _check_effect(chosen, transport, http_client)
+        return cls(
+            transport=transport,
+            http_client=http_client,
+            rate_limit=rate_limit,
+            **{**DEFAULTS, **chosen},
+        )
+
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise ConfigurationError(f"engine must be {' or '.join(map(repr, ENGINES))}")
-        if self.transport is not None and self.http_client is not None:
-            raise ConfigurationError("give transport= or http_client=, not both")
         _check_type("transport", self.transport, httpx.AsyncBaseTransport)
         _check_type("http_client", self.http_client, httpx.AsyncClient)
         check_count("max_connections", self.max_connections)
@@ -167,6 +201,20 @@ def _authorities(config: EngineConfig) -> ssl.SSLContext:
     except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
         what = "SSL_CERT_FILE or SSL_CERT_DIR" if config.verify is True else "verify"
         raise ConfigurationError(f"{what} names no readable CA file or folder") from error
+
+
+def _check_effect(chosen: Mapping[str, object], transport: object, http_client: object) -> None:
+    if transport is not None and http_client is not None:
+        raise ConfigurationError("give transport= or http_client=, not both")
+    if transport is None and http_client is None:
+        return
+    ignored = [name for name, value in chosen.items() if value is not None or DEFAULTS[name]]
+    if ignored:
+        raise ConfigurationError(
+            f"leave out {', '.join(ignored)}: what is about the connections of an engine has no "
+            f"effect beside {'transport' if http_client is None else 'http_client'}=, "
+            "which brings its own"
+        )
 
 
 def _check_cert(cert: object, verify: object) -> None:

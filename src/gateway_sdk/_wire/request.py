@@ -3,17 +3,17 @@
 import json
 import re
 from collections.abc import Mapping
-from itertools import takewhile
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import ErrorDetails, PydanticSerializationError
 
 from gateway_sdk._options import Options
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.models._base import Model
+from gateway_sdk.models._problems import PROBLEM
 from gateway_sdk.operations import Header, Operation
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
@@ -135,15 +135,14 @@ _ENCODER: Final = json.JSONEncoder(
 def describe(error: ValidationError) -> str:
     """Say which fields are wrong and why, without their values; the first few of many."""
     problems = error.errors(include_input=False, include_url=False, include_context=False)
-    shown = [
-        f"{_field(problem['loc'])}: {problem['msg'][:100]}"
-        for problem in problems[:_SHOWN_PROBLEMS]
-    ]
+    shown = [_described(problem) for problem in problems[:_SHOWN_PROBLEMS]]
     more = len(problems) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more else "")
 
 
-def _field(location: tuple[int | str, ...]) -> str:
-    """Name a field by its path; the keys inside of a free JSON value are data, not names."""
-    names = takewhile(lambda part: part != "dict", location)
-    return ".".join(map(str, names))[:100] or "it"
+def _described(problem: ErrorDetails) -> str:
+    """Name a field by its path, and say what is wrong with it: in our words or in pydantic's."""
+    field = ".".join(map(str, problem["loc"]))[:100]
+    if problem["type"] == PROBLEM:
+        return f"{field or 'the value'} {problem['msg'][:150]}"
+    return f"{field or 'it'}: {problem['msg'][:100]}"

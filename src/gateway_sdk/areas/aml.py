@@ -58,7 +58,7 @@ class AmlArea(Area):
             document_id: The gateway's id of the document.
             content: The document.
             content_type: The media type, in place of the one that follows from the content.
-            on_progress: Called with the bytes sent so far and the total.
+            on_progress: Called with the bytes sent so far and the total; what it raises is logged.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
@@ -88,7 +88,7 @@ class AmlArea(Area):
         Args:
             content: The document.
             content_type: The media type, in place of the one that follows from the content.
-            on_progress: Called with the bytes sent so far and the total.
+            on_progress: Called with the bytes sent so far and the total; what it raises is logged.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.

@@ -1,12 +1,12 @@
 """The currency area: series of exchange rates."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
-from datetime import date, datetime
+from datetime import date
 from os import PathLike
 from typing import Any, Literal
 
 from gateway_sdk import operations
-from gateway_sdk.areas._area import Area, Send, checked, wrong
+from gateway_sdk.areas._area import Area, Send, checked
 from gateway_sdk.bulk.adaptive import Adaptive
 from gateway_sdk.bulk.progress import OnProgress
 from gateway_sdk.bulk.result import BulkResult
@@ -48,9 +48,9 @@ class CurrencyArea(Area):
         # Interface: Endpoints 3; Exchange rate series request
         request = {
             "base": base,
-            "symbols": _joined(symbols),
-            "start_date": _day("start_date", start_date),
-            "end_date": _day("end_date", end_date),
+            "symbols": symbols,
+            "start_date": start_date,
+            "end_date": end_date,
         }
         body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, request)
         return (await self._send(operations.EXCHANGE_RATE_SERIES, body=body)).value
@@ -109,27 +109,3 @@ class CurrencyArea(Area):
             dump=dump,
             load=load,
         )
-
-
-def _joined(symbols: Any) -> Any:
-    """Join codes by commas; a string is never touched."""
-    if isinstance(symbols, str) or not isinstance(symbols, Iterable):
-        return symbols
-    codes = list(symbols)
-    if not codes:
-        raise wrong(operations.EXCHANGE_RATE_SERIES, "symbols is empty")
-    if not all(isinstance(code, str) and code and "," not in code for code in codes):
-        raise wrong(
-            operations.EXCHANGE_RATE_SERIES, "symbols must hold strings without commas, such as USD"
-        )
-    return ",".join(codes)
-
-
-def _day(name: str, day: Any) -> Any:
-    """Write a date in ISO 8601; a string is never touched."""
-    if isinstance(day, datetime):
-        raise wrong(
-            operations.EXCHANGE_RATE_SERIES,
-            f"{name} is a datetime, whose day depends on the time zone: give its date()",
-        )
-    return day.isoformat() if isinstance(day, date) else day

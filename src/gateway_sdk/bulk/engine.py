@@ -5,16 +5,19 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import copy_context
+from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Final, Generic
+from functools import partial
+from typing import Any, Final, Generic
 
-from gateway_sdk._watch import SCOPED
+from gateway_sdk._watch import RECORD_INTENT, SCOPED, RecordIntent
 from gateway_sdk.bulk.ledger import Ledger
 from gateway_sdk.bulk.limit import Limit, Ticket
 from gateway_sdk.bulk.result import BulkResult, Item, Value
 from gateway_sdk.bulk.source import Source
 from gateway_sdk.bulk.watch import ItemWatch
-from gateway_sdk.errors import DeadlineExceededError, GatewayError
+from gateway_sdk.errors import DeadlineExceededError, GatewayError, JournalError
+from gateway_sdk.operations import Operation
 
 AHEAD: Final = 8
 """Items taken and not yet given out, per call under way: behind a slow first one, or equal ones."""
@@ -143,21 +146,25 @@ class Engine(Generic[Item, Value]):
         if work.digest is not None:
             self._leaders[work.digest] = work
         ticket = self._limit.begin(self.stir)
-        watch = ItemWatch(ticket, lambda: self._before_once(work))
+        watch = ItemWatch(ticket)
         context = copy_context()
         context.run(SCOPED.set, (*SCOPED.get(), watch))
+        record_intent: RecordIntent = partial(self._record_intent, work, watch)
+        context.run(RECORD_INTENT.set, (*RECORD_INTENT.get(), record_intent))
         task = asyncio.create_task(self._run(work, watch), context=context)
         self._running.add(task)
         task.add_done_callback(lambda task: self._ended(work, ticket, task))
 
-    def _before_once(self, work: Work[Item, Value]) -> None:
-        """Note down that something must not be made twice; if that fails, it is not made."""
+    async def _record_intent(
+        self, work: Work[Item, Value], watch: ItemWatch, _: Operation[Any]
+    ) -> None:
+        """Note down that something must not be made twice; if that fails, it is not sent."""
+        watch.sends_once = True
         try:
-            self._ledger.before_once(work.item, work.digest)
-        except GatewayError as error:
+            await self._ledger.record_intent(work.item, work.digest)
+        except JournalError as error:
             self._break(error)
-            # An observer cannot fail a call; this ends it, in its own task, before it is sent.
-            raise asyncio.CancelledError from None
+            raise copy(error) from None  # a call writes its own operation on it
 
     async def _run(self, work: Work[Item, Value], watch: ItemWatch) -> None:
         """Make one call; whatever it raises is its result, and loses nothing of the others."""

@@ -30,8 +30,14 @@ class Ledger(Generic[Item, Value]):
         del item, digest
         return None
 
-    def before_once(self, item: Item, digest: bytes | None) -> None:
-        """Hear that a call for the item is about to be made that must not be made twice."""
+    async def record_intent(self, item: Item, digest: bytes | None) -> None:
+        """Take note that something is about to be sent for the item that must not be made twice.
+
+        May be called more than once for an item. Nothing is sent before it returns.
+
+        Raises:
+            JournalError: that cannot be noted down, and so must not be sent.
+        """
 
     def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch

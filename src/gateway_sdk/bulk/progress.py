@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gateway_sdk._watch import LOGGER
+from gateway_sdk._watch import tell_progress
 from gateway_sdk.bulk.result import BulkResult
 
 
@@ -46,7 +46,4 @@ class Meter:
             before.from_journal + result.from_journal,
             before.total,
         )
-        try:
-            self._tell(self._now)
-        except Exception:  # noqa: BLE001 - it is the user's, and must lose no result
-            LOGGER.exception("on_progress failed")
+        tell_progress(self._tell, self._now)

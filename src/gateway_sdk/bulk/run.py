@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from gateway_sdk._config import check_seconds, check_switch
+from gateway_sdk._config import check_seconds, check_switch, is_async
 from gateway_sdk.bulk.adaptive import Adaptive, Tuner
 from gateway_sdk.bulk.engine import Engine
 from gateway_sdk.bulk.journal.ledger import Journal
@@ -74,6 +74,8 @@ def run(
     if not callable(call):
         raise InvalidArgumentError("call must be a coroutine function of one item")
     _check_functions(key=key, on_progress=on_progress, dump=dump, load=load)
+    if is_async(on_progress):
+        raise InvalidArgumentError("on_progress must be a plain function, not async")
     try:
         check_switch("ordered", ordered)
         check_switch("retry_failed", retry_failed)

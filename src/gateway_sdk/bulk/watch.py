@@ -1,7 +1,5 @@
 """What the calls of one item did, as their sessions tell it."""
 
-from collections.abc import Callable
-
 from gateway_sdk.bulk.limit import Ticket
 from gateway_sdk.errors import DeadlineExceededError, GatewayError
 from gateway_sdk.observer import CallInfo, Observer
@@ -13,25 +11,21 @@ class ItemWatch(Observer):
 
     Args:
         ticket: Told of each attempt and each wait.
-        before_once: Called before the first call that must not be made twice.
 
     Attributes:
         attempts: Requests made so far.
+        sends_once: Whether something is sent that must not be made twice.
     """
 
-    def __init__(self, ticket: Ticket, before_once: Callable[[], None]) -> None:
+    def __init__(self, ticket: Ticket) -> None:
         self.attempts = 0
         self.sends_once = False
         self._ticket = ticket
-        self._before_once = before_once
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
 
     def call_started(self, call: CallInfo) -> None:
-        """Note the call, which may be the first that must not be made twice."""
+        """Note the call."""
         self._calls[call] = ()
-        if call.operation.repeatability is Repeatability.ONCE and not self.sends_once:
-            self.sends_once = True
-            self._before_once()
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
         """Count the attempt."""

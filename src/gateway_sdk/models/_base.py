@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -11,12 +11,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ModelWrapValidatorHandler,
     PlainSerializer,
     SecretStr,
     SerializationInfo,
+    ValidationError,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticSerializationError
+
+from gateway_sdk.models._problems import in_plain_words, problem
 
 T = TypeVar("T")
 
@@ -37,16 +42,14 @@ _HIDDEN: Final = _Hidden()
 def _refuse_null(value: T | None) -> T:
     """Refuse an explicit null where the interface does not allow one."""
     if value is None:
-        msg = "may be left out, but not null"
-        raise ValueError(msg)
+        raise problem("may be left out, but not null")
     return value
 
 
 def _refuse_mask(secret: SecretStr) -> SecretStr:
     """Refuse the mask itself: a dumped model read back would set everybody's password to it."""
     if secret.get_secret_value() == MASK:
-        msg = "is the mask of a secret, not a secret"
-        raise ValueError(msg)
+        raise problem("is the mask of a secret, not a secret")
     return secret
 
 
@@ -90,27 +93,50 @@ class Model(BaseModel):
     def to_wire(self) -> dict[str, Any]:
         """Return the JSON object that is sent: wire names, only what was set, secrets in clear.
 
+        What was made past its validation, by `model_construct` or `model_copy(update=...)`, is
+        validated now.
+
         Raises:
-            ValueError: the model was made past its validation, by `model_construct` or
-                `model_copy(update=...)`, and holds what does not fit.
+            ValueError: it holds what does not fit.
         """
         with suppress(PydanticSerializationError):  # whose text would show the value
-            return self.model_dump(
-                mode="json", by_alias=True, exclude_unset=True, context=_IN_CLEAR, warnings="error"
-            )
-        type(self).model_validate({name: getattr(self, name) for name in self.model_fields_set})
+            return self._dumped()
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        validated = type(self).model_validate(given)
+        with suppress(PydanticSerializationError):
+            return validated._dumped()  # noqa: SLF001 - of the same class
         msg = f"{type(self).__name__} holds a model that was made past its validation"
         raise ValueError(msg)
 
+    def _dumped(self) -> dict[str, Any]:
+        return self.model_dump(
+            mode="json", by_alias=True, exclude_unset=True, context=_IN_CLEAR, warnings="error"
+        )
+
 
 class RequestModel(Model):
-    """A request: a field that the interface does not know is refused."""
+    """A request: a field that the interface does not know is refused.
+
+    What does not fit is a `ValidationError` that names the field, what is wanted and what was
+    given, in the words of the methods' errors.
+    """
 
     model_config = ConfigDict(extra="forbid")
+    _personal: ClassVar[bool] = False
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_plain_words(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(data)
+        except ValidationError as error:
+            raise in_plain_words(error, cls, personal=cls._personal) from None
 
 
 class PersonalModel(RequestModel):
     """A request that holds personal data: its repr names the fields that are set, no values."""
+
+    _personal: ClassVar[bool] = True
 
     def __repr_args__(self) -> Iterator[tuple[str, object]]:
         set_here = self.model_fields_set

@@ -1,25 +1,78 @@
 """The currency area's model."""
 
 import re
-from datetime import date, timedelta
-from typing import Final, Self
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+
+from pydantic import BeforeValidator
 
 from gateway_sdk.models._base import RequestModel
+from gateway_sdk.models._problems import problem, shown
 
 _ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+def _joined(symbols: Any) -> Any:
+    """Join codes by commas; a string is never touched. A set has no order, so it is sorted."""
+    if isinstance(symbols, str):
+        return symbols
+    if not isinstance(symbols, Iterable):
+        raise problem(f"must be a string or an iterable of codes, not {shown(symbols)}")
+    codes = list(symbols)
+    if not codes:
+        raise problem("is empty")
+    for code in codes:
+        if not isinstance(code, str) or not code or "," in code:
+            raise problem(f"must hold strings without commas, such as 'USD', not {shown(code)}")
+    return ",".join(sorted(codes) if isinstance(symbols, set | frozenset) else codes)
+
+
+def _day(day: Any) -> Any:
+    """Write a date in ISO 8601; a string is never touched."""
+    if isinstance(day, str):
+        return day
+    if isinstance(day, datetime):
+        raise problem("is a datetime, whose day depends on the time zone: give its date()")
+    if not isinstance(day, date):
+        raise problem(f"must be a string or a date, not {shown(day)}")
+    return day.isoformat()
+
+
+_Symbols = Annotated[str, BeforeValidator(_joined)]
+_Day = Annotated[str, BeforeValidator(_day)]
 
 
 class ExchangeRateSeriesRequest(RequestModel):
     """Which rates are asked for, over which days.
 
-    The interface gives no format for any of the four, so none is enforced.
+    The interface gives no format for any of the four, so none is enforced, and a string is kept
+    as it is.
+
+    Attributes:
+        base: The currency that the rates are for one unit of, such as "EUR".
+        symbols: The other currencies. Codes may be given as any iterable: they are joined by
+            commas.
+        start_date: The first day. A `datetime.date` is written in ISO 8601.
+        end_date: The last day, likewise.
     """
 
     # Interface: Exchange rate series request
     base: str
-    symbols: str
-    start_date: str
-    end_date: str
+    symbols: _Symbols
+    start_date: _Day
+    end_date: _Day
+
+    if TYPE_CHECKING:  # the attributes are strings; what is taken for them is more
+
+        def __init__(
+            self,
+            *,
+            base: str,
+            symbols: str | Iterable[str],
+            start_date: str | date,
+            end_date: str | date,
+        ) -> None: ...
 
     def split(self, *, days: int) -> list[Self]:
         """Cut a long range of days into consecutive requests of so many days each.

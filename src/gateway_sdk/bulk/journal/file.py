@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from gateway_sdk.bulk.journal.lock import lock
+from gateway_sdk.bulk.journal.lock import WINDOWS, lock
 from gateway_sdk.errors import JournalError
 
 SYNC_LINES: Final = 256
@@ -18,6 +18,20 @@ SYNC_SECONDS: Final = 1.0
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _PIECE: Final = 2**16
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the disk take the names in a folder: without it a power cut may take a new file away.
+
+    Windows opens no folder, and writes names down by itself.
+    """
+    if WINDOWS:
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class JournalFile:
@@ -36,6 +50,8 @@ class JournalFile:
         self.descriptor = -1
         self._failure: JournalError | None = None
         self._unsynced = 0
+        self._on_disk = 0
+        self._name_matters = self._name_is_down = False
         self._synced_at = time.monotonic()
         self._syncing: asyncio.Task[None] | None = None
 
@@ -156,19 +172,45 @@ class JournalFile:
     def sync_soon(self) -> None:
         """Have the lines written down to the disk, if enough of them or of time has passed."""
         due = time.monotonic() - self._synced_at >= SYNC_SECONDS
-        if self._syncing is None and (due or self._unsynced >= SYNC_LINES):
-            self._unsynced = 0
+        if due or self._unsynced >= SYNC_LINES:
+            self._begin_sync()
+
+    async def reach_disk(self, offset: int) -> None:
+        """Wait until the disk has the line that begins there; all who wait share one trip.
+
+        Raises:
+            JournalError: the disk does not take it.
+        """
+        self._name_matters = True
+        while self._on_disk <= offset:
+            if self._failure is not None:
+                raise self._failure
+            await asyncio.wait([self._begin_sync()])
+
+    def _begin_sync(self) -> asyncio.Task[None]:
+        """Have the disk take what is there, unless it is at it already."""
+        if self._syncing is None:
             self._syncing = asyncio.create_task(self._sync())
+        return self._syncing
 
     async def _sync(self) -> None:
         """Wait for the disk in a thread: it takes milliseconds, and seconds when it is busy."""
+        size, self._unsynced = self.size, 0
         try:
-            await asyncio.to_thread(os.fsync, self.descriptor)
+            await asyncio.to_thread(self._write_down)
+            self._on_disk = size
         except OSError as error:
             self._failure = self.trouble(f"cannot be written: {error.strerror}")
         finally:
             self._synced_at = time.monotonic()
             self._syncing = None
+
+    def _write_down(self) -> None:
+        """Have the disk take the lines, and where it matters the file's name as well."""
+        os.fsync(self.descriptor)
+        if self._name_matters and not self._name_is_down:
+            sync_folder(self.path.parent)
+            self._name_is_down = True
 
     async def aclose(self) -> None:
         """Write all down to the disk and let the file go, also when this is cancelled.

@@ -41,6 +41,7 @@ class Journal(Ledger[Item, Value]):
         self._key = key
         self._dump = dump
         self._load = load
+        self._begun: dict[bytes, int] = {}
         self._file = JournalFile(path)
         self._index = Index(self._file, job, retry_failed=retry_failed)
 
@@ -98,10 +99,13 @@ class Journal(Ledger[Item, Value]):
             _value=value,
         )
 
-    def before_once(self, item: Item, digest: bytes | None) -> None:
-        """Write down that the item is about to be sent: if the process dies, it is not again."""
-        line = Line(job=self._job, key=digest or b"", state=State.BEGUN, item=item)
-        self._append(digest, line.encode())
+    async def record_intent(self, item: Item, digest: bytes | None) -> None:
+        """Wait until the disk has a line that says so: whatever dies then, it is not sent again."""
+        key = digest or b""
+        if key not in self._begun:
+            line = Line(job=self._job, key=key, state=State.BEGUN, item=item)
+            self._begun[key] = self._append(digest, line.encode())
+        await self._file.reach_disk(self._begun[key])
 
     def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
@@ -113,11 +117,12 @@ class Journal(Ledger[Item, Value]):
             result = replace(result, error=_no_json(error, watch), _value=None)
             text = self._line(digest, result, watch).encode()
         self._append(digest, text)
+        self._begun.pop(digest or b"", None)
         return result
 
     def cut(self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch) -> None:
         """Write down what became of a call that must not be made twice; others are made again."""
-        if watch.sends_once:
+        if self._begun.pop(digest or b"", None) is not None:
             line = self._line(digest, result, watch)
             state = State.CUT if watch.may_repeat else State.FAILED
             self._append(digest, replace(line, state=state).encode())
@@ -140,9 +145,12 @@ class Journal(Ledger[Item, Value]):
             elapsed=result.elapsed,
         )
 
-    def _append(self, digest: bytes | None, text: bytes) -> None:
-        self._index.note(digest or b"", self._file.append(text))
+    def _append(self, digest: bytes | None, text: bytes) -> int:
+        """Write a line and return where it begins; it is the one that counts from now on."""
+        offset = self._file.append(text)
+        self._index.note(digest or b"", offset)
         self._file.sync_soon()
+        return offset
 
 
 def _no_json(error: Exception, watch: ItemWatch) -> JournalError:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from benchmarks.gateway_server import SERIES
 from benchmarks.measures import latency
 from benchmarks.measures.load import ask, counted, drive, warm
@@ -15,7 +16,6 @@ from benchmarks.peers import OURS, PEERS, lacking
 from benchmarks.peers.generated import generate
 from benchmarks.peers.request import check
 from benchmarks.processes import server
-
 from gateway_sdk._engine.factory import ENGINES
 
 HERE = [name for name in PEERS if lacking(name, ENGINES) is None]

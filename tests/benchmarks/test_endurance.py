@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
+
 from benchmarks import soak, upload
 from benchmarks.processes import server
 from benchmarks.soaking import CONNECTIONS, Sample
 from benchmarks.soaking import soak as run_soak
 from benchmarks.uploader import VARIANTS
-
 from gateway_sdk._engine.factory import ENGINES
 
 MIB = 32

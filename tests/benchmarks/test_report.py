@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+
 from benchmarks import chart
 from benchmarks.__main__ import RESULTS
 from benchmarks.budgets import BUDGETS, judge
@@ -22,8 +23,7 @@ from benchmarks.report import (
     summary,
     table,
 )
-
-from tests.support.benchmark_figures import ALL, ON_HTTPX
+from tests.benchmarks.figures import ALL, ON_HTTPX
 
 
 def test_every_budget_has_a_line() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from benchmarks import profile
 
+from benchmarks import profile
 from gateway_sdk import _call
 from gateway_sdk._engine import gate
 

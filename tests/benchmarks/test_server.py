@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
 from benchmarks.gateway_server import COUNTRIES, SERIES, Connection, Server, canned
 from benchmarks.measures.load import after, ask
 from benchmarks.peers.request import PATH

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from benchmarks import __main__ as command
 from benchmarks import rounds
 from benchmarks.budgets import BUDGETS, judge
 from benchmarks.parts import PARTS
 from benchmarks.peers import PEERS
 from benchmarks.rounds import interleaved, median_ratio, uploads
-
-from tests.support.benchmark_figures import ALL, ON_HTTPX, seen_of
+from tests.benchmarks.figures import ALL, ON_HTTPX, seen_of
 
 
 def test_variants_take_turns_and_turns_begin_with_another_one_each() -> None:

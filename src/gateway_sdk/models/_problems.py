@@ -1,0 +1,126 @@
+"""What is wrong with a request, in plain words: the field, what is wanted, what was given."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import takewhile
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+PROBLEM: Final = "wrong_argument"
+"""The type of these errors, by which they are told from pydantic's own."""
+
+_LONGEST_VALUE: Final = 40  # characters of one that is shown
+_SHOWN_TYPES: Final = (str, bytes, bool, int, float)
+
+# By the types of pydantic's errors. Those of a field that takes more are its own affair.
+_WANTED: Final = {
+    "string_type": "a string",
+    "string_sub_type": "a string",
+    "int_type": "a whole number",
+    "bool_type": "True or False",
+    "is_instance_of": "a list or tuple",
+    "list_type": "a list or tuple",
+    "sequence_str": "a list or tuple",
+    "invalid-json-value": "a JSON value",
+    "model_type": "a {class_name} or a mapping",
+}
+_WRONG: Final = {
+    "missing": "is missing",
+    "invalid_key": "is not a string, as the name of a field must be",
+    "greater_than_equal": "must fit into 64 bits",
+    "less_than_equal": "must fit into 64 bits",
+    "finite_number": "holds NaN or Infinity, which are not JSON",
+    "recursion_depth_exceeded": "is nested too deeply",
+    "recursion_loop": "is nested too deeply, or holds itself",
+}
+
+
+def problem(message: str) -> PydanticCustomError:
+    """Make the error for a field; the message goes on after the field's name."""
+    return PydanticCustomError(PROBLEM, "{message}", {"message": message})
+
+
+def shown(value: object) -> str:
+    """Show a value that is neither secret nor personal, or name its type if it is long or odd."""
+    if value is None:
+        return "None"
+    try:
+        text = repr(value) if type(value) in _SHOWN_TYPES else ""
+    except ValueError:  # an int of more digits than Python writes
+        text = ""
+    return text if 0 < len(text) <= _LONGEST_VALUE else type(value).__name__
+
+
+def type_of(value: object) -> str:
+    """Name the type of a value that may be secret or personal."""
+    return "None" if value is None else type(value).__name__
+
+
+def in_plain_words(
+    error: ValidationError, model: type[BaseModel], *, personal: bool
+) -> ValidationError:
+    """Say the same as an error of pydantic's, in words for the users of a model.
+
+    Args:
+        error: Of this model; what is wrong in the models inside of it has its words already.
+        model: Whose fields are named: as they were given, and if missing as its attributes.
+        personal: Whether the values are secret or personal: then their types are named, and the
+            error holds none of them.
+    """
+    details = error.errors(include_url=False)
+    lines = [_line(detail, model, personal=personal) for detail in details]
+    return ValidationError.from_exception_data(model.__name__, lines, hide_input=True)
+
+
+def _line(detail: ErrorDetails, model: type[BaseModel], *, personal: bool) -> InitErrorDetails:
+    message = _message(detail, model, personal=personal)
+    # The input would be in errors() and in pickles.
+    given = None if personal else detail["input"]
+    return {"type": problem(message), "loc": _location(detail, model), "input": given}
+
+
+def _location(detail: ErrorDetails, model: type[BaseModel]) -> tuple[int | str, ...]:
+    location = detail["loc"]
+    if detail["type"] == PROBLEM:
+        return location
+    if detail["type"] == "missing":
+        return (_attribute(model, location[0]),)
+    # Below "dict" and "list" are the keys of a free JSON value: they are data, not names.
+    inner = takewhile(lambda part: part not in ("dict", "list"), location[1:])
+    return (*location[:1], *inner)
+
+
+def _message(detail: ErrorDetails, model: type[BaseModel], *, personal: bool) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == PROBLEM:
+        return detail["msg"]
+    if kind == "extra_forbidden":
+        return _unknown(str(detail["loc"][-1]), model)
+    if kind in _WRONG:
+        return _WRONG[kind]
+    wanted = _WANTED.get(kind, "").format_map(context)
+    if not wanted:
+        return f"is wrong: {detail['msg']}"
+    given = (type_of if personal else shown)(detail["input"])
+    return f"must be {wanted}, not {given}"
+
+
+def _unknown(name: str, model: type[BaseModel]) -> str:
+    """Say that there is no such field, or that it was given under both of its names."""
+    if name in model.model_fields:
+        return f"is given twice: {model.model_fields[name].serialization_alias} is the same field"
+    close = get_close_matches(name, _names(model), n=1)
+    return f"is not a field of {model.__name__}" + "".join(f": did you mean {it}?" for it in close)
+
+
+def _names(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield name
+        yield str(field.serialization_alias)
+
+
+def _attribute(model: type[BaseModel], wire_name: Any) -> str:
+    fields = model.model_fields.items()
+    return next(name for name, field in fields if field.serialization_alias == wire_name)

@@ -1,0 +1,269 @@
+"""Models made by hand: they take what the methods take, and their errors are in plain words."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gateway_sdk import GatewaySession, InvalidArgumentError, bulk
+from gateway_sdk.models import (
+    Address,
+    CreateRequest,
+    DocumentsItem,
+    ExchangeRateSeriesRequest,
+    Name,
+    OrderHistoryPage,
+    PersonData,
+    Revision,
+)
+from tests.support.secrecy import CANARY, texts_of
+
+FIRST, LAST = date(2026, 1, 1), date(2026, 1, 31)
+
+
+def _query(**given: Any) -> ExchangeRateSeriesRequest:
+    usual = {"base": "EUR", "symbols": "USD", "start_date": FIRST, "end_date": LAST}
+    return ExchangeRateSeriesRequest(**{**usual, **given})
+
+
+def _session() -> tuple[GatewaySession, list[bytes]]:
+    bodies: list[bytes] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.content)
+        return httpx.Response(200, json={})
+
+    transport = httpx.MockTransport(answer)
+    return GatewaySession("https://gateway.test", access_token="t", transport=transport), bodies
+
+
+SERIES: dict[str, dict[str, Any]] = {
+    "strings": {"symbols": " usd;gbp ", "start_date": "yesterday", "end_date": ""},
+    "an empty string": {"symbols": ""},
+    "a list and dates": {"symbols": ["USD", "GBP"]},
+    "a tuple": {"symbols": ("USD", "GBP")},
+    "one code": {"symbols": ["USD"]},
+    "a mapping": {"symbols": {"USD": 1, "GBP": 2}},
+    "a set": {"symbols": {"USD", "GBP", "CHF"}},
+    "no list": {"symbols": []},
+    "no set": {"symbols": set()},
+    "None": {"symbols": None, "start_date": None, "base": None},
+    "numbers": {"symbols": 5, "start_date": 20260101, "end_date": 1.5, "base": 10**5000},
+    "numbers in a list": {"symbols": ["USD", 5]},
+    "an empty code": {"symbols": ["USD", ""]},
+    "a comma": {"symbols": ["USD,GBP"]},
+    "bytes": {"symbols": b"USD", "base": b"EUR", "start_date": b"2026-01-01"},
+    "datetimes": {
+        "start_date": datetime(2026, 1, 1, tzinfo=UTC),
+        "end_date": datetime(2026, 1, 31, 0, 0),  # noqa: DTZ001 - a naive one
+    },
+}
+
+
+@pytest.mark.parametrize("given", SERIES.values(), ids=SERIES)
+async def test_model_takes_what_the_method_takes(given: dict[str, Any]) -> None:
+    """The model and the method send the same, or refuse it with the same words."""
+    gateway, bodies = _session()
+    usual = {"base": "EUR", "symbols": "USD", "start_date": FIRST, "end_date": LAST}
+    try:
+        await gateway.currency.exchange_rate_series(**{**usual, **given})
+    except InvalidArgumentError as error:
+        with pytest.raises(ValidationError) as caught:
+            _query(**given)
+        said = [f"{problem['loc'][0]} {problem['msg']}" for problem in caught.value.errors()]
+        assert str(error).endswith("; ".join(said))  # noqa: PT017 - either may happen
+        assert bodies == []
+    else:
+        assert _query(**given).model_dump_json(by_alias=True).encode() == bodies[0]
+
+
+def test_codes_and_dates_are_kept_as_strings() -> None:
+    """Codes are joined by commas and dates are written in ISO 8601, as the attributes show."""
+    query = _query(symbols=iter(["USD", "GBP"]))
+
+    assert query.symbols == "USD,GBP"
+    assert (query.start_date, query.end_date) == ("2026-01-01", "2026-01-31")
+    assert query == _query(symbols="USD,GBP", start_date="2026-01-01", end_date="2026-01-31")
+    assert [part.end_date for part in query.split(days=16)] == ["2026-01-16", "2026-01-31"]
+
+
+def test_list_that_was_given_may_change() -> None:
+    """The model has a string of its own: what happens to the list later does not reach it."""
+    symbols = ["USD"]
+    query = _query(symbols=symbols)
+    before = hash(query)
+    symbols.append("GBP")
+
+    assert query.symbols == "USD"
+    assert hash(query) == before
+
+
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_sets_are_sorted(kind: Callable[[list[str]], Any]) -> None:
+    """A set has no order that another process would see too, and a journal knows items by it."""
+    assert _query(symbols=kind(["USD", "CHF", "GBP", "AUD"])).symbols == "AUD,CHF,GBP,USD"
+
+
+@given(st.text())
+def test_strings_are_never_touched(text: str) -> None:
+    """Whatever a string holds, it is kept."""
+    query = _query(base=text, symbols=text, start_date=text, end_date=text)
+
+    assert {query.base, query.symbols, query.start_date, query.end_date} == {text}
+
+
+def test_json_is_read_alike() -> None:
+    """JSON may hold codes as a list."""
+    query = ExchangeRateSeriesRequest.model_validate_json(
+        '{"base":"EUR","symbols":["USD","GBP"],"startDate":"a","endDate":"b"}'
+    )
+
+    assert query.to_wire() == {
+        "base": "EUR", "symbols": "USD,GBP", "startDate": "a", "endDate": "b"
+    }  # fmt: skip
+
+
+def test_copy_with_other_values_is_validated_when_it_is_sent() -> None:
+    """`model_copy` does not validate; what the model takes is converted on its way out."""
+    copied = _query().model_copy(update={"symbols": ["USD", "GBP"], "end_date": FIRST})
+
+    assert copied.to_wire()["symbols"] == "USD,GBP"
+    assert copied.to_wire()["endDate"] == "2026-01-01"
+    with pytest.raises(ValidationError, match=r"symbols\n  must hold strings .* not 5"):
+        copied.model_copy(update={"symbols": [5]}).to_wire()
+
+
+async def test_bulk_takes_them() -> None:
+    """Queries with codes and dates are fetched as those with strings are."""
+    gateway, bodies = _session()
+    queries = [_query(symbols=["USD", "GBP"])]
+
+    results = [one async for one in gateway.currency.exchange_rate_series_bulk(queries)]
+
+    assert [result.error for result in results] == [None]
+    assert bodies == [_query(symbols="USD,GBP").model_dump_json(by_alias=True).encode()]
+    assert bulk.rate_rows(results[0].value, base="EUR") is None
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+
+def _deep() -> Any:
+    value: Any = CANARY
+    for _ in range(5000):
+        value = [value]
+    return value
+
+
+def _endless() -> Any:
+    value: list[Any] = [CANARY]
+    value.append(value)
+    return value
+
+
+def _document(value: Any) -> Callable[[], Any]:
+    return lambda: DocumentsItem(verification_response=value)
+
+
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: OrderHistoryPage(page="12", take=5), "page\n  must be a whole number, not '12'"),  # type: ignore[arg-type]
+    (lambda: OrderHistoryPage(page=1, take=True), "take\n  must be a whole number, not True"),
+    (lambda: OrderHistoryPage(page=1.0, take=1), "page\n  must be a whole number, not 1.0"),  # type: ignore[arg-type]
+    (lambda: OrderHistoryPage(page="1" * 99, take=1), "page\n  must be a whole number, not str"),  # type: ignore[arg-type]
+    (lambda: OrderHistoryPage(page=[1], take=1), "page\n  must be a whole number, not list"),  # type: ignore[arg-type]
+    (lambda: OrderHistoryPage(take=1), "page\n  is missing"),  # type: ignore[call-arg]
+    (lambda: _query(base=10**5000), "base\n  must be a string, not int"),
+    (lambda: _query(symbols=5), "symbols\n  must be a string or an iterable of codes, not 5"),
+    (lambda: _query(end_date=None), "end_date\n  must be a string or a date, not None"),
+    (
+        lambda: ExchangeRateSeriesRequest.model_validate({"base": "EUR"}),
+        "start_date\n  is missing",
+    ),
+    (lambda: CreateRequest(is_b2b=CANARY), "is_b2b\n  must be True or False, not str"),  # type: ignore[arg-type]
+    (lambda: CreateRequest(customer_type=4711), "customer_type\n  must be a string, not int"),  # type: ignore[arg-type]
+    (lambda: CreateRequest(share_percentage=2**63), "share_percentage\n  must fit into 64 bits"),
+    (lambda: CreateRequest(share_percentage=-(2**63) - 1), "must fit into 64 bits"),
+    (lambda: CreateRequest(notifications=CANARY), "must be a list or tuple, not str"),  # type: ignore[arg-type]
+    (lambda: CreateRequest(notifications={}), "notifications\n  must be a list or tuple, not dict"),  # type: ignore[arg-type]
+    (
+        lambda: CreateRequest.model_validate_json('{"notifications":5}'),
+        "notifications\n  must be a list or tuple, not int",
+    ),
+    (lambda: CreateRequest(person=CANARY), "person\n  must be a PersonData or a mapping, not str"),  # type: ignore[arg-type]
+    (lambda: CreateRequest(person=None), "person\n  may be left out, but not null"),
+    (lambda: PersonData(password=4711), "password\n  must be a string, not int"),  # type: ignore[arg-type]
+    (lambda: PersonData(pin_code="**********"), "pin_code\n  is the mask of a secret"),  # type: ignore[arg-type]
+    (lambda: Revision(key=CANARY, value=None), "value\n  must be a string, not None"),  # type: ignore[arg-type]
+    (lambda: Address(street_number=["1", 2]), "street_number.1\n  must be a string, not int"),  # type: ignore[list-item]
+    (
+        lambda: CreateRequest.model_validate({"custmerType": CANARY}),
+        "custmerType\n  is not a field of CreateRequest: did you mean customerType?",
+    ),
+    (
+        lambda: CreateRequest(custmer_type=CANARY),  # type: ignore[call-arg]
+        "custmer_type\n  is not a field of CreateRequest: did you mean customer_type?",
+    ),
+    (lambda: Name(xyz=CANARY), "xyz\n  is not a field of Name [type"),  # type: ignore[call-arg]
+    (
+        lambda: PersonData.model_validate({"fullName": CANARY, "full_name": CANARY}),
+        "full_name\n  is given twice: fullName is the same field",
+    ),
+    (
+        lambda: PersonData.model_validate({"documents": [{"dict": CANARY}]}),
+        "documents.0.dict\n  is not a field of DocumentsItem",
+    ),
+    (lambda: CreateRequest.model_validate({1: CANARY}), "1\n  is not a string, as the name"),
+    (lambda: CreateRequest.model_validate([CANARY]), "must be a CreateRequest or a mapping, not"),
+    (lambda: CreateRequest.model_validate({"\ud800": CANARY}), "is wrong: Input should be"),
+    (lambda: CreateRequest.model_validate_json("{"), "Invalid JSON"),
+    (_document({CANARY: float("nan")}), "verification_response\n  holds NaN or Infinity"),
+    (_document([[{CANARY: {CANARY}}]]), "verification_response\n  must be a JSON value, not set"),
+    (_document(_deep()), "verification_response\n  is nested too deeply"),
+    (_document(_endless()), "verification_response\n  is nested too deeply"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), ERRORS, ids=[words for _, words in ERRORS])
+def test_error_says_which_field_what_is_wanted_and_what_was_given(
+    make: Callable[[], Any], words: str
+) -> None:
+    """An error names the field as it was given; of personal data it names only the type."""
+    with pytest.raises(ValidationError) as caught:
+        make()
+
+    assert words in str(caught.value)
+    assert CANARY not in texts_of(caught.value)
+    assert "4711" not in str(caught.value)
+
+
+def test_every_problem_is_told_in_the_order_of_the_fields() -> None:
+    """All that is wrong is told at once, deep ones with their whole path."""
+    with pytest.raises(ValidationError) as caught:
+        CreateRequest(
+            customer_type=5,  # type: ignore[arg-type]
+            person={"first_name": {"order": CANARY}, "pinCode": 4711},  # type: ignore[arg-type]
+            is_director="yes",  # type: ignore[arg-type]
+        )
+
+    assert [(problem["loc"], problem["msg"]) for problem in caught.value.errors()] == [
+        (("customer_type",), "must be a string, not int"),
+        (("person", "first_name", "order"), "must be a whole number, not str"),
+        (("person", "pinCode"), "must be a string, not int"),
+        (("is_director",), "must be True or False, not str"),
+    ]
+
+
+def test_what_a_generator_raises_is_raised() -> None:
+    """An error of the user's own generator of codes is not made into another."""
+
+    def codes() -> Iterator[str]:
+        yield "USD"
+        raise LookupError(CANARY)
+
+    with pytest.raises(LookupError, match=CANARY):
+        _query(symbols=codes())
