@@ -163,7 +163,8 @@ async def test_the_last_error_goes_through_as_it_is(monkeypatch: pytest.MonkeyPa
         await CALLS["list_countries"](gateway)
 
     assert str(caught.value) == (
-        "list_countries: no connection to gateway.test: ConnectError (3 attempts)"
+        "list_countries: no connection to gateway.test:443: "
+        "the connection broke off before anything was sent (3 attempts)"
     )
 
 

@@ -9,6 +9,7 @@ import httpx
 from gateway_sdk._body import Body
 from gateway_sdk._core import Core
 from gateway_sdk._engine.progress import EXTENSION, Progress
+from gateway_sdk._engine.reason import Reason, late_reason_of, place_of_url, reason_of
 from gateway_sdk._wire.content import BodyReader, field_of
 from gateway_sdk._wire.reply import RawReply, cut_reply, outcome_of_status, read_reply
 from gateway_sdk._wire.request import RawHeaders
@@ -176,10 +177,25 @@ class Exchange:
     def _failure(self, error: Exception) -> GatewayError:
         """Say what a failed exchange proves."""
         what = type(error).__name__
-        host = self._prepared.url.host
+        gateway = place_of_url(self._prepared.url)
         if self._begun is not None:
             return cut_reply(self._raw_reply(*self._begun), what)
         if isinstance(error, _NOT_SENT) and not self._progress.sent:
-            return ConnectionFailedError(f"no connection to {host}: {what}")
+            return self._not_connected(error, gateway)
         kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
-        return kind(f"no reply from {host}: {what}")
+        reason = late_reason_of(error) or Reason(what, transient=True)
+        lost = kind(f"no reply from {gateway}: {reason.text}")
+        lost.transient = reason.transient
+        return lost
+
+    def _not_connected(self, error: Exception, gateway: str) -> ConnectionFailedError:
+        """Say why nothing was sent, and whether it was the proxy's doing."""
+        reason = reason_of(error, self._prepared.timeout)
+        proxy = self._progress.proxy
+        if isinstance(error, httpx.ProxyError):
+            message = f"no connection to {gateway}: {proxy or 'the proxy'} {reason.text}"
+        else:
+            message = f"no connection to {proxy or gateway}: {reason.text}"
+        failed = ConnectionFailedError(message)
+        failed.reason, failed.transient = reason.text, reason.transient
+        return failed

@@ -85,9 +85,9 @@ def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repe
     """Say which operations may be sent again after an attempt that ended like this."""
     match error:
         case ConnectionFailedError():
-            return ALL
+            return ALL if error.transient else NOTHING
         case ReplyLostError(status=None):
-            return HARMLESS
+            return HARMLESS if error.transient else NOTHING
         case ReplyLostError():  # 2xx: a write is done, and only its reply is lost
             return READS
         case UnauthorizedError():  # a matter of the token, not of time

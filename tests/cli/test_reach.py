@@ -118,7 +118,8 @@ def test_gateway_that_is_down_is_told(call_gateway: Call) -> None:
     assert (ended.status, ended.out) == (4, "")
     first, second = ended.err.splitlines()
     assert first == (
-        "gateway: list_countries: no connection to 127.0.0.1: ConnectError (3 attempts)"
+        f"gateway: list_countries: no connection to 127.0.0.1:{port}: connection refused"
+        " (3 attempts)"
     )
     assert "GATEWAY_BASE_URL" in second
 

@@ -21,7 +21,6 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 REFUSALS = {
-    "407": b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
     "403": b"HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\n\r\nnot me",
     "429": b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 99\r\nContent-Length: 0\r\n\r\n",
     "502": b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
@@ -33,6 +32,7 @@ REFUSALS = {
     "hangs up behind its head": ESTABLISHED,
     "no TLS behind it": ESTABLISHED + b"HTTP/1.1 400 Bad Request\r\n\r\n",
 }
+WANTS_CREDENTIALS = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
 
 
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
@@ -63,6 +63,43 @@ async def test_a_tunnel_that_is_refused_means_that_nothing_was_sent(
     assert "/create" not in shown  # of the address, nothing but the host
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_proxy_that_wants_credentials_is_not_asked_again(
+    engine: str, authority: Authority
+) -> None:
+    """The error says what has to change, and that a queue need not come again."""
+    async with (
+        behind_a_proxy(authority, WANTS_CREDENTIALS) as place,
+        place.session(engine, verify=authority.path) as session,
+    ):
+        with pytest.raises(ConnectionFailedError) as caught:
+            await CALLS["create_customer"](session)
+
+    said = f"the proxy {place.address} answered 407: it wants a user name and a password"
+    assert f"no connection to {HOST}:443: {said}" in str(caught.value)
+    assert "pa:ss" not in "".join(traceback.format_exception(caught.value))
+    assert len(caught.value.attempts) == 1
+    assert caught.value.safe_to_repeat
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_status_that_a_proxy_refuses_with_is_said(
+    engine: str, authority: Authority
+) -> None:
+    """It is the number alone, for the words are the proxy's."""
+    async with (
+        behind_a_proxy(authority, REFUSALS["403"]) as place,
+        place.session(engine, verify=authority.path, retry=None) as session,
+    ):
+        with pytest.raises(ConnectionFailedError) as caught:
+            await CALLS["create_customer"](session)
+
+    assert caught.value.reason == "refused a tunnel: it answered 403"
+    assert f"{HOST}:443: the proxy {place.address} refused a tunnel" in str(caught.value)
+    assert caught.value.retryable
+
+
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_call_survives_a_tunnel_that_fails_once(
@@ -90,6 +127,7 @@ async def test_a_proxy_that_is_not_there(engine: str, authority: Authority) -> N
 
     assert caught.value.outcome is Outcome.NOT_SENT
     assert len(caught.value.attempts) == 3
+    assert f"no connection to the proxy {place.address}: connection refused" in str(caught.value)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

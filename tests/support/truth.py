@@ -6,7 +6,13 @@ from typing import Any, Final
 
 import httpx
 
-from gateway_sdk import GatewaySession, Outcome, RetryPolicy
+from gateway_sdk import (
+    ConnectionFailedError,
+    GatewaySession,
+    Outcome,
+    ReplyLostError,
+    RetryPolicy,
+)
 from tests.support.calls import Call
 from tests.support.failing_line import Receipt
 from tests.support.failing_server import Script
@@ -20,6 +26,7 @@ End = tuple[str | None, Outcome]
 PATIENT: Final = httpx.Timeout(30.0)
 """Seconds: nothing that a test waits for takes so long."""
 
+NO_REPLY: Final = ConnectionFailedError, ReplyLostError
 UNREACHABLE: Final[End] = "ConnectionFailedError", NOT_SENT
 LOST: Final[End] = "ReplyLostError", UNKNOWN
 TIMED_OUT: Final[End] = "ReplyTimeoutError", UNKNOWN
@@ -43,6 +50,8 @@ class Step:
         times: The phase that is never over has a short one.
         unseen: The engine that loses a head together with what is broken behind it, so that its
             attempts are lost, and it is not known that they did anything.
+        passes: Whether it may pass by itself; None where that is a matter of time. What does not
+            is not tried again.
     """
 
     script: Script
@@ -50,6 +59,7 @@ class Step:
     received: int | None = 1
     times: httpx.Timeout = field(default_factory=lambda: PATIENT)
     unseen: str | None = None
+    passes: bool | None = True
 
     def on(self, engine: Any) -> "Step":
         """Return what may be said of it by an engine."""
@@ -97,13 +107,15 @@ def check(
 ) -> None:
     """Compare what is said of a call with what is true, and its attempts with what may be done."""
     *others, last = record.attempts
+    passes = not isinstance(record.error, NO_REPLY) or record.error.transient
 
     assert lies(record, receipts) == []
     assert end_of(record) in step.ends
     assert {(attempt.error, attempt.outcome) for attempt in record.attempts} <= set(step.ends)
     assert all(may_go_on(attempt, record.operation) for attempt in others)
-    assert len(record.attempts) == (policy.attempts if policy else 1) or not may_go_on(
-        last, record.operation
-    )
+    assert step.passes in (passes, None)
+    again = passes and may_go_on(last, record.operation)
+    assert len(record.attempts) == (policy.attempts if policy else 1) or not again
+    assert len(record.attempts) == 1 or passes
     if step.received is not None:
         assert len(receipts) == step.received * record.sent

@@ -11,6 +11,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 
 from gateway_sdk._engine.aiohttp_exchange import CURRENT
+from gateway_sdk._engine.reason import place_of
 
 
 class Connector(aiohttp.TCPConnector):
@@ -45,8 +46,11 @@ class Connector(aiohttp.TCPConnector):
         except TimeoutError:
             raise httpx.ConnectTimeout("") from None
         except aiohttp.ClientResponseError as error:  # whose text holds an address
-            raise httpx.ProxyError(f"no tunnel: {error.status}, {type(error).__name__}") from None
+            _blame_proxy(req, error)
+            answered = isinstance(error, aiohttp.ClientHttpProxyError)  # else it made no sense
+            raise httpx.ProxyError(f"{error.status}" if answered else "no tunnel") from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:  # the last is of a name
+            _blame_proxy(req, error)
             raise httpx.ConnectError(type(error).__name__) from error
         protocol, transport = connection.protocol, connection.transport
         if protocol is None or transport is None:
@@ -56,6 +60,16 @@ class Connector(aiohttp.TCPConnector):
             self._used.add(protocol)
         CURRENT.get().connected(transport)
         return connection
+
+
+def _blame_proxy(req: aiohttp.ClientRequest, error: Exception) -> None:
+    """Tell that the proxy failed, if it was not the gateway behind it."""
+    place = getattr(error, "host", None), getattr(error, "port", None)
+    if req.proxy is not None and (
+        isinstance(error, aiohttp.ClientResponseError) or place == (req.proxy.host, req.proxy.port)
+    ):
+        proxy = place_of(str(req.proxy.host), req.proxy.port or 0)
+        CURRENT.get().progress.proxy = f"the proxy {proxy}"
 
 
 def _is_fit(connection: Connection) -> bool:

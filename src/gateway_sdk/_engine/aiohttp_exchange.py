@@ -154,7 +154,7 @@ async def tell_truth(request: ClientRequest, handler: ClientHandlerType) -> Clie
         failure = exchange.failure(error)
         context = failure.__context__
         try:
-            raise failure from None
+            raise failure from failure.__cause__
         finally:
             failure.__context__ = context  # what the content raised, and nothing of aiohttp's
 
@@ -165,7 +165,9 @@ def failure_of(error: Exception) -> Exception:
     if isinstance(error, TimeoutError):
         return httpx.ReadTimeout(what)
     if isinstance(error, aiohttp.ClientOSError):
-        return httpx.ReadError(what)
+        lost = httpx.ReadError(what)
+        lost.__cause__ = error.__cause__  # TLS says there what is wrong
+        return lost
     return httpx.RemoteProtocolError(what)
 
 

@@ -21,6 +21,7 @@ from gateway_sdk._engine.leftover import has_more
 from gateway_sdk._engine.progress import EXTENSION, Progress
 from gateway_sdk._engine.proxy import forwards
 from gateway_sdk._engine.rate import RateLimiter
+from gateway_sdk._engine.reason import place_of
 
 _ONE_CONNECTION = httpx.Limits(
     max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_EXPIRY
@@ -134,6 +135,7 @@ class _Lease:
         self._progress: Progress | None = None
         self._tunnelling = False
         self._socket: Any = None
+        self._cause: BaseException | None = None
 
     async def send(self, request: httpx.Request) -> httpx.Response:
         """Send the request over a connection that nobody else uses."""
@@ -144,6 +146,8 @@ class _Lease:
         self._connection = self._engine.take()
         try:
             return await self._connection.handle_async_request(request)
+        except httpx.ConnectError as error:
+            raise error from self._cause  # which httpcore's pool has cut off
         except (ssl.SSLError, *_BROKEN) as error:
             if self._tunnelling:
                 raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
@@ -159,6 +163,17 @@ class _Lease:
             self._progress.sent = not self._tunnelling
         elif event == "connection.connect_tcp.complete":
             self._socket = info["return_value"]
+        elif event.endswith((".connect_tcp.failed", ".start_tls.failed")):
+            self._cause = info["exception"].__cause__
+        elif self._engine.proxy is not None and self._progress is not None:
+            self._follow_proxy(self._progress, event, info)
+
+    def _follow_proxy(self, progress: Progress, event: str, info: Mapping[str, Any]) -> None:
+        """Tell which failures are the proxy's: those before the handshake behind it."""
+        if event.endswith(".connect_tcp.started"):
+            progress.proxy = f"the proxy {place_of(info['host'], info['port'])}"
+        elif event in ("proxy.start_tls.started", "socks.start_tls.started"):
+            progress.proxy = None
 
     def keep(self) -> None:
         """Give the slot back, and the connection to whoever comes next."""

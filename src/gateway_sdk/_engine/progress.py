@@ -16,9 +16,12 @@ class Progress:
             time; for a transport that cannot, it is true from the start.
         forwarded: Whether a proxy reads the request and hands it on, so that a reply may be its
             own. A tunnel does not.
+        proxy: The proxy, as "the proxy HOST:PORT", while the engine deals with it and not with the
+            gateway; else None.
         status: The HTTP status, once the head of the reply is there.
     """
 
     sent: bool
     forwarded: bool = False
+    proxy: str | None = None
     status: int | None = None

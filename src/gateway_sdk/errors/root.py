@@ -13,7 +13,16 @@ _OUTCOME_TEXT = {
 }
 
 _PICKLED = frozenset(
-    {"operation", "outcome", "attempts", "repeatability", "status", "retry_after", "transient"}
+    {
+        "operation",
+        "outcome",
+        "attempts",
+        "repeatability",
+        "status",
+        "retry_after",
+        "reason",
+        "transient",
+    }
 )
 
 
@@ -113,8 +122,16 @@ class JournalError(GatewayError):
 
 
 class ConnectionFailedError(GatewayError):
-    """The last attempt did not get as far as sending: no connection, no TLS, no free slot."""
+    """The last attempt did not get as far as sending: no connection, no TLS, no free slot.
 
+    What cannot pass by itself is not `transient` and was not tried again: a certificate, a server
+    that speaks no TLS, a name that does not exist, a proxy that wants credentials.
+
+    Attributes:
+        reason: Why, in plain words, such as "connection refused".
+    """
+
+    reason: str = ""
     transient = True
 
 
