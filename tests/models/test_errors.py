@@ -38,14 +38,7 @@ def test_empty_payload_has_no_fields() -> None:
     """Every field may be missing."""
     payload = ErrorPayload.model_validate({})
 
-    assert {name: getattr(payload, name) for name in ErrorPayload.model_fields} == {
-        "reason": None,
-        "path": None,
-        "method": None,
-        "message": None,
-        "timestamp": None,
-        "status": None,
-    }
+    assert dict(payload) == {field.wire_name: None for field in MODELS["ErrorPayload"]}
 
 
 @pytest.mark.parametrize("show", [repr, str, "{!s}".format, "{}".format])

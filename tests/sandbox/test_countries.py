@@ -3,6 +3,7 @@ import re
 import pytest
 
 from gateway_sdk.sandbox._reference_data import country_list
+from tests.interface_table import MODELS
 
 FIELDS = {
     "id": r"[1-9]\d*",
@@ -17,6 +18,7 @@ FIELDS = {
 
 def test_every_country_has_all_seven_fields() -> None:
     """No field of any record is missing, empty or of another form."""
+    assert list(FIELDS) == [field.wire_name for field in MODELS["Country"]]
     for country in country_list().records:
         assert list(country) == list(FIELDS)
         assert all(re.fullmatch(FIELDS[name], str(value)) for name, value in country.items())

@@ -3,89 +3,42 @@ from typing import Any
 import pytest
 
 from gateway_sdk.sandbox._interface import (
+    ANYTHING,
+    BOOLEAN,
     CREATE_REQUEST,
     EXCHANGE_RATE_SERIES,
+    INTEGER,
+    NULLABLE_INT64,
+    NULLABLE_STRING,
+    OPERATIONS,
+    ORDER_HISTORY_PAGE,
+    REVISION,
     REVISIONS,
+    STRING,
+    Many,
     Record,
+    Shape,
     ShapeError,
     check,
 )
+from tests import interface_table
+from tests.interface_table import FILLED, MODELS, REQUIRED_FIELDS
 
-NAME = {
-    "name": "Ada",
-    "order": 1,
-    "abbreviation": "A.",
-    "language": "en",
-    "native": "Ada",
-    "suffix": None,
-    "prefix": "Countess",
+SCALARS = {
+    ("string", False): STRING,
+    ("string", True): NULLABLE_STRING,
+    ("integer", False): INTEGER,
+    ("int64", True): NULLABLE_INT64,
+    ("boolean", False): BOOLEAN,
+    ("any", True): ANYTHING,
 }
-THREE_STRINGS = {"name": "pages", "type": "count", "value": "2"}
-ADDRESS = {
-    "country": "GB",
-    "area": "Marylebone",
-    "city": "London",
-    "zipCode": "W1U",
-    "street": "St James's Square",
-    "streetNumber": ["12", "12a"],
-    "building": "12",
-    "apartment": None,
-    "entrance": None,
-    "floor": "2",
-    "doorNumber": "3",
-    "geoPosition": {"latitude": 51, "longitude": 0, "altitude": None},
-    "alternative": {"word1": "filled", "word2": "count", "word3": "soap"},
-    "relatedToAddress": [{"relationType": "owner"}],
-    "additionalData": [THREE_STRINGS],
+BODIES = {
+    "CreateRequest": CREATE_REQUEST,
+    "Revision": REVISION,
+    "ExchangeRateSeriesRequest": EXCHANGE_RATE_SERIES,
+    "OrderHistoryPage": ORDER_HISTORY_PAGE,
 }
-DOCUMENT = {
-    "purpose": "identity",
-    "name": "passport",
-    "verificationResponse": {"score": [0.5, None]},
-    "documentType": "passport",
-    "location": "vault",
-    "status": "uploaded",
-    "metadata": [THREE_STRINGS],
-}
-PERSON = {
-    "firstName": NAME,
-    "lastName": NAME,
-    "gender": "female",
-    "dateOfBirth": "1815-12-10",
-    "placeOfBirth": "London",
-    "nationality": "British",
-    "pinCode": "1234",
-    "password": "enchantress",
-    "fullName": "Ada Lovelace",
-    "email": "ada@example.com",
-    "groupId": None,
-    "documents": [DOCUMENT],
-    "telephoneNumbers": [
-        {
-            "phoneType": "mobile",
-            "operator": "O2",
-            "encoding": "E.164",
-            "country": "GB",
-            "number": "+447700900000",
-            "purpose": "private",
-        }
-    ],
-    "SecretQuestion": [{"question": "first engine", "answer": "difference"}],
-    "addresses": [{"addresspurpose": "home", "address": ADDRESS}],
-}
-EVERY_FIELD = {
-    "customerType": "person",
-    "customerName": "Ada",
-    "externalCustomerId": "ext-1",
-    "customerStatus": "new",
-    "categorization": "retail",
-    "person": PERSON,
-    "notifications": [{"notificationType": "email", "isEnabled": True}],
-    "isB2B": False,
-    "sharePercentage": 2**63 - 1,
-    "ultimatePercentage": -(2**63),
-    "isDirector": True,
-}
+NULLS = {"customerType": None, "person": {"firstName": {"order": None}, "gender": None}}
 
 REFUSED: list[tuple[Any, str]] = [
     ([], "$ must be an object"),
@@ -108,9 +61,34 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize("body", [{}, EVERY_FIELD])
+def _shape_of(kind: str, *, nullable: bool = False) -> Shape:
+    """Make the shape of a type of the table."""
+    if kind.startswith("["):
+        return Many(_shape_of(kind[1:-1]))
+    if kind not in MODELS:
+        return SCALARS[kind, nullable]
+    fields = {
+        field.wire_name: _shape_of(field.type, nullable=field.nullable) for field in MODELS[kind]
+    }
+    return Record(fields, complete=kind in REQUIRED_FIELDS)
+
+
+@pytest.mark.parametrize(("name", "shape"), BODIES.items())
+def test_shape_is_the_interfaces(name: str, shape: Record) -> None:
+    """A body has the fields of the interface's table, all the way down, and their types."""
+    assert shape == _shape_of(name)
+
+
+def test_routes_are_the_interfaces() -> None:
+    """The twelve routes are those of the interface's table, in its order."""
+    assert [tuple(route) for route in OPERATIONS] == [
+        (row.name, row.method, row.path) for row in interface_table.OPERATIONS
+    ]
+
+
+@pytest.mark.parametrize("body", [{}, NULLS, FILLED], ids=["empty", "nulls", "filled"])
 def test_customer_with_no_field_or_every_field_fits(body: Any) -> None:
-    """No field of a CreateRequest is required, and each of the interface's is known."""
+    """No field of a CreateRequest is required, nulls are taken, and every field is."""
     check(body, CREATE_REQUEST)
 
 
