@@ -19,6 +19,7 @@ answers within milliseconds, a pipe perhaps never. Less than closing a session w
 """
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _Batch: TypeAlias = "Future[list[Piece]]"
 
@@ -55,30 +56,33 @@ async def from_thread(
             await _wait(asyncio.wrap_future(coming))
 
 
-async def in_thread(function: Callable[..., T], *args: Any) -> T:
+async def in_thread(function: Callable[[T], R], given: T) -> R:
     """Call a function that looks at the user's files, in a thread.
 
     If the caller is cancelled, it waits until the function has ended, but no longer than
-    `PATIENCE`.
+    `PATIENCE`. A function that has not begun by then never begins.
     """
-    looking = asyncio.get_running_loop().run_in_executor(None, function, *args)
+    left = False
+
+    def look() -> R:
+        if left:  # all threads were busy until now
+            raise RuntimeError
+        return function(given)
+
+    looking = asyncio.get_running_loop().run_in_executor(None, look)
     try:
         return await asyncio.shield(looking)
     except asyncio.CancelledError:
+        left = True
         await _wait(looking)
         raise
 
 
 async def _wait(work: asyncio.Future[Any]) -> None:
     """Wait for work in a thread whose result nobody wants any more, but no longer than that."""
-    work.add_done_callback(_take_error)
+    # Its error is taken, so that asyncio does not report it.
+    work.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     await asyncio.wait([work], timeout=PATIENCE)
-
-
-def _take_error(work: asyncio.Future[Any]) -> None:
-    """Keep asyncio from reporting an error that nobody is left to hear."""
-    if not work.cancelled():
-        work.exception()
 
 
 class _Thread:
