@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway_sdk._config import check_count, check_share
+from gateway_sdk._repr import safe_repr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,5 +61,6 @@ class Bucket:
     def _add(self, retries: float) -> None:
         self._left = min(self._left + retries, float(self._budget.reserve))
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<Bucket {self._left:.1f} of {self._budget.reserve} retries left>"

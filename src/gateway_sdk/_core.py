@@ -14,6 +14,7 @@ from gateway_sdk._budget import Bucket, RetryBudget
 from gateway_sdk._config import DEFAULT_CUT
 from gateway_sdk._engine.factory import EngineConfig, make_transport
 from gateway_sdk._log import LogObserver
+from gateway_sdk._repr import safe_repr
 from gateway_sdk._under_way import CallsUnderWay
 from gateway_sdk._watch import LOGGER, SCOPED, Watch
 from gateway_sdk._wire.content import ParseFloat
@@ -191,6 +192,7 @@ class Core:
             steps.callback(self.calls.cut)
             await self.calls.drain(self._drain)
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<Core {self.base_url} ({self.state.value}, {len(self.calls)} calls under way)>"
 

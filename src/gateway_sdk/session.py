@@ -17,6 +17,7 @@ from gateway_sdk._engine.factory import Certificate, EngineConfig, EngineName
 from gateway_sdk._engine.rate import RateLimit
 from gateway_sdk._options import UNSET, Options, UnsetType
 from gateway_sdk._overrides import Overrides, check_overrides
+from gateway_sdk._repr import safe_repr
 from gateway_sdk._retry import RetryPolicy
 from gateway_sdk._sending import Sending
 from gateway_sdk.auth import AccessTokenGiven
@@ -230,6 +231,7 @@ class GatewaySession(Sending):
         if not self._is_view:
             await self._core.aclose()
 
+    @safe_repr
     def __repr__(self) -> str:
         kind = "view of GatewaySession" if self._is_view else "GatewaySession"
         return f"<{kind} {self._core.base_url} ({self._core.state.value})>"

@@ -11,7 +11,7 @@ ROOT = Path(gateway_sdk.__file__).parent
 
 # From the ground up; a module may import those of the rows below its own, and its own folder.
 LAYERS = (
-    ("outcome", "_version"),
+    ("outcome", "_version", "_repr"),
     ("models",),
     ("errors",),
     ("_config", "operations", "reply"),

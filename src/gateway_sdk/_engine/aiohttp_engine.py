@@ -29,6 +29,7 @@ from gateway_sdk._engine.entrance import Entrance
 from gateway_sdk._engine.progress import EXTENSION, Progress
 from gateway_sdk._engine.proxy import forwards
 from gateway_sdk._engine.rate import RateLimiter
+from gateway_sdk._repr import safe_repr
 from gateway_sdk.errors import ConfigurationError
 
 _LONGEST_HEAD: Final = 100 * 1024  # bytes of a reply's line, or field; as on the other engine
@@ -143,6 +144,7 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
             fields += self._credentials.items()
         return fields
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<AiohttpEngine {self._entrance.gate!r}>"
 

@@ -3,6 +3,8 @@
 import asyncio
 from collections import OrderedDict
 
+from gateway_sdk._repr import safe_repr
+
 
 class Gate:
     """Let so many callers in at once; the others wait in the order in which they came.
@@ -40,5 +42,6 @@ class Gate:
                 return
         self.free += 1
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<Gate {self.size - self.free} of {self.size} taken, {len(self._waiters)} waiting>"

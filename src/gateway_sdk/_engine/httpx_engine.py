@@ -22,6 +22,7 @@ from gateway_sdk._engine.progress import EXTENSION, Progress
 from gateway_sdk._engine.proxy import forwards
 from gateway_sdk._engine.rate import RateLimiter
 from gateway_sdk._engine.reason import place_of
+from gateway_sdk._repr import safe_repr
 
 _ONE_CONNECTION = httpx.Limits(
     max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_EXPIRY
@@ -122,6 +123,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         if self._idle:
             self._wait_and_prune()
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<HttpxEngine {self._entrance.gate!r}, {len(self._idle)} idle>"
 

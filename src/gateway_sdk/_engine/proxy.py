@@ -8,6 +8,7 @@ from urllib.request import getproxies_environment
 import httpx
 
 from gateway_sdk._config import is_loopback, parse_url
+from gateway_sdk._repr import safe_repr
 from gateway_sdk.errors import ConfigurationError
 
 _SCHEMES: Final = ("http", "https", "socks5", "socks5h")
@@ -24,6 +25,10 @@ class _Hidden(bytes):
 
 class _Proxy(httpx.Proxy):
     """A proxy whose credentials do not show where they are passed on."""
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return super().__repr__()
 
     @property
     def raw_auth(self) -> tuple[bytes, bytes] | None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from gateway_sdk._config import check_count, check_seconds
+from gateway_sdk._repr import safe_repr
 from gateway_sdk.errors import ConfigurationError
 
 
@@ -82,5 +83,6 @@ class RateLimiter:
             at = self._passed[0] + self._limit.seconds
             self._timer = loop.call_at(at, self._let_through, loop)
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<RateLimiter {self._limit}, {len(self._waiters)} waiting>"

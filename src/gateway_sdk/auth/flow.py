@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 import httpx
 
 from gateway_sdk._config import is_loopback, parse_url
+from gateway_sdk._repr import safe_repr
 from gateway_sdk.auth.answer import Answer
 from gateway_sdk.auth.grant import read_grant
 from gateway_sdk.auth.token import Token, scope_names
@@ -60,6 +61,7 @@ class LoginAttempt:
             )
         self.is_open = False
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<LoginAttempt ({'open' if self.is_open else 'over'})>"
 
@@ -169,6 +171,7 @@ class ImplicitFlow:
             raise StateMismatchError("the address is not the one that logins are sent back to")
         return self.finish(attempt, fragment=fragment, query=query, now=now)
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<ImplicitFlow of {self.client_id!r} at {httpx.URL(self.authorization_url).host}>"
 

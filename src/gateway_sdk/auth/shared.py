@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, NoReturn
 
 from gateway_sdk._config import check_wait
+from gateway_sdk._repr import safe_repr
 from gateway_sdk.auth.held_login import HeldLogin, is_cancelled, is_recent
 from gateway_sdk.auth.single_flight import SingleFlight
 from gateway_sdk.auth.stores.base import TokenKey, TokenStore, UnusableRecordError
@@ -201,6 +202,7 @@ class SharedTokenSource:
             told = str(error) if isinstance(error, TokenStoreError) else type(error).__name__
             _logger.warning("the access token is not kept for other processes: %s", told)
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<SharedTokenSource in {self._store!r}>"
 

@@ -9,6 +9,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from pydantic import SecretStr
 
+from gateway_sdk._repr import safe_repr
 from gateway_sdk.errors import ConfigurationError
 
 DEFAULT_LEEWAY: Final = 30.0
@@ -92,6 +93,13 @@ class Token:
         if self.expires_at is None:
             return ""
         return datetime.fromtimestamp(self.expires_at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return (
+            f"Token(value={self.value!r}, expires_at={self.expires_at!r}, "
+            f"obtained_at={self.obtained_at!r}, scope={self.scope!r})"
+        )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Token is a secret: it is not pickled")

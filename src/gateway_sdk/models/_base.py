@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticSerializationError
 
+from gateway_sdk._repr import safe_repr
 from gateway_sdk.models._problems import in_plain_words, problem
 
 T = TypeVar("T")
@@ -89,6 +90,14 @@ class Model(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
     )
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return super().__repr__()
+
+    @safe_repr
+    def __str__(self) -> str:
+        return super().__str__()
 
     def to_wire(self) -> dict[str, Any]:
         """Return the JSON object that is sent: wire names, only what was set, secrets in clear.

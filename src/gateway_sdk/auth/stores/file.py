@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from gateway_sdk._repr import safe_repr
 from gateway_sdk.auth.stores.base import MAX_RECORD, TokenKey, UnusableRecordError, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
@@ -146,6 +147,7 @@ class PrivateFileStore:
     def _trouble(self, what: str, error: OSError) -> TokenStoreError:
         return TokenStoreError(f"the file {self.path} {what}: {error.strerror}")
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<PrivateFileStore {self.path}>"
 

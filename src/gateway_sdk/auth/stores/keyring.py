@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from gateway_sdk._repr import safe_repr
 from gateway_sdk.auth.stores.base import TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
@@ -87,5 +88,6 @@ class KeyringStore:
             if type(part).__module__ == "keyring.backends.null":
                 raise TokenStoreError("the keyring here is switched off: it would keep nothing")
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<KeyringStore {SERVICE}/{self.key.digest}>"

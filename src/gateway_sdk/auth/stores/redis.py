@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._config import is_loopback
+from gateway_sdk._repr import safe_repr
 from gateway_sdk.auth.stores.base import TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
@@ -107,6 +108,7 @@ class RedisStore:
             kind = type(error.__cause__ or error.__context__ or error).__name__
             raise TokenStoreError(f"Redis at {self._place} cannot be used: {kind}") from None
 
+    @safe_repr
     def __repr__(self) -> str:
         return f"<RedisStore {self._place} {self._name}>"
 

@@ -1,0 +1,22 @@
+"""The repr of an object whose `__init__` raised before it had set every attribute."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+
+def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Make a `__repr__` of a function that may find attributes missing.
+
+    A traceback that shows local variables calls it, and an AttributeError there would hide the
+    error that is to be shown.
+    """
+
+    @wraps(describe)
+    def describe_or_say_so(half_built: Any) -> str:
+        try:
+            return describe(half_built)
+        except AttributeError:
+            return f"<{type(half_built).__name__}, not fully made>"
+
+    return describe_or_say_so
