@@ -96,8 +96,8 @@ class Core:
         if self._engine.http_client is not None and self._engine.http_client.is_closed:
             raise SessionStateError("the session's http_client is closed, by whom it belongs to")
         if self._transport is None:
+            self._loop = _running_loop()
             self._transport = make_transport(self._engine, self.base_url)
-            self._loop = asyncio.get_running_loop()
             self._pid = os.getpid()
             self.state = State.OPEN
         self._check_place()
@@ -134,7 +134,7 @@ class Core:
             raise SessionStateError(
                 "the session was opened in the parent process: open a new one after the fork"
             )
-        if asyncio.get_running_loop() is not self._loop:
+        if _running_loop() is not self._loop:
             raise SessionStateError(
                 "the session was opened in another event loop: use one session per event loop"
             )
@@ -151,6 +151,7 @@ class Core:
         """
         if self.state is State.CLOSED:
             return
+        _running_loop()
         if self._transport is not None:
             self._check_place()
         self.state = State.CLOSING
@@ -195,6 +196,21 @@ class Core:
     @safe_repr
     def __repr__(self) -> str:
         return f"<Core {self.base_url} ({self.state.value}, {len(self.calls)} calls under way)>"
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of this thread.
+
+    Raises:
+        SessionStateError: there is none, as under trio.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise SessionStateError(
+            "gateway_sdk needs asyncio, and no event loop of asyncio runs here: use asyncio.run, "
+            "or anyio.run with the backend 'asyncio' in place of trio"
+        ) from None
 
 
 def _take_error(closing: asyncio.Task[None]) -> None:
