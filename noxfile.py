@@ -41,6 +41,7 @@ RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 FOUND.setdefault(RUNNING, str(Path(sys.executable).parent))  # perhaps newer than we know
 MEASURED = list(FOUND)[-1]
 REDIS = shutil.which("redis-server")
+APART = ("--ignore=tests/bare", "--ignore=tests/real")  # they have sessions of their own
 IN_PARALLEL = ("-n", "auto", "--dist", "worksteal")
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -58,7 +59,7 @@ def group(name: str) -> list[str]:
 def tests(session: nox.Session) -> None:
     """Run the whole suite in parallel, examples, documents and browser included."""
     install_for_tests(session)
-    session.run("pytest", *IN_PARALLEL, "--ignore=tests/bare", *session.posargs)
+    session.run("pytest", *IN_PARALLEL, *APART, *session.posargs)
 
 
 @nox.session(python=MEASURED)
@@ -66,7 +67,7 @@ def coverage(session: nox.Session) -> None:
     """Run the suite with its long sweeps; all of src must be covered, branches too."""
     install_for_tests(session)
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", *IN_PARALLEL, "--full", "--ignore=tests/bare")
+    session.run("coverage", "run", "-m", "pytest", *IN_PARALLEL, "--full", *APART)
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", *([] if REDIS else ["--omit=*/stores/redis.py"]))
 
@@ -91,7 +92,7 @@ def bare(session: nox.Session) -> None:
 def aiohttp(session: nox.Session) -> None:
     """Run the tests that make requests on the other engine: about a minute."""
     session.install("-e", EVERYTHING, *group("test"))
-    apart = ("auth", "bare", "browser", "cli", "examples", "models", "sandbox", "shape")
+    apart = ("auth", "bare", "browser", "cli", "examples", "models", "real", "sandbox", "shape")
     session.run(
         "pytest",
         "--engine=aiohttp",
@@ -104,8 +105,15 @@ def aiohttp(session: nox.Session) -> None:
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed beside, as openai and other clients bring it along."""
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
-    apart = ("browser", "cli", "examples", "sandbox")
+    apart = ("browser", "cli", "examples", "real", "sandbox")
     session.run("pytest", *IN_PARALLEL, *(f"--ignore=tests/{folder}" for folder in apart))
+
+
+@nox.session(python=MEASURED)
+def real(session: nox.Session) -> None:
+    """Make calls through servers that are not ours, and that are reloaded and killed meanwhile."""
+    session.install("-e", EVERYTHING, *group("test"), *group("real"))
+    session.run("pytest", "tests/real", *session.posargs)
 
 
 @nox.session(default=False)
@@ -149,11 +157,11 @@ def build(session: nox.Session) -> None:
 
 @nox.session(default=False, venv_backend="none")
 def full(session: nox.Session) -> None:
-    """Run what the usual run leaves out: other Pythons and engines, long sweeps, coverage."""
+    """Run what the usual run leaves out: other Pythons, engines and servers, long sweeps."""
     if missing := sorted(set(PYTHONS) - set(FOUND)):
         session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
     others = [f"tests-{version}" for version in FOUND if version not in (RUNNING, MEASURED)]
-    for name in (*others, "coverage", "aiohttp", "beside_httpx2", "bare", "build"):
+    for name in (*others, "coverage", "aiohttp", "beside_httpx2", "bare", "real", "build"):
         session.notify(name)
 
 
