@@ -11,7 +11,7 @@ from gateway_sdk.auth import PrivateFileStore, SharedTokenSource
 from gateway_sdk.auth.stores import file as file_store
 from tests.support.file_store import mode_of, names_in, refusal
 from tests.support.logins import KEY, Person, make_token
-from tests.support.records import BROKEN, GOOD
+from tests.support.records import GOOD, IN_A_STORE
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ async def test_nobody_else_can_read_it_while_it_is_written(
     assert modes == [0o600, 0o700]  # of the file, and then of its folder
 
 
-@pytest.mark.parametrize("record", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("record", IN_A_STORE.values(), ids=IN_A_STORE)
 async def test_a_broken_file_is_named_and_not_shown(store: PrivateFileStore, record: bytes) -> None:
     """What is no token for this key is refused; saving another one mends it."""
     await store.save(make_token("kept"))

@@ -15,7 +15,7 @@ import pytest
 from gateway_sdk import ConfigurationError, TokenStoreError
 from gateway_sdk.auth import KeyringStore, SharedTokenSource, TokenKey
 from tests.support.logins import KEY, Person, make_token
-from tests.support.records import BROKEN
+from tests.support.records import IN_A_STORE
 from tests.support.secrecy import CANARY, logged, texts_of
 
 
@@ -195,10 +195,10 @@ async def test_whatever_a_keyring_raises_is_a_store_error(
     assert await refusal(use) == f"the keyring cannot be used here: {type(error).__name__}"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in BROKEN if BROKEN[kind].isascii()])
+@pytest.mark.parametrize("kind", [kind for kind in IN_A_STORE if IN_A_STORE[kind].isascii()])
 async def test_a_broken_entry_is_an_error_that_does_not_show_it(ring: Ring, kind: str) -> None:
     """What is no token for this key is refused; saving another one mends it."""
-    ring.kept["gateway-sdk", KEY.digest] = BROKEN[kind].decode()
+    ring.kept["gateway-sdk", KEY.digest] = IN_A_STORE[kind].decode()
 
     assert (await refusal(USES["load"])).startswith("the keyring holds no token for")
     await KeyringStore(KEY).save(token := make_token("new"))

@@ -15,7 +15,7 @@ from gateway_sdk.auth.stores import redis as redis_store
 from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Person, make_token
 from tests.support.raw_server import raw_server
-from tests.support.records import BROKEN
+from tests.support.records import IN_A_STORE
 from tests.support.redis_server import NEEDS_REDIS, RedisServer, refusal
 from tests.support.secrecy import CANARY, logged, texts_of
 
@@ -123,7 +123,7 @@ async def test_a_token_that_has_expired_is_none(store: RedisStore) -> None:
 
 
 @NEEDS_REDIS
-@pytest.mark.parametrize("record", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("record", IN_A_STORE.values(), ids=IN_A_STORE)
 async def test_a_broken_entry_is_an_error_that_does_not_show_it(
     server: RedisServer, store: RedisStore, record: bytes
 ) -> None:

@@ -1,4 +1,8 @@
-"""A record of a token, and records that no store may take for one."""
+"""A record of a token, and records that no store may take for one.
+
+All stores read theirs with one function, which is tested with the whole of `BROKEN`. Each store is
+tested with a few of them: it must give that function its bytes and its own key, and show nothing.
+"""
 
 import json
 from typing import Any, Final
@@ -53,3 +57,9 @@ BROKEN: Final[dict[str, bytes]] = {
     "a scope of numbers": _but(scope=[7]),
     "a scope with quotes": _but(scope='a"b'),
 }
+
+IN_A_STORE: Final = {
+    kind: BROKEN[kind]
+    for kind in ("empty", "no UTF-8", "half of it", "a token in clear", "another gateway")
+}
+"""Those that each store is tested with."""
