@@ -15,7 +15,7 @@ from gateway_sdk._retry import may_repeat, try_again
 from gateway_sdk._watch import RECORD_INTENT, Watch
 from gateway_sdk._wire.reply import RawReply, check_type
 from gateway_sdk._wire.request import build_headers, fill_path
-from gateway_sdk.auth.source import ask, tell_rejected
+from gateway_sdk.auth.source import fetch_token, invalidate
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     DeadlineExceededError,
@@ -167,24 +167,24 @@ class Call:
     ) -> tuple[RawReply, Any]:
         """Make an attempt; after a 401 one more, if the source has another token."""
         source = self._options.access_token
-        token = await ask(source)
+        token = await fetch_token(source)
         try:
             return await self._attempt(transport, prepared, token)
         except UnauthorizedError as error:
             if self._renewed:
-                tell_rejected(source, token)
+                invalidate(source, token)
                 raise _rejected(error) from None
             if error.outcome is not Outcome.REFUSED or not prepared.can_be_sent:
-                tell_rejected(source, token)  # for the next call
+                invalidate(source, token)  # for the next call
                 raise
-            renewed = await ask(source, rejected=token)
+            renewed = await fetch_token(source, rejected=token)
             if text_of(renewed) == text_of(token):
                 raise
         self._renewed = True
         try:
             return await self._attempt(transport, prepared, renewed)
         except UnauthorizedError as error:
-            tell_rejected(source, renewed)
+            invalidate(source, renewed)
             raise _rejected(error) from None
 
     async def _attempt(

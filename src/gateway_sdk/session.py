@@ -21,7 +21,7 @@ from gateway_sdk._repr import safe_repr
 from gateway_sdk._retry import RetryPolicy
 from gateway_sdk._sending import Sending
 from gateway_sdk.auth import AccessTokenGiven
-from gateway_sdk.auth.environment import with_access_token
+from gateway_sdk.auth._environment import with_access_token
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import Observer
 

@@ -17,7 +17,7 @@ from gateway_sdk.auth import (
     TokenKey,
     open_store,
 )
-from gateway_sdk.auth.environment import token_store
+from gateway_sdk.auth._environment import token_store
 from tests.support.calls import CALLS
 from tests.support.logins import make_token
 from tests.support.scripted import ScriptedEngine
@@ -133,7 +133,7 @@ def test_what_is_missing_for_a_login_is_named(
         ("GATEWAY_BASE_URL", "http://gateway.test", "base_url"),
         ("GATEWAY_TOKEN_STORE", "nonsense", "GATEWAY_TOKEN_STORE"),
         ("GATEWAY_TOKEN_STORE", f"ada:{CANARY}@redis.test", "GATEWAY_TOKEN_STORE"),
-        ("GATEWAY_TOKEN_STORE", f"redis://:{CANARY}@redis.test", "the address of Redis"),
+        ("GATEWAY_TOKEN_STORE", f"redis://:{CANARY}@redis.test", "the URL of Redis"),
     ],
 )
 def test_what_is_wrong_for_a_login_is_named(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sdk.auth import PrivateFileStore, SharedTokenSource
-from gateway_sdk.auth.stores import file as file_store
+from gateway_sdk.auth.stores import _file as file_store
 from tests.support.file_store import mode_of, names_in, refusal
 from tests.support.logins import KEY, Person, make_token
 from tests.support.records import GOOD, IN_A_STORE
@@ -106,18 +106,18 @@ async def test_a_file_that_is_cut_anywhere_is_broken(store: PrivateFileStore) ->
 
     for length in range(len(record)):
         store.path.write_bytes(record[:length])
-        assert "holds no token" in await refusal(store)
+        assert "has no valid token" in await refusal(store)
 
 
 async def test_no_more_than_a_record_is_read(store: PrivateFileStore) -> None:
     """A file that somebody filled up is not taken into memory, though it begins well."""
     await store.save(make_token("kept"))
     store.path.write_bytes(json.dumps({**GOOD, "more": "x" * 2**20}).encode())
-    assert "holds no token" in await refusal(store)
+    assert "has no valid token" in await refusal(store)
     with store.path.open("wb") as file:
         file.truncate(2**32)  # a sparse one, which takes no room
 
-    assert "holds no token" in await refusal(store)
+    assert "has no valid token" in await refusal(store)
 
 
 def test_a_store_shows_its_path_and_can_be_pickled(store: PrivateFileStore) -> None:
@@ -160,7 +160,7 @@ async def test_where_files_have_no_modes_none_is_asked_for(
     store.path.unlink()
     store.path.mkdir()
 
-    assert "is no ordinary file" in await refusal(store)
+    assert "is not an ordinary file" in await refusal(store)
 
 
 async def test_deleting_takes_what_a_killed_process_left(store: PrivateFileStore) -> None:

@@ -51,11 +51,11 @@ def folder(path: Path) -> None:
     [
         (link_to_it, "cannot be read: Too many levels of symbolic links"),
         (dangling_link, "cannot be read: Too many levels of symbolic links"),
-        (pipe, "is no ordinary file"),
-        (folder, "is no ordinary file"),
-        (lambda path: path.chmod(0o644), "is open to others (mode 0644)"),
-        (lambda path: path.chmod(0o640), "is open to others (mode 0640)"),
-        (lambda path: path.chmod(0o602), "is open to others (mode 0602)"),
+        (pipe, "is not an ordinary file"),
+        (folder, "is not an ordinary file"),
+        (lambda path: path.chmod(0o644), "is accessible to other users (mode 0644)"),
+        (lambda path: path.chmod(0o640), "is accessible to other users (mode 0640)"),
+        (lambda path: path.chmod(0o602), "is accessible to other users (mode 0602)"),
         pytest.param(
             lambda path: os.chown(path, 12345, -1), "belongs to another user", marks=ONLY_ROOT
         ),

@@ -59,8 +59,8 @@ from tests.auth.answers import AUTHORIZE, CALLBACK, CANARY, told
         ("https://as.test/?state", "must not set state"),
         ("https://as.test/?a=1&%73tate=x", "must not set state"),
         ("https://as.test/?state=x&client_id=x", "must not set client_id, state"),
-        ("https://as.test/?a=1&a=2", "there twice"),
-        ("https://as.test/?a=1&%61=1", "there twice"),
+        ("https://as.test/?a=1&a=2", "present twice"),
+        ("https://as.test/?a=1&%61=1", "present twice"),
     ],
 )
 def test_an_address_where_nobody_can_log_in_is_refused(url: Any, problem: str) -> None:
@@ -143,7 +143,7 @@ def test_a_scope_that_is_none_is_refused(scope: Any) -> None:
         ({"redirect_uri": "x"}, "must not set redirect_uri"),
         ({"scope": "x"}, "must not set scope"),
         ({"state": "x"}, "must not set state"),
-        ({"own": "2"}, "there twice"),
+        ({"own": "2"}, "present twice"),
         ({"prompt": "\ud800"}, "extra"),
         ({"\udcff": "login"}, "extra"),
     ],
@@ -180,6 +180,6 @@ def test_an_attempt_shows_neither_its_state_nor_its_url() -> None:
 
     assert repr(attempt) == str(attempt) == "<LoginAttempt (open)>"
     attempt.is_open = False
-    assert repr(attempt) == "<LoginAttempt (over)>"
-    with pytest.raises(TypeError, match="not pickled"):
+    assert repr(attempt) == "<LoginAttempt (ended)>"
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(attempt)

@@ -92,12 +92,12 @@ def test_an_iss_is_compared_as_it_stands(iss: str) -> None:
     ("code", "words"),
     [
         ("access_denied", "login was refused"),
-        ("account_selection_required", "account has to be chosen"),
-        ("consent_required", "has to agree"),
-        ("interaction_required", "has to be asked"),
+        ("account_selection_required", "must choose an account"),
+        ("consent_required", "must consent"),
+        ("interaction_required", "must answer a question"),
         ("invalid_request", "does not accept the request"),
         ("invalid_scope", "does not know the scope"),
-        ("login_required", "has to log in"),
+        ("login_required", "must log in"),
         ("server_error", "server failed"),
         ("temporarily_unavailable", "too busy"),
         ("unauthorized_client", "may not use the implicit flow"),
@@ -143,7 +143,7 @@ def test_the_words_of_a_server_are_made_harmless(given: str, kept: str) -> None:
 
     error = caught.value
     assert (error.code, error.description, error.uri) == (kept, kept, kept)
-    assert str(error) == "the authorization server said no"
+    assert str(error) == "the authorization server refused the login"
 
 
 def test_a_life_that_is_no_number_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
@@ -154,7 +154,7 @@ def test_a_life_that_is_no_number_is_warned_of(caplog: pytest.LogCaptureFixture)
         finish(FLOW.start(CALLBACK), f"{GOOD}&expires_in=60")
 
     (record,) = caplog.records
-    assert record.name == "gateway_sdk.auth.grant"
+    assert record.name == "gateway_sdk.auth"
     assert record.levelname == "WARNING"
     assert "expires_in" in record.getMessage()
     assert CANARY not in record.getMessage()

@@ -200,7 +200,7 @@ async def test_a_broken_entry_is_an_error_that_does_not_show_it(ring: Ring, kind
     """What is no token for this key is refused; saving another one mends it."""
     ring.kept["gateway-sdk", KEY.digest] = IN_A_STORE[kind].decode()
 
-    assert (await refusal(USES["load"])).startswith("the keyring holds no token for")
+    assert (await refusal(USES["load"])).startswith("the keyring has no valid token for")
     await KeyringStore(KEY).save(token := make_token("new"))
 
     assert await KeyringStore(KEY).load() == token

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver, Token, login
-from gateway_sdk.auth.login import _guided
+from gateway_sdk.auth.login import _first_token
 from gateway_sdk.errors import (
     AuthorizationDeniedError,
     ConfigurationError,
@@ -84,7 +84,7 @@ async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixtur
     ("answer", "error", "text"),
     [
         (DENIED, AuthorizationDeniedError, "the login was refused (access_denied)"),
-        (MALFORMED, MalformedResponseError, "the answer's token_type is not Bearer"),
+        (MALFORMED, MalformedResponseError, "the token_type in the response is not Bearer"),
     ],
 )
 async def test_an_answer_that_is_no_token_ends_the_login(
@@ -138,7 +138,7 @@ async def test_a_port_that_is_taken_is_said_before_anything_is_shown() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"redirect_uri": ELSEWHERE}, "redirect_uri is not http on this machine.* give paste="),
+        ({"redirect_uri": ELSEWHERE}, "redirect_uri is not http on this machine.* pass paste="),
         ({"redirect_uri": "callback"}, "redirect_uri must start with https://"),
         ({"timeout": 0}, "timeout must be more than 0 seconds"),
         ({"timeout": 0, "redirect_uri": ELSEWHERE}, "timeout must be more than 0 seconds"),
@@ -179,4 +179,4 @@ async def test_a_token_counts_more_than_an_error(order: int) -> None:
         raise LoginError("nothing was pasted")
 
     ways = [works(), fails()][::order]
-    assert await _guided("https://gateway.test", lambda url: True, str, ways) is token
+    assert await _first_token("https://gateway.test", lambda url: True, str, ways) is token

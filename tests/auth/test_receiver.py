@@ -7,8 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver
-from gateway_sdk.auth.loopback import address
+from gateway_sdk.auth import LoopbackReceiver, _receiver
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginError,
@@ -18,7 +17,7 @@ from gateway_sdk.errors import (
 from tests.auth.traces import no_traces
 from tests.auth.visits import RIGHT, answer, is_refused, names_of, post, read_answer, visit, waiting
 
-WITH_IPV6 = pytest.mark.skipif(not address._has("::1"), reason="this machine has no IPv6")
+WITH_IPV6 = pytest.mark.skipif(not _receiver._has_address("::1"), reason="this machine has no IPv6")
 
 
 @pytest.fixture(autouse=True)
@@ -81,8 +80,8 @@ async def test_any_address_of_this_machine_will_do(redirect_uri: str, path: str)
 
 def test_an_address_is_named_as_browsers_write_it() -> None:
     """A browser shortens an IPv6 address before it asks for it, and keeps all others."""
-    assert address.authority_of(httpx.URL("http://[0:0:0:0:0:0:0:1]:8765/")) == "[::1]:8765"
-    assert address.authority_of(httpx.URL("http://localhost:8765/")) == "localhost:8765"
+    assert _receiver.authority_of(httpx.URL("http://[0:0:0:0:0:0:0:1]:8765/")) == "[::1]:8765"
+    assert _receiver.authority_of(httpx.URL("http://localhost:8765/")) == "localhost:8765"
 
 
 async def test_a_fixed_port_can_be_had_again_at_once() -> None:
@@ -134,7 +133,7 @@ async def test_half_of_localhost_is_not_enough() -> None:
     """Where another program has ::1, 127.0.0.1 is given back: an answer could go to the other."""
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
         port = other.getsockname()[1]
-        with pytest.raises(ReceiverUnavailableError, match=f"port {port} of ::1 is taken"):
+        with pytest.raises(ReceiverUnavailableError, match=f"port {port} of ::1 is in use"):
             await LoopbackReceiver(f"http://localhost:{port}/callback").__aenter__()
         assert is_refused("127.0.0.1", port)
         async with waiting(f"http://127.0.0.1:{port}/callback") as there:
@@ -159,7 +158,7 @@ async def test_localhost_is_one_address_without_ipv6(
             super().bind(name)
 
     with monkeypatch.context() as patched:
-        patched.setattr("gateway_sdk.auth.loopback.address.socket.socket", Old)
+        patched.setattr("gateway_sdk.auth._receiver.socket.socket", Old)
         receiver = await LoopbackReceiver("http://localhost:0/callback").__aenter__()
     assert [host for host, _ in names_of(receiver)] == ["127.0.0.1"]
     await receiver.__aexit__(None, None, None)
@@ -182,7 +181,7 @@ async def test_a_port_that_is_taken_is_said() -> None:
         await there.must_still_wait()
 
     assert str(caught.value) == (
-        f"port {there.port} of 127.0.0.1 is taken: another login may wait there; finish or stop "
+        f"port {there.port} of 127.0.0.1 is in use, perhaps by another login: finish or stop "
         "it, or use a redirect URI with another port"
     )
     assert isinstance(caught.value, LoginError)
@@ -190,7 +189,8 @@ async def test_a_port_that_is_taken_is_said() -> None:
 
 async def test_an_address_that_is_not_ours_is_said() -> None:
     """The error of an address that this machine does not have says so."""
-    with pytest.raises(ReceiverUnavailableError, match=r"^port 0 of 192\.0\.2\.1 cannot be had: C"):
+    message = r"^cannot listen at port 0 of 192\.0\.2\.1: C"
+    with pytest.raises(ReceiverUnavailableError, match=message):
         await LoopbackReceiver(bind="192.0.2.1").__aenter__()
 
 

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from gateway_sdk.auth.loopback.page import page
+from gateway_sdk.auth._callback_handler import page
 from tests.auth.traces import no_traces
 from tests.auth.visits import RIGHT, WRONG, answer, post, visit, waiting
 

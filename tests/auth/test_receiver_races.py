@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver
-from gateway_sdk.auth.loopback.desk import Desk, Request
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest
 from tests.auth.traces import no_traces
 from tests.auth.visits import RIGHT, WRONG, Waiting, answer, post, read_answer, visit, waiting
 
@@ -110,17 +110,17 @@ async def test_of_two_answers_at_once_one_counts() -> None:
 @pytest.mark.parametrize("second", [RIGHT, WRONG])
 def test_a_second_answer_is_told_that_it_is_too_late(second: str) -> None:
     """Once an answer was taken, any other is a conflict, right or wrong, and changes nothing."""
-    desk = Desk("127.0.0.1:7", "/callback", read_answer)
+    handler = CallbackHandler("127.0.0.1:7", "/callback", read_answer)
     headers = (
         ("host", "127.0.0.1:7"),
         ("origin", "http://127.0.0.1:7"),
         ("content-type", "application/json"),
     )
     statuses = [
-        desk.reply(Request("POST", "/callback", headers, answer(fragment))).status
+        handler.handle(CallbackRequest("POST", "/callback", headers, answer(fragment))).status
         for fragment in (RIGHT, second)
     ]
 
     assert statuses == [200, 409]
-    assert desk.result() == RIGHT
-    assert desk.refused == 0
+    assert handler.result() == RIGHT
+    assert handler.refused == 0

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway_sdk.auth.loopback import receiver
+from gateway_sdk.auth import _receiver
 from tests.auth.bad_requests import CHUNKED, GOOD, TURNED_AWAY
 from tests.auth.traces import no_traces
 from tests.auth.visits import RIGHT, WRONG, post, visit, waiting
@@ -90,7 +90,7 @@ async def test_what_is_told_of_a_wrong_answer() -> None:
 
         assert json.loads(reply.body) == {
             "good": False,
-            "heading": "This does not belong to the login that waits here",
+            "heading": "This response belongs to another login",
             "text": "the answer has another state.",
         }
         await there.must_still_wait()
@@ -141,7 +141,7 @@ async def test_who_does_not_finish_a_request_keeps_nobody_waiting(
     async with waiting() as there:
         with monkeypatch.context() as patched:
             if not leaves:
-                patched.setattr(receiver, "_CONNECTION_TIMEOUT", 0.01)
+                patched.setattr(_receiver, "_CONNECTION_TIMEOUT", 0.01)
             line = await there.connect()
             await line.send(raw)
             if not leaves:

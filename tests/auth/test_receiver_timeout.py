@@ -30,7 +30,7 @@ async def test_a_wrong_time_out_is_refused(seconds: Any) -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
-    [(0, "s$"), (1, "s; 1 answer came that did not"), (2, "s; 2 answers came that did not")],
+    [(0, "s$"), (1, "s; a response of other"), (2, "s; 2 responses of other")],
 )
 async def test_the_time_out_counts_what_was_refused(
     monkeypatch: pytest.MonkeyPatch, wrong: int, told: str
@@ -43,7 +43,9 @@ async def test_the_time_out_counts_what_was_refused(
             assert (await there.hand_in(WRONG)).status == 400
         scopes[0].reschedule(asyncio.get_running_loop().time())
 
-        with pytest.raises(LoginTimeoutError, match=f"^nobody finished .* within 60 {told}") as e:
+        with pytest.raises(
+            LoginTimeoutError, match=f"^the login was not finished within 60 {told}"
+        ) as e:
             await there.task
         assert is_refused(there.host, there.port)
 
@@ -61,7 +63,7 @@ def note_scopes(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Timeout]:
         scopes.append(timeout(delay))
         return scopes[-1]
 
-    monkeypatch.setattr("gateway_sdk.auth.loopback.receiver.asyncio.timeout", noted)
+    monkeypatch.setattr("gateway_sdk.auth._receiver.asyncio.timeout", noted)
     return scopes
 
 

@@ -11,7 +11,7 @@ import redis.asyncio as client
 
 from gateway_sdk import TokenStoreError
 from gateway_sdk.auth import RedisStore, SharedTokenSource, Token, TokenKey
-from gateway_sdk.auth.stores import redis as redis_store
+from gateway_sdk.auth.stores import _redis as redis_store
 from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Person, make_token
 from tests.support.raw_server import raw_server
@@ -131,7 +131,7 @@ async def test_a_broken_entry_is_an_error_that_does_not_show_it(
     async with connected(server) as redis:
         await redis.set(NAME, record)
 
-    with pytest.raises(TokenStoreError, match=r"^Redis at .* holds no token for") as caught:
+    with pytest.raises(TokenStoreError, match=r"^Redis at .* has no valid token for") as caught:
         await store.load()
     await store.save(token := make_token("new"))
 

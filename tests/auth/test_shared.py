@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from gateway_sdk import ConfigurationError, LoginError, LoginRequiredError, TokenStoreError
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
-from gateway_sdk.auth.shared import _MOST_REFUSED
+from gateway_sdk.auth._shared_source import _MAX_REFUSED
 from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Clock, Person, Store, at_once, make_token
 from tests.support.secrecy import CANARY, texts_of
@@ -114,11 +114,11 @@ async def test_only_the_last_refused_tokens_are_remembered() -> None:
     source = SharedTokenSource(Store(make_token("kept")))
     await source.token()
 
-    for number in range(10 * _MOST_REFUSED):
+    for number in range(10 * _MAX_REFUSED):
         await source.token(rejected=make_token(number))
 
-    assert len(source._refused) == _MOST_REFUSED
-    assert f"{CANARY}-{10 * _MOST_REFUSED - 1}" in source._refused
+    assert len(source._refused) == _MAX_REFUSED
+    assert f"{CANARY}-{10 * _MAX_REFUSED - 1}" in source._refused
 
 
 async def test_tokens_that_are_refused_again_and_again_end_the_call() -> None:
@@ -134,7 +134,7 @@ async def test_tokens_that_are_refused_again_and_again_end_the_call() -> None:
     store = Fickle()
     source = SharedTokenSource(store)
 
-    with pytest.raises(LoginRequiredError, match="refused at once"):
+    with pytest.raises(LoginRequiredError, match="refused each new access token"):
         await source.token()
 
     assert store.loads == 3
@@ -147,7 +147,7 @@ async def test_logins_in_vain_are_held_back_after_the_second() -> None:
 
     first = await source.token()
     second = await source.token(rejected=first)
-    with pytest.raises(LoginError, match="refuses the access tokens that logins have just brought"):
+    with pytest.raises(LoginError, match="refuses the access tokens of the latest logins"):
         await source.token(rejected=second)
     with pytest.raises(LoginError):
         await source.token()
@@ -210,7 +210,7 @@ def test_a_source_shows_no_token_and_is_not_pickled() -> None:
 
     assert repr(source) == "<SharedTokenSource in <MemoryStore>>"
     for save in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="not pickled"):
+        with pytest.raises(TypeError, match="cannot be pickled"):
             save(source)
 
 

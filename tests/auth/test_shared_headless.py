@@ -30,7 +30,7 @@ async def test_an_expired_token_is_told_with_its_end() -> None:
     source = SharedTokenSource(Store(make_token("old", expires_at=clock.now + 5)), clock=clock)
 
     assert await why_not(source) == (
-        "the access token ends at 1970-01-12 13:46:45 UTC: log in with `gateway login`"
+        "the access token expires at 1970-01-12 13:46:45 UTC: log in with `gateway login`"
     )
 
 
@@ -88,7 +88,7 @@ async def test_an_expired_token_is_not_tried_again() -> None:
 
     clock.now += 31
 
-    assert (await why_not(source)).startswith("the access token ends at")
+    assert (await why_not(source)).startswith("the access token expires at")
 
 
 async def test_without_a_hold_a_refused_token_is_returned_again() -> None:
@@ -113,7 +113,7 @@ async def test_a_record_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     await store.save(make_token("old"))
     store.path.write_bytes(b"{")
 
-    with pytest.raises(TokenStoreError, match=r"holds no token for https://gateway\.test: log in"):
+    with pytest.raises(TokenStoreError, match=r"no valid token for https://gateway\.test: log in"):
         await SharedTokenSource(store).token()
 
     assert store.path.read_bytes() == b"{"

@@ -20,7 +20,7 @@ from tests.support.logins import Clock, Person, Store, make_token
 from tests.support.secrecy import CANARY, texts_of
 
 DENIED = AuthorizationDeniedError(
-    "the authorization server said no",
+    "the authorization server refused the login",
     code="access_denied",
     description="not on Sundays",
     uri="https://login.test/help",
@@ -44,7 +44,7 @@ async def refusal(source: SharedTokenSource) -> GatewayError:
         (f"{CANARY}-text", "acquire must return a Token"),
         (
             make_token("old", expires_at=999_000.0),
-            "the login brought a token that has expired already",
+            "the login returned a token that has already expired",
         ),
     ],
 )
@@ -163,12 +163,12 @@ async def test_a_token_from_elsewhere_ends_the_hold() -> None:
 
 async def test_what_is_no_failed_login_is_not_held() -> None:
     """A setting that is wrong opened no window: it is told each time, by whoever raises it."""
-    wrong = ConfigurationError("give paste=")
+    wrong = ConfigurationError("pass paste=")
     source = SharedTokenSource(Store(), person := Person(wrong, wrong), clock=Clock())
 
     errors = [await refusal(source), await refusal(source)]
 
-    assert [str(error) for error in errors] == ["give paste="] * 2
+    assert [str(error) for error in errors] == ["pass paste="] * 2
     assert person.asked == 2
 
 

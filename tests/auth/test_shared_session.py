@@ -84,7 +84,7 @@ async def test_a_refused_token_is_renewed_and_the_call_repeated(
 
 
 async def test_a_stream_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be sent again is not, and nobody has to log in for nothing."""
+    """What cannot be sent again is not, and no login takes place in vain."""
 
     async def stream() -> AsyncIterator[bytes]:
         yield b"once"

@@ -19,7 +19,7 @@ OTHER_MISTAKES: dict[str, Any] = {
 
 
 async def test_the_store_is_asked_first() -> None:
-    """A token that is kept is used, and nobody has to log in."""
+    """A token that is kept is used, and no login takes place."""
     kept, person = make_token("kept"), Person()
     source = SharedTokenSource(Store(kept), person)
 
@@ -124,7 +124,7 @@ async def test_a_token_that_cannot_be_kept_is_used(
     assert at_once(source) is token
     (warning,) = [record for record in caplog.records if record.name.startswith("gateway_sdk")]
     assert warning.levelno == logging.WARNING
-    assert warning.getMessage() == f"the access token is not kept for other processes: {told}"
+    assert warning.getMessage() == f"the access token is not saved for other processes: {told}"
     assert CANARY not in logged(caplog.records)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sdk.auth.single_flight import SingleFlight
+from gateway_sdk.auth._login_coordination import SingleFlight
 
 
 class Work:

@@ -16,7 +16,7 @@ from gateway_sdk import (
     UnauthorizedError,
 )
 from gateway_sdk.auth import AccessToken, Token
-from gateway_sdk.auth.source import as_token_source, ask
+from gateway_sdk.auth.source import as_token_source, fetch_token
 from tests.auth.answers import CANARY, NOW, told
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
@@ -211,10 +211,10 @@ async def test_a_source_of_one_token_gives_it_again(given: AccessToken) -> None:
     """What was rejected makes no difference where there is nothing else."""
     source = as_token_source(given)
 
-    token = await ask(source)
+    token = await fetch_token(source)
 
     assert isinstance(token, Token)
-    assert await ask(source, rejected=token) is token
+    assert await fetch_token(source, rejected=token) is token
 
 
 async def test_a_source_that_fails_does_not_leak_through_its_cause() -> None:
@@ -224,7 +224,7 @@ async def test_a_source_that_fails_does_not_leak_through_its_cause() -> None:
         raise LookupError(CANARY)
 
     with pytest.raises(AuthError, match="LookupError") as caught:
-        await ask(as_token_source(fails))
+        await fetch_token(as_token_source(fails))
 
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__

@@ -18,7 +18,7 @@ from gateway_sdk.auth import (
     TokenKey,
     open_store,
 )
-from gateway_sdk.auth.stores.base import MAX_RECORD, dump, parse
+from gateway_sdk.auth.stores._base import MAX_RECORD, dump, parse
 from tests.support.logins import KEY, make_token
 from tests.support.records import BROKEN, GOOD
 from tests.support.secrecy import CANARY, texts_of
@@ -69,7 +69,7 @@ def test_a_broken_record_is_an_error_that_does_not_show_it(record: bytes) -> Non
     with pytest.raises(TokenStoreError) as caught:
         parse(record, KEY, "the shelf")
 
-    told = "the shelf holds no token for https://gateway.test: log in again"
+    told = "the shelf has no valid token for https://gateway.test: log in again"
     assert str(caught.value) == told
     assert CANARY not in texts_of(caught.value)
     assert caught.value.__suppress_context__
@@ -167,7 +167,7 @@ async def test_a_store_in_memory_shows_nothing_and_is_not_pickled() -> None:
 
     assert repr(store) == "<MemoryStore>"
     for save in (pickle.dumps, copy.copy):
-        with pytest.raises(TypeError, match="not pickled"):
+        with pytest.raises(TypeError, match="cannot be pickled"):
             save(store)
 
 
@@ -212,7 +212,7 @@ def test_a_user_without_a_home_folder_is_told(
 
     monkeypatch.setattr(Path, "expanduser", no_home)
 
-    with pytest.raises(ConfigurationError, match="set HOME, or give a folder"):
+    with pytest.raises(ConfigurationError, match="set HOME, or set a folder"):
         open_store(setting, KEY)
 
 

@@ -49,21 +49,21 @@ def test_a_bearer_token_is_taken(text: str, wrap: Callable[[str], str | SecretSt
         (f"{CANARY}\r\n", "strip"),
         (f" {CANARY}", "strip"),
         (f"\t{CANARY}\x1f", "strip"),
-        (" ", "holds characters"),
-        ("\n", "holds characters"),
-        (f"{CANARY} {CANARY}", "holds characters"),
-        (f"{CANARY}\nX-Evil: 1", "holds characters"),
-        (f"{CANARY}\x00", "holds characters"),
-        (f"{CANARY}\x7f", "holds characters"),
-        (f"{CANARY}\xe4", "holds characters"),
-        (f"{CANARY}\u0661", "holds characters"),
-        (f"{CANARY}\ud800", "holds characters"),
-        ("=", "holds characters"),
-        (f"={CANARY}", "holds characters"),
-        (f"{CANARY}=x", "holds characters"),
-        (f"Bearer {CANARY}", "holds characters"),
-        (f'"{CANARY}"', "holds characters"),
-        (f"{CANARY},", "holds characters"),
+        (" ", "has characters"),
+        ("\n", "has characters"),
+        (f"{CANARY} {CANARY}", "has characters"),
+        (f"{CANARY}\nX-Evil: 1", "has characters"),
+        (f"{CANARY}\x00", "has characters"),
+        (f"{CANARY}\x7f", "has characters"),
+        (f"{CANARY}\xe4", "has characters"),
+        (f"{CANARY}\u0661", "has characters"),
+        (f"{CANARY}\ud800", "has characters"),
+        ("=", "has characters"),
+        (f"={CANARY}", "has characters"),
+        (f"{CANARY}=x", "has characters"),
+        (f"Bearer {CANARY}", "has characters"),
+        (f'"{CANARY}"', "has characters"),
+        (f"{CANARY},", "has characters"),
     ],
 )
 def test_what_may_not_stand_in_a_header_is_refused(
@@ -219,7 +219,7 @@ def test_tokens_made_of_the_same_are_equal() -> None:
 @pytest.mark.parametrize("around", [lambda token: token, lambda token: {"deep": [token]}])
 def test_a_token_is_never_pickled(protocol: int, around: Callable[[Token], object]) -> None:
     """A token does not leave the process by way of a pickle, alone or within something."""
-    with pytest.raises(TypeError, match="not pickled"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(around(FULL), protocol)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gateway_sdk.auth import LoopbackReceiver
-from gateway_sdk.auth.loopback.receiver import DEFAULT_REDIRECT_URI
+from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
 from gateway_sdk.errors import StateMismatchError
 
 RIGHT = "state=ours&access_token=CANARY-TOKEN"

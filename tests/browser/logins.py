@@ -11,12 +11,12 @@ from playwright.async_api import Page, expect
 
 from gateway_sdk import Token
 from gateway_sdk.auth import ImplicitFlow, LoopbackReceiver, login
-from gateway_sdk.auth.loopback.desk import Desk, Reply, Request
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
 
 LOGGED_IN = "You are logged in"
 NOT_LOGGED_IN = "You are not logged in"
-NOBODY_WAITS = "Nobody waits for this login any more"
-NOT_OURS = "This does not belong to the login that waits here"
+NOBODY_WAITS = "This login has ended"
+NOT_OURS = "This response belongs to another login"
 
 
 class UnderWay(NamedTuple):
@@ -96,15 +96,15 @@ class Witness:
             await self._connected.wait()
 
     def _watch_requests(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        answer = Desk.reply
+        handle = CallbackHandler.handle
 
-        def reply(desk: Desk[Any], request: Request) -> Reply:
-            reply = answer(desk, request)
+        def reply(handler: CallbackHandler[Any], request: CallbackRequest) -> CallbackReply:
+            reply = handle(handler, request)
             self.requests.append((request.method, request.target, reply.status))
-            self.refused = desk.refused
+            self.refused = handler.refused
             return reply
 
-        monkeypatch.setattr(Desk, "reply", reply)
+        monkeypatch.setattr(CallbackHandler, "handle", reply)
 
     def _watch_connections(self, monkeypatch: pytest.MonkeyPatch) -> None:
         connected = LoopbackReceiver._connected

@@ -104,7 +104,9 @@ async def test_a_token_in_the_query_is_refused(
     foreign_server.reshape = all_in_the_query
     async with under_way(foreign_flow) as waiting:
         await decide(page, waiting.url)
-        await shows(page, NOT_LOGGED_IN, "The answer has its token in the query, not the fragment.")
+        await shows(
+            page, NOT_LOGGED_IN, "The response has its token in the query, not the fragment."
+        )
         with pytest.raises(MalformedResponseError, match="token in the query") as caught:
             await waiting.token
 

@@ -133,7 +133,7 @@ async def test_a_form_from_elsewhere_is_refused(
             )
 
         assert witness.at("/callback") == [("POST", 403)]
-        assert await page.text_content("body") == "Only the page here may do that.\n"
+        assert await page.text_content("body") == "Only this address's own page may do that.\n"
         assert witness.refused == 0
         assert await log_in(await context.new_page(), waiting) != "evil"
 

@@ -33,7 +33,7 @@ async def test_a_login_brings_the_token_that_was_handed_out(
     context.on("response", note)
     async with under_way(flow, clock=lambda: 1000.0) as waiting:
         await decide(page, waiting.url)
-        await shows(page, LOGGED_IN, "You can close this tab and go back to where you began.")
+        await shows(page, LOGGED_IN, "You can close this tab and return to the program.")
         token = await waiting.token
 
     (location,) = filter(None, answers)

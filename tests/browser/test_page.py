@@ -66,9 +66,9 @@ async def test_a_page_without_an_answer_says_so(
     """Who comes without an answer, or reloads one that was turned away, disturbs nothing."""
     async with under_way(sandbox_flow) as waiting:
         await page.goto(f"{waiting.redirect_uri}#state=wrong")
-        await shows(page, "This does not belong to the login that waits here")
+        await shows(page, "This response belongs to another login")
         await page.reload()
-        await shows(page, "There is nothing here", "Start the login again.")
+        await shows(page, "No response", "Start the login again.")
         assert [method for method, _, _ in witness.requests] == ["GET", "POST", "GET"]
 
         await log_in(page, waiting)

@@ -9,7 +9,7 @@ from playwright.async_api import BrowserContext, Error, Page, Route
 
 from gateway_sdk import LoginTimeoutError
 from gateway_sdk.auth import ImplicitFlow
-from gateway_sdk.auth.loopback import connection
+from gateway_sdk.auth import _callback_connection as connection
 from tests.browser.logins import (
     LOGGED_IN,
     NOBODY_WAITS,
@@ -86,7 +86,7 @@ async def test_of_two_tabs_the_second_is_told(
         first.let_go()
         await shows(first.page, LOGGED_IN)
         second.let_go()
-        await shows(second.page, "Another answer was here first", "has its answer")
+        await shows(second.page, "Another response was received first", "has received its response")
         await waiting.token
 
     assert [status for _, _, status in witness.requests] == [200, 200, 200, 409]
@@ -113,7 +113,7 @@ async def test_a_closed_tab_leaves_the_login_to_its_timeout(
     async with under_way(sandbox_flow, timeout=1) as waiting:
         await page.goto(waiting.url)
         await page.close()
-        with pytest.raises(LoginTimeoutError, match="nobody finished the login within 1 s") as late:
+        with pytest.raises(LoginTimeoutError, match="was not finished within 1 s") as late:
             await waiting.token
 
     assert late.value.refused == 0

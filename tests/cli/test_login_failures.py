@@ -18,7 +18,7 @@ def test_browser_that_does_not_open_is_said(call_gateway: Call, settings: Settin
     assert ended.status == 1
     assert ended.err.splitlines()[2:] == [
         "No browser could be opened here.",
-        "gateway: nobody finished the login within 1 s",
+        "gateway: the login was not finished within 1 s",
         "Log in again, if need be with a longer --timeout.",
     ]
     assert kept() is None
@@ -48,7 +48,7 @@ def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings:
 
     assert (ended.status, ended.out) == (2, "")
     first, second = ended.err.splitlines()
-    assert first.startswith(f"gateway: port {taken.rpartition(':')[2]} of 127.0.0.1 is taken")
+    assert first.startswith(f"gateway: port {taken.rpartition(':')[2]} of 127.0.0.1 is in use")
     assert second == "Port 0 in --redirect-uri takes any that is free."
 
 

@@ -54,7 +54,7 @@ def test_wrong_address_is_asked_for_again(
     terminal.wait_until_unseen()
 
     terminal.type("https://elsewhere.test/\n")
-    terminal.read_until("That is not it")
+    terminal.read_until("Not this one")
     terminal.type(f"{tab.answer}\n")
 
     assert terminal.end()[0] == 0

@@ -101,7 +101,7 @@ def test_broken_record_is_status_1(call_gateway: Call, settings: Settings) -> No
     assert ended.status == 1
     assert re.fullmatch(facts_of(settings), ended.out)
     first, second = ended.err.splitlines()
-    assert first.endswith(f"holds no token for {settings['GATEWAY_BASE_URL']}: log in again")
+    assert first.endswith(f"has no valid token for {settings['GATEWAY_BASE_URL']}: log in again")
     assert second.startswith("Is GATEWAY_TOKEN_STORE right")
 
 

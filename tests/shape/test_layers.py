@@ -32,7 +32,10 @@ LAYERS = (
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 
 # The files of a public folder that can be imported; all others stand under an underscore.
-PUBLIC: dict[str, set[str]] = {"sandbox": set()}
+PUBLIC: dict[str, set[str]] = {
+    "auth": {"flow", "login", "source", "stores", "token"},
+    "sandbox": set(),
+}
 
 FOREIGN = {
     "tenacity": {"_retry"},

@@ -7,7 +7,7 @@ tested with a few of them: it must give that function its bytes and its own key,
 import json
 from typing import Any, Final
 
-from gateway_sdk.auth.stores.base import dump
+from gateway_sdk.auth.stores._base import dump
 from tests.support.logins import KEY, make_token
 from tests.support.secrecy import CANARY
 

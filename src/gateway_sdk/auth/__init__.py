@@ -1,10 +1,11 @@
-"""Where access tokens come from: a string, a function, a login, a store that many share."""
+"""Sources of access tokens: strings, functions, logins, and stores that processes share."""
 
-from gateway_sdk.auth.browser import Browser
+from gateway_sdk.auth._environment import open_store
+from gateway_sdk.auth._receiver import LoopbackReceiver
+from gateway_sdk.auth._shared_source import SharedTokenSource
+from gateway_sdk.auth._terminal import PasteFromTerminal
 from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
-from gateway_sdk.auth.login import Paste, login
-from gateway_sdk.auth.loopback import LoopbackReceiver
-from gateway_sdk.auth.shared import SharedTokenSource
+from gateway_sdk.auth.login import Browser, Paste, login
 from gateway_sdk.auth.source import AccessTokenGiven, RejectingTokenSource, TokenSource
 from gateway_sdk.auth.stores import (
     KeyringStore,
@@ -13,9 +14,7 @@ from gateway_sdk.auth.stores import (
     RedisStore,
     TokenKey,
     TokenStore,
-    open_store,
 )
-from gateway_sdk.auth.terminal import PasteFromTerminal
 from gateway_sdk.auth.token import AccessToken, Token
 
 __all__ = [

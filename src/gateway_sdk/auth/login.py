@@ -1,26 +1,34 @@
-"""A login, from the browser that is opened to the token that comes back."""
+"""A login: open the browser, wait for the authorization response, return the token."""
 
 import asyncio
 import sys
+import threading
 import time
+import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, TypeAlias
+from contextlib import suppress
+from typing import Any, Literal, TypeAlias
 
 from gateway_sdk._config import check_seconds
-from gateway_sdk.auth.browser import Browser, open_browser
-from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
-from gateway_sdk.auth.loopback import LoopbackReceiver
-from gateway_sdk.auth.loopback.address import CANNOT_LISTEN, can_listen
-from gateway_sdk.auth.loopback.receiver import (
+from gateway_sdk.auth._receiver import (
+    CANNOT_LISTEN,
     DEFAULT_LOGIN_TIMEOUT,
     DEFAULT_REDIRECT_URI,
+    LoopbackReceiver,
+    can_listen,
     timed_out,
 )
+from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, LoginError, StateMismatchError
 
+Browser: TypeAlias = str | Callable[[str], bool] | Literal[False] | None
+"""What opens a URL: None for this machine's own browser, a command with `%s` in place of the URL
+(`"chromium --incognito %s"`), a function that returns whether it opened it, or False to open
+nothing."""
+
 Paste: TypeAlias = Callable[[], Awaitable[str]]
-"""Returns an address that a person pasted; EOFError if there will be none."""
+"""Returns a URL that the user pasted; raises EOFError if there will be none."""
 
 
 def show_on_stderr(text: str) -> None:
@@ -39,36 +47,36 @@ async def login(
     timeout: float | None = DEFAULT_LOGIN_TIMEOUT,  # noqa: ASYNC109 - its error says more
     clock: Callable[[], float] = time.time,
 ) -> Token:
-    """Let a person log in with a browser, and return the token.
+    """Let the user log in with a browser, and return the token.
 
     Args:
-        flow: Where to log in, and as which client.
-        redirect_uri: Where the answer goes, as it is registered. Port 0 takes a free one. What is
-            not http on this machine can only be pasted.
-        browser: What opens the address: None for this machine's browser, a command with `%s`
-            such as "firefox --private-window %s", a function, or False for nothing. A private
-            window leaves no token in the browser's history.
-        show: Takes what the person should read: the address, in case no browser opens.
-        paste: Where the address of the answer can be pasted, for a machine without a browser;
-            `PasteFromTerminal()`, for instance.
-        timeout: Seconds for all of it; None for no limit.
-        clock: Gives the time in seconds since 1970.
+        flow: The authorization server and the client.
+        redirect_uri: Where the response goes, as registered. Port 0 takes a free one. If it is not
+            http on this machine, the response must be pasted.
+        browser: What opens the authorization URL: None for this machine's browser, a command with
+            `%s` such as "firefox --private-window %s", a function, or False for nothing. A
+            private window leaves no token in the browser's history.
+        show: Called with each line that the user should read: the URL, in case no browser opens.
+        paste: Returns the URL of the response as the user pasted it, for a machine without a
+            browser; for instance `PasteFromTerminal()`.
+        timeout: Seconds for the whole login; None for no limit.
+        clock: Returns seconds since 1970.
 
     Raises:
-        ConfigurationError: redirect_uri cannot be listened at, and nothing can be pasted.
-        ReceiverUnavailableError: redirect_uri's port is taken.
-        AuthorizationDeniedError: the person or the authorization server said no.
-        MalformedResponseError: the answer breaks RFC 6749.
-        LoginTimeoutError: nobody finished the login in time.
+        ConfigurationError: redirect_uri is not http on this machine, and paste is None.
+        ReceiverUnavailableError: The port of redirect_uri is in use.
+        AuthorizationDeniedError: The user or the authorization server refused.
+        MalformedResponseError: The response violates RFC 6749.
+        LoginTimeoutError: The login was not finished in time.
     """
     check_seconds("timeout", timeout)
     if not can_listen(redirect_uri):
         if paste is None:
-            raise ConfigurationError(f"{CANNOT_LISTEN}, so give paste=")
+            raise ConfigurationError(f"{CANNOT_LISTEN}: pass paste=")
         attempt = flow.start(redirect_uri)
         _announce(attempt.url, browser, show, pastes=True)
-        pasted = _pasted(flow, attempt, paste, show, clock)
-        return await _guided(attempt.url, browser, show, [_in_time(pasted, timeout)])
+        pasted = _read_pasted(flow, attempt, paste, show, clock)
+        return await _first_token(attempt.url, browser, show, [_within(pasted, timeout)])
 
     async with LoopbackReceiver(redirect_uri) as receiver:
         attempt = flow.start(receiver.redirect_uri)
@@ -77,10 +85,10 @@ async def login(
         def finish(fragment: str, query: str) -> Token:
             return flow.finish(attempt, fragment=fragment, query=query, now=clock())
 
-        ways = [receiver.receive(finish, timeout=timeout)]
+        coroutines = [receiver.receive(finish, timeout=timeout)]
         if paste is not None:
-            ways.append(_pasted(flow, attempt, paste, show, clock))
-        return await _guided(attempt.url, browser, show, ways)
+            coroutines.append(_read_pasted(flow, attempt, paste, show, clock))
+        return await _first_token(attempt.url, browser, show, coroutines)
 
 
 def _announce(url: str, browser: Browser, show: Callable[[str], object], *, pastes: bool) -> None:
@@ -91,15 +99,15 @@ def _announce(url: str, browser: Browser, show: Callable[[str], object], *, past
         show("Then paste the whole address of the page that you are sent to, and press Enter.")
 
 
-async def _guided(
+async def _first_token(
     url: str,
     browser: Browser,
     show: Callable[[str], object],
-    ways: Iterable[Coroutine[Any, Any, Token]],
+    coroutines: Iterable[Coroutine[Any, Any, Token]],
 ) -> Token:
-    """Open the address, and return the token that comes first, on whichever way."""
-    tasks = [asyncio.create_task(way) for way in ways]
-    opening = asyncio.create_task(_open(url, browser, show))
+    """Open the authorization URL, and return the token of the first coroutine that has one."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    opening = asyncio.create_task(_open_browser(url, browser, show))
     started: list[asyncio.Task[Any]] = [*tasks, opening]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -110,35 +118,65 @@ async def _guided(
         await asyncio.gather(*started, return_exceptions=True)
 
 
-async def _open(url: str, browser: Browser, show: Callable[[str], object]) -> None:
-    if browser is not False and not await open_browser(url, browser):
+async def _open_browser(url: str, browser: Browser, show: Callable[[str], object]) -> None:
+    if browser is not False and not await _open_in_thread(url, browser):
         show("No browser could be opened here.")
 
 
-async def _pasted(
+async def _read_pasted(
     flow: ImplicitFlow,
     attempt: LoginAttempt,
     paste: Paste,
     show: Callable[[str], object],
     clock: Callable[[], float],
 ) -> Token:
-    """Take pasted addresses until one of them belongs to this login."""
+    """Read pasted URLs until one belongs to this login."""
     while True:
-        await asyncio.sleep(0)  # what is pasted without waiting must not keep out all others
+        await asyncio.sleep(0)  # a paste function that never waits must not block the loop
         try:
             return flow.finish_url(attempt, await paste(), now=clock())
         except StateMismatchError as error:
-            show(f"That is not it: {error}. Paste the whole address, up to its end.")
+            show(f"Not this one: {error}. Paste the whole address, up to its end.")
         except EOFError:
             raise LoginError("nothing was pasted") from None
 
 
-async def _in_time(way: Coroutine[Any, Any, Token], timeout: float | None) -> Token:  # noqa: ASYNC109
+async def _within(coroutine: Coroutine[Any, Any, Token], timeout: float | None) -> Token:  # noqa: ASYNC109
     scope = asyncio.timeout(timeout)
     try:
         async with scope:
-            return await way
+            return await coroutine
     except TimeoutError:
         if not scope.expired():
             raise
         raise timed_out(timeout) from None
+
+
+async def _open_in_thread(url: str, browser: str | Callable[[str], bool] | None) -> bool:
+    """Open a URL and return whether that succeeded; the browser may block.
+
+    It runs in a thread of its own: a text browser blocks until the user leaves it, and a process
+    waits at its end for threads of the default executor.
+    """
+    loop, opened = asyncio.get_running_loop(), asyncio.Event()
+    results: list[bool] = []
+
+    def run() -> None:
+        try:
+            results.append(_open_url(url, browser))
+        except Exception:  # noqa: BLE001 - the caller's function; the user is told what to do
+            results.append(False)
+        with suppress(RuntimeError):  # the loop is closed, and nothing waits
+            loop.call_soon_threadsafe(opened.set)
+
+    threading.Thread(target=run, name="gateway_sdk-browser", daemon=True).start()
+    await opened.wait()
+    return results[0]
+
+
+def _open_url(url: str, browser: str | Callable[[str], bool] | None) -> bool:
+    if callable(browser):
+        return bool(browser(url))
+    if browser is None:
+        return webbrowser.open(url)  # the first one that works
+    return webbrowser.get(browser).open(url)

@@ -1,4 +1,4 @@
-"""Token sources: the seam between a session and whatever knows how to get an access token."""
+"""Token sources: where a session gets its access tokens from."""
 
 import inspect
 import logging
@@ -12,63 +12,60 @@ from gateway_sdk._config import is_async
 from gateway_sdk.auth.token import AccessToken, Token, problem_of, text_of
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger("gateway_sdk.auth")
 
 
 class TokenSource(Protocol):
-    """Anything that can be asked for an access token.
-
-    It may have a method `reject` too, as `RejectingTokenSource` has.
-    """
+    """Returns access tokens; it may also have a method `reject`, as `RejectingTokenSource`."""
 
     async def token(self, rejected: Any = None) -> AccessToken:
         """Return a token that can be sent.
 
         Args:
-            rejected: None, or what was returned before and has just been answered with 401.
-                Return another one if there is one; the same means that there is none.
+            rejected: None, or a token that was returned before and to which the gateway has just
+                answered 401. Return another one, or the same if there is no other.
         """
         ...
 
 
 class RejectingTokenSource(TokenSource, Protocol):
-    """A token source that also hears of a 401 after which no other token is asked for.
+    """A token source that is also told of a 401 after which no other token is fetched.
 
-    That is the 401 of a body that cannot be sent again, as of a stream, and the second 401 of a
-    call. A source that keeps its token needs `reject`: else the next call is sent with the same.
+    That is the 401 of a body that cannot be sent again, such as a stream, and the second 401 of a
+    call. A source that keeps its token needs `reject`: otherwise the next call sends the same one.
     """
 
     def reject(self, token: Any) -> object:
         """Note that the gateway answered 401 to a token, which `token()` returned before.
 
-        It is a plain function, not `async def`, and has to be quick; the next call gets the other
-        token from `token()`. What it raises is logged and changes nothing. It may hear of the
-        same token many times, and of one that was replaced meanwhile.
+        It is a plain function, not `async def`, and must not block; the next call gets another
+        token from `token()`. What it raises is logged and changes nothing. It may be called
+        several times for one token, and for a token that was replaced in the meantime.
         """
         ...
 
 
 AccessTokenGiven: TypeAlias = AccessToken | Callable[[], Awaitable[AccessToken]] | TokenSource
-"""What a session takes as its `access_token`."""
+"""What a session accepts as its `access_token`."""
 
 
-class StaticToken:
-    """One token, for as long as it lasts."""
+class StaticTokenSource:
+    """One token, until it expires."""
 
     def __init__(self, token: Token) -> None:
         self._token = token
 
     async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - there is no other
-        """Return the token, whatever was rejected.
+        """Return the token, even if it was rejected.
 
         Raises:
-            LoginRequiredError: it has expired.
+            LoginRequiredError: It has expired.
         """
         return _unexpired(self._token)
 
 
-class CalledToken:
-    """A coroutine function, asked anew for each attempt; keeping tokens is its own matter."""
+class FunctionTokenSource:
+    """A coroutine function, called for each attempt; it may cache tokens itself."""
 
     def __init__(self, function: Callable[[], Awaitable[AccessToken]]) -> None:
         self._function = function
@@ -77,8 +74,8 @@ class CalledToken:
         """Return what the function returns.
 
         Raises:
-            LoginRequiredError: it has expired.
-            AuthError: it is not a coroutine function.
+            LoginRequiredError: It has expired.
+            AuthError: It is not a coroutine function.
         """
         promised: Any = self._function()
         if not inspect.isawaitable(promised):
@@ -88,25 +85,25 @@ class CalledToken:
 
 
 def as_token_source(access_token: object, name: str = "access_token") -> TokenSource:
-    """Turn what the user gave as access token into a token source.
+    """Return the token source for what the caller passed as access token.
 
     Raises:
-        ConfigurationError: it is missing, cannot be a token, or is of a type that cannot give one.
+        ConfigurationError: It is missing or invalid, or of an unsupported type.
     """
     if isinstance(access_token, Token):
-        return StaticToken(access_token)
+        return StaticTokenSource(access_token)
     if isinstance(access_token, str | SecretStr):
         problem = problem_of(text_of(access_token))
         if problem:
             raise ConfigurationError(f"{name} {problem}")
-        return StaticToken(Token(access_token))
+        return StaticTokenSource(Token(access_token))
     if inspect.isclass(access_token):
-        raise ConfigurationError(f"{name} is a class: give an instance of it")
+        raise ConfigurationError(f"{name} is a class: pass an instance of it")
     if callable(getattr(access_token, "token", None)):
         _check_reject(getattr(access_token, "reject", None), name)
         return cast("TokenSource", access_token)
     if callable(access_token):
-        return CalledToken(cast("Callable[[], Awaitable[AccessToken]]", access_token))
+        return FunctionTokenSource(cast("Callable[[], Awaitable[AccessToken]]", access_token))
     raise ConfigurationError(
         f"{name} must be a string, a SecretStr, a Token, a coroutine function or an object with "
         "async token(rejected=None)"
@@ -115,39 +112,39 @@ def as_token_source(access_token: object, name: str = "access_token") -> TokenSo
 
 def _check_reject(reject: object, name: str) -> None:
     if reject is not None and (not callable(reject) or is_async(reject)):
-        raise ConfigurationError(f"{name} has a reject that is no plain function of a token")
+        raise ConfigurationError(f"{name} has a reject that is not a plain function of a token")
 
 
-def tell_rejected(source: TokenSource, token: AccessToken) -> None:
-    """Tell a source that a token was refused, where no other one is asked for."""
+def invalidate(source: TokenSource, token: AccessToken) -> None:
+    """Tell a source that the gateway refused a token, when no other one is fetched."""
     reject = getattr(source, "reject", None)
     if reject is None:
         return
     try:
         reject(token)
-    except Exception as error:  # noqa: BLE001 - it is the user's, and must not hide the 401
-        # Without the error itself, whose text may hold the token.
+    except Exception as error:  # noqa: BLE001 - the caller's function must not hide the 401
+        # Without the error's message, which may contain the token.
         _logger.error("reject() of the token source failed: %s", type(error).__name__)  # noqa: TRY400
 
 
-async def ask(source: TokenSource, rejected: AccessToken | None = None) -> AccessToken:
-    """Return a token whose text may stand in a header.
+async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) -> AccessToken:
+    """Return a token of the source that is valid in a header.
 
     Raises:
-        AuthError: the source failed, or what it returned cannot be a token. Errors of this
-            package come through as they are.
+        AuthError: The source failed, or what it returned is not a valid token. Errors of this
+            package are raised unchanged.
     """
     try:
         token: Any = await (source.token(rejected) if rejected else source.token())
     except GatewayError:
         raise
-    except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything
-        # Without the cause, whose text may hold an address with a token in it.
+    except Exception as error:  # noqa: BLE001 - the caller's source may raise anything
+        # Without the cause, whose message may contain a URL with a token.
         raise AuthError(f"the source of the access token failed: {type(error).__name__}") from None
     if isinstance(token, Token):
         return token
     if not isinstance(token, str | SecretStr):
-        raise AuthError("the source of the access token returned something that is no token")
+        raise AuthError("the source of the access token returned something that is not a token")
     problem = problem_of(text_of(token))
     if problem:
         raise AuthError(f"the access token from its source {problem}")
@@ -155,7 +152,7 @@ async def ask(source: TokenSource, rejected: AccessToken | None = None) -> Acces
 
 
 def _unexpired(token: Token) -> Token:
-    """Return the token, unless it is known that the gateway will refuse it."""
+    """Return the token if it has not expired."""
     if token.expired(time.time(), leeway=0.0):
-        raise LoginRequiredError(f"the access token expired at {token.ends}: get another one")
+        raise LoginRequiredError(f"the access token expired at {token.ends}: get a new one")
     return token

@@ -10,7 +10,7 @@ import typer
 
 from gateway_sdk._config import ENVIRONMENT, with_environment
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
-from gateway_sdk.auth.environment import token_store
+from gateway_sdk.auth._environment import token_store
 from gateway_sdk.cli.facts import Fact
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.errors import ConfigurationError

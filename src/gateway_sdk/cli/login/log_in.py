@@ -7,7 +7,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from gateway_sdk.auth import Browser, ImplicitFlow, PasteFromTerminal, Token, login
-from gateway_sdk.auth.loopback.address import can_listen
+from gateway_sdk.auth._receiver import can_listen
 from gateway_sdk.cli.console import make_console
 from gateway_sdk.cli.facts import Fact, print_facts
 from gateway_sdk.cli.failure import MISUSED, CommandError

@@ -1,4 +1,4 @@
-"""A token that many callers share: kept in a store, got by one login for all of them."""
+"""A token that many callers share: kept in a store, obtained by one login for all of them."""
 
 import asyncio
 import copy
@@ -12,9 +12,13 @@ from typing import Any, Final, NoReturn
 
 from gateway_sdk._config import check_wait
 from gateway_sdk._repr import safe_repr
-from gateway_sdk.auth.held_login import HeldLogin, is_cancelled, is_recent
-from gateway_sdk.auth.single_flight import SingleFlight
-from gateway_sdk.auth.stores.base import TokenKey, TokenStore, UnusableRecordError
+from gateway_sdk.auth._login_coordination import (
+    LoginCooldown,
+    SingleFlight,
+    is_cancelled,
+    is_recent,
+)
+from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -24,24 +28,25 @@ from gateway_sdk.errors import (
 )
 
 DEFAULT_HOLD: Final = 30.0
-"""Seconds: as long as a person takes to notice, and far longer than a storm of callers."""
+"""Seconds: enough for a user to notice, and far longer than a burst of callers lasts."""
 
 _ROUNDS: Final = 3
-"""Renewals that one caller joins: the one under way may have begun for another token's sake."""
+"""Renewals that one caller joins: the running one may have started because of another token."""
 
-_MOST_REFUSED: Final = 32
+_MAX_REFUSED: Final = 32
 
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger("gateway_sdk.auth")
 
 
 class SharedTokenSource:
     """A token source for any number of callers, tasks and sessions.
 
-    A token at hand costs no lock and no wait. Without a usable one the store is read, where
-    another process may have put one; then, if there is an `acquire`, a login takes place: one,
-    for all who wait. It outlives the caller that began it, and ends with the last one.
+    A usable token in memory is returned without a lock and without waiting. Otherwise the store
+    is read, because another process may have saved one; then, if `acquire` is given, one login
+    takes place for all callers that wait. The login goes on when the caller that started it is
+    cancelled; when the last one is cancelled, it is cancelled too.
 
-    It can be used in several event loops, one after the other or side by side.
+    It can be used in several event loops, one after the other or at the same time.
     """
 
     def __init__(
@@ -53,21 +58,20 @@ class SharedTokenSource:
         hold: float = DEFAULT_HOLD,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Check everything; nothing is read yet.
+        """Check the arguments; nothing is read.
 
         Args:
             store: Where the token is kept.
-            acquire: Logs in, such as `lambda: login(flow)`; it must not ask this source. None
-                for a process in which nobody can be asked: then LoginRequiredError says what to
-                do.
-            leeway: Seconds before its end from which a token is not sent any more, but never
-                more than a tenth of its life.
-            hold: Seconds for which a login that failed, or two whose tokens were refused, are not
-                tried again, and a token that the gateway refused is not taken from the store.
-            clock: Gives the time in seconds since 1970.
+            acquire: Logs in, such as `lambda: login(flow)`; it must not call this source. None for
+                a process without a user: then LoginRequiredError says what to do.
+            leeway: Seconds before its expiry from which a token is renewed, but at most a tenth of
+                its lifetime.
+            hold: Seconds without a new login after one failed, or after the gateway refused the
+                tokens of two; and seconds for which a refused token is not taken from the store.
+            clock: Returns seconds since 1970.
 
         Raises:
-            ConfigurationError: one of them is wrong; the message names it.
+            ConfigurationError: An argument is invalid; the message names it.
         """
         if inspect.isclass(store) or not all(
             callable(getattr(store, name, None)) for name in ("load", "save", "delete")
@@ -83,7 +87,7 @@ class SharedTokenSource:
         self._leeway = check_wait("leeway", leeway)
         self._hold = check_wait("hold", hold)
         self._clock = clock
-        self._login = None if acquire is None else HeldLogin(acquire, self._hold, clock)
+        self._login = None if acquire is None else LoginCooldown(acquire, self._hold, clock)
         self._token: Token | None = None
         self._refused: dict[str, float] = {}
         self._refusing = threading.Lock()  # several event loops may have several threads
@@ -91,7 +95,7 @@ class SharedTokenSource:
 
     @property
     def gateway(self) -> str | None:
-        """The origin of the gateway that the token is for; None if the store does not say."""
+        """The origin of the gateway that the token is for; None if the store has no key."""
         key: TokenKey | None = getattr(self._store, "key", None)
         return key.gateway if key else None
 
@@ -99,27 +103,27 @@ class SharedTokenSource:
         """Return a token that has not expired and is not the rejected one.
 
         Args:
-            rejected: None, or the token that the gateway has just answered with 401. If another
-                one is here by now, it is returned at once.
+            rejected: None, or the token to which the gateway has just answered 401. If it was
+                replaced in the meantime, the new one is returned at once.
 
         Raises:
-            LoginRequiredError: there is none, and nobody can be asked here.
-            LoginError: the login failed, now or less than `hold` seconds ago.
-            TokenStoreError: the store cannot be read.
+            LoginRequiredError: There is none, and no `acquire` to get one.
+            LoginError: The login failed, now or less than `hold` seconds ago.
+            TokenStoreError: The store cannot be read.
         """
         if rejected is not None:
             self.reject(rejected)
         rounds = 0
         while (token := self._token) is None or not self._is_usable(token):
             if rounds == _ROUNDS:
-                raise LoginRequiredError("every access token that came was refused at once")
+                raise LoginRequiredError("the gateway refused each new access token at once")
             rounds += 1
             try:
                 await self._renewal.join()
             except GatewayError as error:
                 if token is not None and self._is_usable(token, leeway=0.0):
-                    return token  # it was to be renewed ahead of its end, which has not come yet
-                # One for each caller, who writes on it which call it ended.
+                    return token  # the renewal was ahead of time: it has not expired yet
+                # A copy for each caller, which sets the operation on it.
                 raise copy.copy(error) from None
         return token
 
@@ -131,10 +135,10 @@ class SharedTokenSource:
         return bool(self._refused) and text_of(token) in self._refused
 
     def reject(self, token: AccessToken) -> None:
-        """Hear that the gateway refused a token; whoever asks next gets another one."""
+        """Note that the gateway refused a token; the next call of `token` returns another one."""
         with self._refusing:
             self._refused[text_of(token)] = self._clock()
-            if len(self._refused) > _MOST_REFUSED:
+            if len(self._refused) > _MAX_REFUSED:
                 del self._refused[next(iter(self._refused))]
 
     def _forgive(self, token: Token) -> None:
@@ -144,15 +148,17 @@ class SharedTokenSource:
     async def _renew(self) -> None:
         """Find a usable token: in the store, or else by a login."""
         if self._token is not None and self._is_usable(self._token):
-            return  # another event loop was faster
+            return  # another event loop has renewed it
         loaded = await self._load()
         if loaded is not None and self._may_use(loaded):
             self._token = loaded
         elif self._login is None:
-            raise LoginRequiredError(f"{self._why_not(loaded)}: log in with `gateway login`")
+            raise LoginRequiredError(
+                f"{self._unusable_reason(loaded)}: log in with `gateway login`"
+            )
         else:
-            token = await self._login.token(self._is_refused)
-            self._forgive(token)  # a server may give the same one again, and stands by it
+            token = await self._login.log_in(self._is_refused)
+            self._forgive(token)  # a server may issue the same token again
             self._token = token
             await self._save(token)
 
@@ -162,10 +168,10 @@ class SharedTokenSource:
         except UnusableRecordError:
             if self._login is None:
                 raise
-            return None  # the login's token takes its place
+            return None  # the login's token replaces it
         except GatewayError:
             raise
-        except (Exception, asyncio.CancelledError) as error:  # a store of the user's may raise both
+        except (Exception, asyncio.CancelledError) as error:  # the caller's store may raise both
             if is_cancelled():
                 raise
             kind = type(error).__name__
@@ -175,36 +181,36 @@ class SharedTokenSource:
         return loaded
 
     def _may_use(self, token: Token) -> bool:
-        """Tell whether a token from the store is usable.
+        """Return whether a token from the store is usable.
 
-        Where nobody can log in, one that was refused is tried again after a while: it is better
-        than none, if it was the gateway that was out of order.
+        Without `acquire`, a refused token is tried again after `hold` seconds: there is no other,
+        and the fault may have been the gateway's.
         """
         refused_at = self._refused.get(text_of(token), -math.inf)
         if self._login is None and not is_recent(refused_at, self._clock(), self._hold):
             self._forgive(token)
         return self._is_usable(token)
 
-    def _why_not(self, loaded: Token | None) -> str:
+    def _unusable_reason(self, loaded: Token | None) -> str:
         if loaded is None:
             return "there is no access token"
         if self._is_refused(loaded):
             return "the gateway refused the access token"
-        return f"the access token ends at {loaded.ends}"
+        return f"the access token expires at {loaded.ends}"
 
     async def _save(self, token: Token) -> None:
-        """Keep a token for other processes; this one has it in any case."""
+        """Save a token for other processes; this one uses it even if that fails."""
         try:
             await self._store.save(token)
-        except (Exception, asyncio.CancelledError) as error:  # a store of the user's may raise both
+        except (Exception, asyncio.CancelledError) as error:  # the caller's store may raise both
             if is_cancelled():
                 raise
-            told = str(error) if isinstance(error, TokenStoreError) else type(error).__name__
-            _logger.warning("the access token is not kept for other processes: %s", told)
+            reason = str(error) if isinstance(error, TokenStoreError) else type(error).__name__
+            _logger.warning("the access token is not saved for other processes: %s", reason)
 
     @safe_repr
     def __repr__(self) -> str:
         return f"<SharedTokenSource in {self._store!r}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a SharedTokenSource holds a secret: it is not pickled")
+        raise TypeError("a SharedTokenSource holds a secret: it cannot be pickled")

@@ -1,4 +1,4 @@
-"""Reading a pasted address from a terminal that does not show it."""
+"""Reading a pasted address from a terminal without echo."""
 
 import asyncio
 import os
@@ -11,28 +11,28 @@ from typing import Final, TextIO
 from gateway_sdk.errors import ConfigurationError
 
 _LONGEST: Final = 128 * 1024
-"""Bytes: twice the longest answer that is read, so that one cut here is refused there."""
+"""Bytes: twice the longest response that is read, so that one cut here is refused there."""
 
 _ENTER: Final = frozenset(b"\r\n")
 _ERASE: Final = frozenset(b"\b\x7f")
 _ERASE_ALL: Final = 0x15
 _END: Final = 0x04
-# It ends a line first, and on an empty one the input.
+# Ctrl-D ends a line; on an empty line it ends the input.
 _ENDS: Final = _ENTER | {_END}
 
 
 class PasteFromTerminal:
-    """Returns lines from standard input, one for each call; a terminal does not show them.
+    """Returns one line of standard input per call; a terminal does not show it.
 
-    The terminal's own line mode is not used: it cuts a line at 4096 characters (on macOS at 1024)
-    without a word, and a token may be longer.
+    The terminal's line mode is not used: it silently cuts a line at 4096 characters (macOS: 1024),
+    and a token may be longer.
     """
 
     def __init__(self) -> None:
-        """Make sure that there are such terminals here.
+        """Check that this system has POSIX terminals.
 
         Raises:
-            ConfigurationError: Windows has none.
+            ConfigurationError: It has none, as Windows.
         """
         if find_spec("termios") is None:
             raise ConfigurationError("pasting needs a POSIX terminal: log in with a browser")
@@ -42,20 +42,20 @@ class PasteFromTerminal:
         """Return a line.
 
         Raises:
-            EOFError: the input ended.
-            ConfigurationError: the input is neither a terminal nor a pipe nor a file.
+            EOFError: The input ended.
+            ConfigurationError: The input is neither a terminal nor a pipe nor a file.
         """
         stdin: TextIO | None = sys.stdin
-        if stdin is None:  # a process may be started without
+        if stdin is None:  # a process may start without one
             raise EOFError
         try:
             descriptor = stdin.fileno()
-        except OSError:  # it was replaced, as in a notebook
+        except OSError:  # replaced, as in a notebook
             raise ConfigurationError("pasting needs a terminal or a pipe as input") from None
         line = bytearray()
-        with _unseen(descriptor):
+        with _without_echo(descriptor):
             while (byte := await self._next(descriptor)) not in _ENDS or not line:
-                # An empty line is none: pasting brings some along, and so does "\r\n".
+                # Empty lines are skipped: pasting adds some, and so does "\r\n".
                 if byte not in _ENTER:
                     _edit(line, byte)
         return line.decode("utf-8", "replace")
@@ -68,7 +68,7 @@ class PasteFromTerminal:
 
 
 def _edit(line: bytearray, byte: int) -> None:
-    """Do what the terminal does with a key in its line mode."""
+    """Apply a key as a terminal's line mode does."""
     if byte in _ERASE:
         del line[-1:]
     elif byte == _ERASE_ALL:
@@ -80,11 +80,11 @@ def _edit(line: bytearray, byte: int) -> None:
 
 
 async def _until_readable(descriptor: int) -> None:
-    """Wait for input without a thread, which nothing could stop."""
+    """Wait for input without a thread, because a reading thread cannot be stopped."""
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
     try:
         loop.add_reader(descriptor, readable.set)
-    except PermissionError:  # an ordinary file, which always is
+    except PermissionError:  # an ordinary file is always readable
         return
     try:
         await readable.wait()
@@ -93,20 +93,20 @@ async def _until_readable(descriptor: int) -> None:
 
 
 @contextmanager
-def _unseen(descriptor: int) -> Generator[None]:
-    """Let a terminal show nothing and hand over every key at once; anything else is left alone."""
-    # Imported here, because not every system has it.
+def _without_echo(descriptor: int) -> Generator[None]:
+    """Switch off a terminal's echo and line mode; leave other inputs as they are."""
+    # Imported here: not every system has it.
     import termios  # noqa: PLC0415
 
     if not os.isatty(descriptor):
         yield
         return
     before = termios.tcgetattr(descriptor)
-    unseen = termios.tcgetattr(descriptor)
-    unseen[3] &= ~(termios.ECHO | termios.ICANON)
-    termios.tcsetattr(descriptor, termios.TCSADRAIN, unseen)
+    changed = termios.tcgetattr(descriptor)
+    changed[3] &= ~(termios.ECHO | termios.ICANON)
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, changed)
     try:
         yield
     finally:
-        with suppress(termios.error):  # the terminal has gone
+        with suppress(termios.error):  # the terminal is closed
             termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -1,4 +1,4 @@
-"""A token in Redis, for a fleet; needs the extra [redis]."""
+"""The token store in Redis, for many machines; needs the extra [redis]."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._config import is_loopback
 from gateway_sdk._repr import safe_repr
-from gateway_sdk.auth.stores.base import TokenKey, dump, parse
+from gateway_sdk.auth.stores._base import TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
@@ -17,38 +17,39 @@ if TYPE_CHECKING:
 _PORT: Final = 6379
 
 _TIMEOUT: Final = 5.0
-"""Seconds to connect, and for each answer: Redis answers in milliseconds, or is not there."""
+"""Seconds to connect, and for each reply: Redis usually replies in milliseconds."""
 
-# Of what redis-py takes in an address; not among them: ways to leave out the check of certificates.
+# The allowed query parameters of redis-py; those that switch off the certificate check are not
+# among them.
 _OPTIONS: Final = ("db", "password")
 _TLS_OPTIONS: Final = (*_OPTIONS, "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
-# Older versions of redis-py leave the name of the server unchecked by default.
+# Older versions of redis-py do not check the server's name by default.
 _CHECKED: Final[dict[str, Any]] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
 
 
 class RedisStore:
-    """Keeps a token in Redis, until it expires.
+    """Stores a token in Redis, until it expires.
 
-    Each use has a connection of its own: tokens are seldom read, and so neither a restart of
-    Redis nor another event loop leaves a dead one behind.
+    Each operation opens its own connection: tokens are read rarely, and no connection can be
+    broken by a restart of Redis or belong to another event loop.
     """
 
     def __init__(self, url: str, key: TokenKey) -> None:
-        """Check the address; nothing is sent.
+        """Check the URL; nothing is sent.
 
         Args:
-            url: rediss:// (TLS), unix://, or redis:// on this machine; with a user name and a
-                password, if it has any. `ssl_ca_certs=` in its query names a CA file.
-            key: What the token is for; the name in Redis follows from it.
+            url: rediss:// (TLS), unix://, or redis:// on this machine; with user name and password
+                if Redis requires them. `ssl_ca_certs=` in its query names a CA file.
+            key: What the token is for; the name in Redis is made from it.
 
         Raises:
-            ConfigurationError: the address is none of these, or the extra [redis] is missing.
+            ConfigurationError: The URL is none of these, or the extra [redis] is not installed.
         """
         self._place = _checked_place(url)
         try:
-            # Imported here, because it comes with an extra and takes longer than httpx.
+            # Imported here: it is an extra, and takes longer to import than httpx.
             from redis import asyncio as client  # noqa: PLC0415
         except ModuleNotFoundError:
             raise ConfigurationError(
@@ -60,10 +61,10 @@ class RedisStore:
         self._name = f"gateway-sdk:token:{key.digest}"
 
     async def load(self) -> Token | None:
-        """Return the token; None if there is none, or none any more.
+        """Return the token; None if there is none, or it has expired.
 
         Raises:
-            TokenStoreError: Redis cannot be reached, or what it holds is broken.
+            TokenStoreError: Redis cannot be reached, or the record is invalid.
         """
         async with self._connected() as redis:
             record = await redis.get(self._name)
@@ -72,17 +73,17 @@ class RedisStore:
         return parse(record, self.key, f"Redis at {self._place}")
 
     async def save(self, token: Token) -> None:
-        """Keep a token in place of the one before, until it expires.
+        """Replace the stored token; Redis deletes it when it expires.
 
         Raises:
-            TokenStoreError: Redis cannot be reached, or does not take it.
+            TokenStoreError: Redis cannot be reached, or does not accept it.
         """
         until = None if token.expires_at is None else int(token.expires_at * 1000)
         async with self._connected() as redis:
             await redis.set(self._name, dump(token, self.key), pxat=until)
 
     async def delete(self) -> None:
-        """Forget the token, if there is one.
+        """Delete the token, if there is one.
 
         Raises:
             TokenStoreError: Redis cannot be reached.
@@ -103,8 +104,8 @@ class RedisStore:
             ) as redis:
                 yield redis
         except (self._client.RedisError, OSError, ValueError) as error:
-            # Without its text, which may repeat the address, password and all; redis-py wraps what
-            # it met, such as a wrong password or certificate, in an error of the connection.
+            # Without its message, which may contain the URL with the password. redis-py raises a
+            # connection error from the actual one, such as a wrong password or certificate.
             kind = type(error.__cause__ or error.__context__ or error).__name__
             raise TokenStoreError(f"Redis at {self._place} cannot be used: {kind}") from None
 
@@ -113,34 +114,34 @@ class RedisStore:
         return f"<RedisStore {self._place} {self._name}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a RedisStore may hold a password: it is not pickled")
+        raise TypeError("a RedisStore may hold a password: it cannot be pickled")
 
 
 def _checked_place(url: str) -> str:
-    """Return where a Redis is, without credentials, if nobody can listen on the way there.
+    """Return host and port or path of a Redis, without credentials.
 
     Raises:
-        ConfigurationError: the address is none, or the token would travel in clear.
+        ConfigurationError: The URL is invalid, or the token would be sent unencrypted.
     """
     if not isinstance(url, str):
-        raise ConfigurationError("the address of Redis must be a string")
+        raise ConfigurationError("the URL of Redis must be a string")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "localhost", parts.port or _PORT
     except ValueError:
-        raise ConfigurationError("the address of Redis is not a URL") from None
+        raise ConfigurationError("the URL of Redis is invalid") from None
     options = _TLS_OPTIONS if parts.scheme == "rediss" else _OPTIONS
     if any(name not in options for name, _ in parse_qsl(parts.query, keep_blank_values=True)):
         raise ConfigurationError(
-            f"the address of Redis takes only {', '.join(options)} in its query"
+            f"the URL of Redis can have only {', '.join(options)} in its query"
         )
-    # urlsplit also takes what lacks the slashes, for a path.
+    # urlsplit accepts a URL without the slashes too.
     kind = parts.scheme if url.lower().startswith(f"{parts.scheme}://") else None
     if kind == "unix" and parts.path:
         return parts.path
     if kind == "rediss" or (kind == "redis" and is_loopback(host)):
         return f"{host}:{port}"
     raise ConfigurationError(
-        "the address of Redis must be rediss:// (TLS) or unix://, or redis:// on this machine: "
-        "else the token would travel in clear"
+        "the URL of Redis must be rediss:// (TLS) or unix://, or redis:// on this machine: "
+        "otherwise the token would be sent unencrypted"
     )

@@ -1,16 +1,16 @@
-"""What every store is: a place for one token, under a key that says what it is for."""
+"""What the token stores share, and the store in memory."""
 
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from gateway_sdk._config import origin_of, parse_url
 from gateway_sdk.auth.token import Token, text_of
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
 MAX_RECORD: Final = 256 * 1024
-"""Bytes of a stored token at the most: what is longer is not one of ours."""
+"""Bytes: a longer record was not written by this package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,9 @@ class TokenKey:
     """What a token is for: it is never sent to another gateway.
 
     Attributes:
-        authorization_url: Where it comes from.
-        client_id: For which client.
-        gateway: The origin of the gateway that it goes to, made of its base URL.
+        authorization_url: The authorization endpoint that issued it.
+        client_id: The client that it was issued to.
+        gateway: The origin of the gateway that it is sent to.
     """
 
     authorization_url: str
@@ -29,10 +29,10 @@ class TokenKey:
 
     @classmethod
     def of(cls, authorization_url: str, client_id: str, base_url: str) -> "TokenKey":
-        """Make the key for a gateway at a base URL.
+        """Return the key for the gateway at a base URL.
 
         Raises:
-            ConfigurationError: an address is none; the message names it.
+            ConfigurationError: An argument is invalid; the message names it.
         """
         parse_url("authorization_url", authorization_url)
         if not isinstance(client_id, str) or not client_id:
@@ -41,53 +41,53 @@ class TokenKey:
 
     @property
     def digest(self) -> str:
-        """A name for it that fits everywhere."""
+        """A name for files and entries: 32 hexadecimal digits."""
         parts = json.dumps([self.authorization_url, self.client_id, self.gateway])
         return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
 
 class UnusableRecordError(TokenStoreError):
-    """The store works, but what it holds is no token of ours, or may be known to others."""
+    """The store works, but its record is invalid, or others could have read it."""
 
 
 class TokenStore(Protocol):
-    """Keeps one token."""
+    """Stores one token."""
 
     @property
     def key(self) -> TokenKey | None:
-        """What the token is for; None if the store does not know."""
+        """What the token is for; None if not known."""
         ...
 
     async def load(self) -> Token | None:
         """Return the token; None if there is none.
 
         Raises:
-            TokenStoreError: it cannot be read.
+            TokenStoreError: It cannot be read.
         """
         ...
 
     async def save(self, token: Token) -> None:
-        """Keep a token in place of the one before.
+        """Replace the stored token.
 
         Raises:
-            TokenStoreError: it cannot be kept; the one before is still there.
+            TokenStoreError: It cannot be stored; the previous one is still stored.
         """
         ...
 
     async def delete(self) -> None:
-        """Forget the token, if there is one.
+        """Delete the token, if there is one.
 
         Raises:
-            TokenStoreError: it cannot be reached.
+            TokenStoreError: The store cannot be reached.
         """
         ...
 
 
 def dump(token: Token, key: TokenKey) -> bytes:
-    """Write a token down, with what it is for.
+    """Return the record of a token and its key.
 
     Raises:
-        TokenStoreError: it is far too long for one, so that it would not be read again.
+        TokenStoreError: It is too long to be read again.
     """
     record = {
         "access_token": text_of(token),
@@ -105,16 +105,16 @@ def dump(token: Token, key: TokenKey) -> bytes:
 
 
 def parse(record: bytes | str, key: TokenKey, place: str) -> Token:
-    """Read what `dump` wrote.
+    """Return the token of a record that `dump` made.
 
     Raises:
-        UnusableRecordError: it is broken, or for something else; the message names the place only.
+        UnusableRecordError: It is invalid, or for another key; the message names only *place*.
     """
     try:
         return _read(json.loads(record), key)
     except (ValueError, TypeError, KeyError, RecursionError):
         raise UnusableRecordError(
-            f"{place} holds no token for {key.gateway}: log in again"
+            f"{place} has no valid token for {key.gateway}: log in again"
         ) from None
 
 
@@ -128,3 +128,29 @@ def _read(record: Any, key: TokenKey) -> Token:
         obtained_at=record["obtained_at"],
         scope=record["scope"],
     )
+
+
+class MemoryStore:
+    """Stores a token in this process only."""
+
+    def __init__(self, key: TokenKey | None = None) -> None:
+        self.key = key
+        self._token: Token | None = None
+
+    async def load(self) -> Token | None:
+        """Return the token; None if there is none."""
+        return self._token
+
+    async def save(self, token: Token) -> None:
+        """Replace the stored token."""
+        self._token = token
+
+    async def delete(self) -> None:
+        """Delete the token."""
+        self._token = None
+
+    def __repr__(self) -> str:
+        return "<MemoryStore>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a MemoryStore holds a secret: it cannot be pickled")

@@ -1,0 +1,200 @@
+"""The receiver's replies to requests, and its page. Pure: no I/O.
+
+Only one request ends the wait: a POST by the page itself, whose authorization response has the
+login's state. All other requests are refused, and the wait goes on.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
+
+from gateway_sdk.errors import LoginError, StateMismatchError
+
+T = TypeVar("T")
+
+_COMMON_HEADERS: Final = MappingProxyType(
+    {
+        "Cache-Control": "no-store",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CallbackRequest:
+    """A request; header names are in lower case, and may repeat."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+
+    def header(self, name: str) -> str | None:
+        """Return the value of a header; several are joined, and so equal no expected value."""
+        values = [text for key, text in self.headers if key == name]
+        return ", ".join(values) if values else None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CallbackReply:
+    """A reply of the receiver; *more* are further headers."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = "text/plain; charset=utf-8"
+    more: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """All headers except Connection."""
+        return {
+            **_COMMON_HEADERS,
+            "Content-Type": self.content_type,
+            "Content-Length": str(len(self.body)),
+            **self.more,
+        }
+
+
+class CallbackHandler(Generic[T]):
+    """Replies to requests until the response of the login has been received.
+
+    Attributes:
+        is_done: Whether a response with the login's state was received.
+        refused: How many responses without it were received.
+    """
+
+    def __init__(self, authority: str, path: str, finish: Callable[[str, str], T]) -> None:
+        """Set up.
+
+        Args:
+            authority: Host and port of the redirect URI.
+            path: Path of the redirect URI.
+            finish: Called with a response's fragment and query; returns the result.
+        """
+        self.is_done = False
+        self.refused = 0
+        self._authority = authority
+        self._path = path
+        self._finish = finish
+        self._result: T
+        self._error: Exception | None = None
+
+    def result(self) -> T:
+        """Return what `finish` returned for the login's response, or raise what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def handle(self, request: CallbackRequest) -> CallbackReply:
+        """Return the reply to a request."""
+        if request.header("host") != self._authority:
+            # Another name for this address: DNS rebinding.
+            return CallbackReply(421, b"This address must be called by its own name.\n")
+        if request.target.partition("?")[0] != self._path:
+            return CallbackReply(404, b"There is nothing here.\n")
+        if request.method == "GET":
+            return self._page(request)
+        if request.method == "POST":
+            return self._receive_response(request)
+        return CallbackReply(405, b"Only GET and POST.\n", more={"Allow": "GET, POST"})
+
+    def _page(self, request: CallbackRequest) -> CallbackReply:
+        """Return the page, but not to be embedded in another page."""
+        # Fetch Metadata: browsers that send this header send "document" for a page of its own.
+        if request.header("sec-fetch-dest") not in (None, "document"):
+            return CallbackReply(403, b"This page cannot be embedded.\n")
+        return CallbackReply(
+            200, page(), "text/html; charset=utf-8", more={"Content-Security-Policy": policy()}
+        )
+
+    def _receive_response(self, request: CallbackRequest) -> CallbackReply:
+        """Take the response that the receiver's own page posts; refuse all others."""
+        if request.header("origin") != f"http://{self._authority}":
+            return CallbackReply(403, b"Only this address's own page may do that.\n")
+        if request.header("sec-fetch-site") not in (None, "same-origin"):
+            return CallbackReply(403, b"Only this address's own page may do that.\n")
+        if request.header("content-type") != "application/json":
+            return CallbackReply(415, b"Only application/json.\n")
+        response = _parse(request.body)
+        if response is None:
+            return CallbackReply(400, b"Only an object with fragment and query.\n")
+        return self._finish_login(*response)
+
+    def _finish_login(self, fragment: str, query: str) -> CallbackReply:
+        if self.is_done:
+            return _message(409, "Another response was received first", _DONE)
+        try:
+            self._result = self._finish(fragment, query)
+        except StateMismatchError as error:
+            self.refused += 1
+            return _message(400, "This response belongs to another login", f"{error}.")
+        except Exception as error:  # noqa: BLE001 - `result` raises it
+            self.is_done, self._error = True, error
+            why = f"{error}." if isinstance(error, LoginError) else "Something went wrong."
+            return _message(200, "You are not logged in", f"{_sentence(why)} {_CLOSE}")
+        self.is_done = True
+        return _message(200, "You are logged in", f"{_DONE} {_CLOSE}", good=True)
+
+
+_DONE: Final = "The program that started this login has received its response."
+_CLOSE: Final = "You can close this tab and return to the program."
+
+
+def _parse(body: bytes) -> tuple[str, str] | None:
+    """Return the fragment and the query that the page posts; None if the body is anything else."""
+    try:
+        parsed: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(parsed, dict) or set(parsed) != {"fragment", "query"}:
+        return None
+    fragment, query = parsed["fragment"], parsed["query"]
+    if not isinstance(fragment, str) or not isinstance(query, str):
+        return None
+    return fragment, query
+
+
+def _message(status: int, heading: str, text: str, *, good: bool = False) -> CallbackReply:
+    """Return the message that the page shows."""
+    shown = {"good": good, "heading": heading, "text": text}
+    return CallbackReply(status, json.dumps(shown).encode(), "application/json")
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+@cache
+def page() -> bytes:
+    """Return the page; it sends requests to its own address only."""
+    # As text: a browser hashes with "\n", even if the file was checked out with "\r\n".
+    text = (files("gateway_sdk.auth") / "_callback_page.html").read_text(encoding="utf-8")
+    return text.encode()
+
+
+@cache
+def policy() -> str:
+    """Return the Content-Security-Policy: its script, its style, its own origin, and no frame."""
+    script, style = _hash_of("script"), _hash_of("style")
+    return (
+        f"default-src 'none'; script-src '{script}'; style-src '{style}'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+def _hash_of(element: str) -> str:
+    """Return the hash of an element's text in the form of Content Security Policy Level 3."""
+    found = re.search(rf"<{element}>(.*?)</{element}>".encode(), page(), re.DOTALL)
+    assert found is not None  # noqa: S101 - the page is part of the package
+    return f"sha256-{base64.b64encode(hashlib.sha256(found[1]).digest()).decode()}"

@@ -1,0 +1,308 @@
+"""The loopback receiver: it listens on this machine for the response to one login."""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from ipaddress import ip_address
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+import httpx
+
+from gateway_sdk._config import check_seconds, is_loopback, parse_url
+from gateway_sdk.auth._callback_handler import CallbackHandler
+from gateway_sdk.errors import (
+    ConfigurationError,
+    LoginTimeoutError,
+    ReceiverUnavailableError,
+    SessionStateError,
+)
+
+T = TypeVar("T")
+
+DEFAULT_REDIRECT_URI: Final = "http://127.0.0.1:0/callback"
+DEFAULT_LOGIN_TIMEOUT: Final = 300.0
+"""Seconds for the user to log in: enough to find a second factor."""
+
+_BACKLOG: Final = 32
+
+_MAX_CONNECTIONS: Final = 16
+"""At a time. A new one closes the oldest: refusing new ones could shut out the browser."""
+
+_CONNECTION_TIMEOUT: Final = 10.0
+"""Seconds for one request and its reply."""
+
+CANNOT_LISTEN: Final = (
+    "redirect_uri is not http on this machine, such as http://127.0.0.1:0/callback: a response "
+    "sent there can only be pasted"
+)
+
+
+class LoopbackReceiver:
+    """Listens for the response to one login, while it is open.
+
+    async with LoopbackReceiver() as receiver:
+        attempt = flow.start(receiver.redirect_uri)
+        ...
+        token = await receiver.receive(partial_finish)
+
+    Attributes:
+        redirect_uri: The redirect URI with its actual port; set when the receiver is open.
+    """
+
+    redirect_uri: str
+
+    def __init__(
+        self, redirect_uri: str = DEFAULT_REDIRECT_URI, *, bind: str | None = None
+    ) -> None:
+        """Check the arguments; nothing is opened.
+
+        Args:
+            redirect_uri: http on this machine, with any path; port 0 takes a free one, which
+                authorization servers must accept for 127.0.0.1 and ::1 (RFC 8252, 7.3).
+            bind: The IP address to listen at instead of the one in redirect_uri, such as 0.0.0.0
+                in a container whose port is forwarded. All who can reach it can send responses.
+
+        Raises:
+            ConfigurationError: redirect_uri is not http on this machine.
+        """
+        if not can_listen(redirect_uri):
+            raise ConfigurationError(CANNOT_LISTEN)
+        self._url = httpx.URL(redirect_uri)
+        self._given = redirect_uri
+        self._bind = bind
+        self._sockets: list[socket.socket] = []
+        self._connections: dict[asyncio.Task[None], None] = {}
+
+    async def __aenter__(self) -> Self:
+        """Listen.
+
+        Raises:
+            ReceiverUnavailableError: The address is in use or not available.
+        """
+        self._sockets = listen(self._url, self._bind)
+        if self._url.port == 0:
+            port = self._sockets[0].getsockname()[1]
+            self._url = self._url.copy_with(port=port)
+            self._given = str(self._url)
+        self.redirect_uri = self._given  # unchanged, as it is registered
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        close_all(self._sockets)
+        self._sockets = []
+
+    async def receive(
+        self,
+        finish: Callable[[str, str], T],
+        *,
+        timeout: float | None = DEFAULT_LOGIN_TIMEOUT,  # noqa: ASYNC109 - its error says what happened
+    ) -> T:
+        """Wait for the response to this login, and return the result of `finish`.
+
+        Args:
+            finish: Reads a response's fragment and query. If it raises StateMismatchError, the
+                response is refused and the wait goes on; any other result ends the wait.
+            timeout: Seconds; None for no limit.
+
+        Raises:
+            LoginTimeoutError: The login was not finished in time.
+            LoginError: As `finish` raises it.
+        """
+        check_seconds("timeout", timeout)
+        if not self._sockets:
+            raise SessionStateError("the receiver is not open: use it in `async with`, once")
+        path = self._url.raw_path.partition(b"?")[0]
+        handler = CallbackHandler(authority_of(self._url), path.decode("ascii"), finish)
+        over = asyncio.Event()
+        connected = partial(self._connected, handler, over)
+        # Started below: if the start were cancelled here, the server would never be closed.
+        servers = [
+            await asyncio.start_server(connected, sock=listener, start_serving=False)
+            for listener in self._sockets
+        ]
+        self._sockets = []
+        try:
+            async with asyncio.timeout(timeout):
+                for server in servers:
+                    await server.start_serving()
+                await over.wait()
+        except TimeoutError:
+            if not handler.is_done:  # otherwise the response came at the last moment
+                raise timed_out(timeout, handler.refused) from None
+        finally:
+            over.set()
+            await self._close(servers)
+        return handler.result()
+
+    def _connected(
+        self,
+        handler: CallbackHandler[T],
+        over: asyncio.Event,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        """Serve a connection in a task of its own; if there are too many, close the oldest."""
+        if over.is_set():  # accepted in the same turn of the event loop in which the wait ended
+            writer.transport.abort()
+            return
+        served = [task for task in self._connections if not task.cancelling()]
+        if len(served) >= _MAX_CONNECTIONS:
+            served[0].cancel()
+
+        def done(task: asyncio.Task[None]) -> None:
+            del self._connections[task]
+            writer.transport.abort()
+
+        task = asyncio.create_task(_serve(handler, over, reader, writer))
+        self._connections[task] = None
+        task.add_done_callback(done)
+
+    async def _close(self, servers: list[asyncio.Server]) -> None:
+        """Stop listening, and close what is left, such as a connection that a browser keeps.
+
+        `Server.wait_closed` would wait for it for ever, from Python 3.12 on. `Server.close` would
+        leave who was accepted in the same turn, open and unserved (python/cpython#109564): so
+        nobody is accepted any more first, and it comes last.
+        """
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # on Windows, where asyncio leaves nobody
+            for server in servers:
+                for listener in server.sockets:
+                    loop.remove_reader(listener)
+        left = list(self._connections)
+        for task in left:
+            task.cancel()
+        try:
+            await asyncio.gather(*left, asyncio.sleep(0), return_exceptions=True)
+        finally:
+            for server in servers:
+                server.close()
+
+
+async def _serve(
+    handler: CallbackHandler[T],
+    over: asyncio.Event,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    # Imported here: only logins need h11.
+    from gateway_sdk.auth._callback_connection import serve  # noqa: PLC0415
+
+    def replied() -> None:
+        if handler.is_done:
+            over.set()
+
+    try:
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_CONNECTION_TIMEOUT):
+                await serve(reader, writer, handler.handle, replied)
+    finally:
+        replied()  # also if the browser left before the reply
+
+
+def timed_out(seconds: float | None, refused: int = 0) -> LoginTimeoutError:
+    """Return the error for a login that was not finished in time."""
+    text = f"the login was not finished within {seconds:g} s"
+    if refused:
+        responses = "a response" if refused == 1 else f"{refused} responses"
+        text += f"; {responses} of other logins came"
+    return LoginTimeoutError(text, refused=refused)
+
+
+def can_listen(redirect_uri: str) -> bool:
+    """Return whether the receiver can listen at a redirect URI: http, on this machine.
+
+    Raises:
+        ConfigurationError: It is not a valid redirect URI.
+    """
+    url = parse_url("redirect_uri", redirect_uri, any_port=True)
+    if "#" in redirect_uri:
+        raise ConfigurationError("redirect_uri has a fragment: the response needs that place")
+    return url.scheme == "http" and is_loopback(url.host)
+
+
+def authority_of(url: httpx.URL) -> str:
+    """Return host and port as browsers write them: they shorten IPv6 addresses."""
+    if ":" in url.host:
+        url = url.copy_with(host=ip_address(url.host).compressed)
+    return url.netloc.decode("ascii")
+
+
+def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
+    """Listen at an address; port 0 takes a free one.
+
+    `localhost` means 127.0.0.1 and ::1, and browsers use either. Both are taken: otherwise another
+    program could listen at the second one (RFC 8252, 8.3).
+
+    Raises:
+        ReceiverUnavailableError: The address is in use or not available.
+    """
+    port = 80 if url.port is None else url.port
+    hosts = [bind] if bind else ["127.0.0.1", "::1"] if url.host == "localhost" else [url.host]
+    listeners: list[socket.socket] = []
+    for host in hosts:
+        if listeners and not _has_address(host):
+            continue
+        try:
+            listeners.append(_listen(host, port))
+        except OSError as error:
+            close_all(listeners)
+            raise ReceiverUnavailableError(_listen_problem(error, host, port)) from None
+        port = listeners[0].getsockname()[1]
+    return listeners
+
+
+def close_all(sockets: list[socket.socket]) -> None:
+    """Close sockets."""
+    for listener in sockets:
+        listener.close()
+
+
+def _has_address(host: str) -> bool:
+    """Return whether this machine has an address; many containers have no IPv6."""
+    try:
+        with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(_family(host), socket.SOCK_STREAM)
+    with contextlib.ExitStack() as stack:
+        stack.callback(listener.close)
+        # SO_REUSEADDR makes a fixed port available again at once. On Windows it would let other
+        # programs share the port, so there the opposite option is set.
+        option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+        listener.setsockopt(socket.SOL_SOCKET, option, 1)
+        if listener.family is socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)  # noqa: FBT003 - its only parameter
+        stack.pop_all()
+    return listener
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _listen_problem(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} of {host} is in use, perhaps by another login: finish or stop it, or use "
+            "a redirect URI with another port"
+        )
+    return f"cannot listen at port {port} of {host}: {error.strerror}"

@@ -1,0 +1,93 @@
+"""The token store in the keyring of the operating system; needs the extra [keyring]."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from gateway_sdk._repr import safe_repr
+from gateway_sdk.auth.stores._base import TokenKey, dump, parse
+from gateway_sdk.auth.token import Token
+from gateway_sdk.errors import ConfigurationError, TokenStoreError
+
+T = TypeVar("T")
+
+SERVICE: Final = "gateway-sdk"
+
+
+class KeyringStore:
+    """Stores a token in the keychain, the credential locker or the secret service.
+
+    Without a keyring it raises an error; it never falls back to a file.
+    """
+
+    def __init__(self, key: TokenKey) -> None:
+        """Set the key of the entry.
+
+        Raises:
+            ConfigurationError: The extra [keyring] is not installed.
+        """
+        try:
+            # Imported here: it is an extra, and takes as long to import as httpx.
+            import keyring  # noqa: PLC0415
+        except ModuleNotFoundError:
+            raise ConfigurationError(
+                "the keyring needs the extra [keyring]: pip install 'gateway-sdk[keyring]'"
+            ) from None
+        self.key = key
+        self._keyring = keyring
+
+    async def load(self) -> Token | None:
+        """Return the token; None if there is none.
+
+        Raises:
+            TokenStoreError: There is no keyring, it is locked, or its record is invalid.
+        """
+        text = await self._in_thread(self._keyring.get_password)
+        if text is None:
+            return None
+        return parse(text, self.key, "the keyring")
+
+    async def save(self, token: Token) -> None:
+        """Replace the stored token.
+
+        Raises:
+            TokenStoreError: The keyring does not accept it.
+        """
+        await self._in_thread(self._keyring.set_password, dump(token, self.key).decode())
+
+    async def delete(self) -> None:
+        """Delete the token, if there is one.
+
+        Raises:
+            TokenStoreError: The keyring cannot be reached.
+        """
+        if await self._in_thread(self._keyring.get_password) is not None:
+            await self._in_thread(self._keyring.delete_password)
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: str) -> T:
+        return await asyncio.to_thread(self._call_keyring, function, *arguments)
+
+    def _call_keyring(self, function: Callable[..., T], *arguments: str) -> T:
+        """Call a function of the keyring; it may block until the user unlocks the keyring."""
+        try:
+            self._check_backend(self._keyring.get_keyring())
+            return function(SERVICE, self.key.digest, *arguments)
+        except TokenStoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - each backend raises its own errors
+            kind = type(error).__name__
+            raise TokenStoreError(f"the keyring cannot be used here: {kind}") from None
+
+    def _check_backend(self, backend: Any) -> None:
+        """Refuse backends that are not a keyring: a plain file, or one that stores nothing."""
+        for part in getattr(backend, "backends", [backend]):
+            if "plaintext" in type(part).__name__.lower():
+                raise TokenStoreError(
+                    "the keyring here is a plain file: use PrivateFileStore, or another backend"
+                )
+            if type(part).__module__ == "keyring.backends.null":
+                raise TokenStoreError("the keyring here is switched off: it stores nothing")
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<KeyringStore {SERVICE}/{self.key.digest}>"
