@@ -168,14 +168,14 @@ class LoopbackReceiver:
         task.add_done_callback(done)
 
     async def _close(self, servers: list[asyncio.Server]) -> None:
-        """Stop listening, and close what is left, such as a connection that a browser keeps.
+        """Stop listening, and close the connections, which browsers may keep open.
 
-        `Server.wait_closed` would wait for it for ever, from Python 3.12 on. `Server.close` would
-        leave who was accepted in the same turn, open and unserved (python/cpython#109564): so
-        nobody is accepted any more first, and it comes last.
+        `Server.wait_closed` would wait for them without end, from Python 3.12 on. `Server.close`
+        leaves connections open that were accepted in the same turn of the event loop
+        (python/cpython#109564): so the listeners stop accepting first, and it is called last.
         """
         loop = asyncio.get_running_loop()
-        with suppress(NotImplementedError):  # on Windows, where asyncio leaves nobody
+        with suppress(NotImplementedError):  # on Windows, where asyncio leaves none open
             for server in servers:
                 for listener in server.sockets:
                     loop.remove_reader(listener)

@@ -21,14 +21,14 @@
     │   └── RedirectError             3xx
     ├── UnexpectedReplyError          the reply is not what the interface promises
     └── AuthError                     no usable access token
-        ├── LoginRequiredError        nobody here may be asked to log in
-        ├── LoginError                a login did not bring a token
-        │   ├── AuthorizationDeniedError   the authorization server said no
-        │   ├── StateMismatchError         an answer that belongs to another login, or to none
-        │   ├── MalformedResponseError     an answer that breaks RFC 6749
-        │   ├── LoginTimeoutError          also TimeoutError: nobody finished it
-        │   └── ReceiverUnavailableError   the answer's address cannot be had
-        ├── TokenStoreError           tokens cannot be read or kept
+        ├── LoginRequiredError        this process cannot ask a user to log in
+        ├── LoginError                a login failed
+        │   ├── AuthorizationDeniedError   the user or the server refused
+        │   ├── StateMismatchError         a response of another login
+        │   ├── MalformedResponseError     a response that violates RFC 6749
+        │   ├── LoginTimeoutError          also TimeoutError: not finished in time
+        │   └── ReceiverUnavailableError   the redirect URI's port is in use
+        ├── TokenStoreError           the store cannot be read or written
         └── TokenRejectedError        also UnauthorizedError: a renewed token was refused too
 
 Texts and pickles hold no body, no words of the gateway, no filled path and no secret: what the

@@ -1,4 +1,4 @@
-"""The errors of access tokens, and of the logins that bring them."""
+"""The errors of access tokens and of logins."""
 
 from gateway_sdk.errors.reply import UnauthorizedError
 from gateway_sdk.errors.root import GatewayError
@@ -9,22 +9,22 @@ class AuthError(GatewayError):
 
 
 class LoginRequiredError(AuthError):
-    """No usable token is at hand, and nobody here may be asked to log in."""
+    """There is no usable token, and this process cannot ask a user to log in."""
 
 
 class LoginError(AuthError):
-    """A login did not bring a token."""
+    """A login failed."""
 
 
 class AuthorizationDeniedError(LoginError):
-    """The authorization server answered with an error (RFC 6749, 4.2.2.1).
+    """The user or the authorization server refused the login (RFC 6749, 4.2.2.1).
 
-    Texts and pickles show the code only if it is a standard one; the server's own words stay on
-    the error, printable, on one line and shortened.
+    Texts and pickles show the code only if it is a standard one. The attributes hold the server's
+    texts in printable characters, on one line and shortened.
 
     Attributes:
         code: The error code, such as "access_denied".
-        description: The server's words; "" if it has none.
+        description: The server's text; "" if it has none.
         uri: The address of a page about the error; "" if there is none.
     """
 
@@ -42,18 +42,18 @@ class AuthorizationDeniedError(LoginError):
 
 
 class StateMismatchError(LoginError):
-    """An answer does not belong to this login: its state is missing, doubled, wrong or used."""
+    """A response belongs to another login: its state is missing, repeated, wrong or used."""
 
 
 class MalformedResponseError(LoginError):
-    """An answer belongs to this login and is not what RFC 6749, 4.2.2, asks of it."""
+    """The response of this login violates RFC 6749, 4.2.2."""
 
 
 class LoginTimeoutError(LoginError, TimeoutError):
-    """Nobody finished the login in time.
+    """The login was not finished in time.
 
     Attributes:
-        refused: Answers that came and did not belong to this login.
+        refused: How many responses of other logins were received.
     """
 
     refused: int = 0
@@ -64,11 +64,11 @@ class LoginTimeoutError(LoginError, TimeoutError):
 
 
 class ReceiverUnavailableError(LoginError):
-    """The address that the answer goes to cannot be had on this machine."""
+    """The receiver cannot listen at the redirect URI on this machine."""
 
 
 class TokenStoreError(AuthError):
-    """The store of tokens cannot be read or written; what it held, it still holds."""
+    """The token store cannot be read or written; its record is unchanged."""
 
 
 class TokenRejectedError(UnauthorizedError, AuthError):

@@ -77,7 +77,7 @@ class Visitor:
         body = json.dumps({"fragment": fragment, "query": query})
         headers = {"Content-Type": "application/json", "Origin": f"{scheme}://{host}"}
         taken = self._send("POST", f"{scheme}://{host}{path}", body, headers)
-        _require(taken.status // 100 == 2, "the answer", taken)  # noqa: PLR2004 - any success
+        _require(taken.status // 100 == 2, "the posted response", taken)  # noqa: PLR2004 - any success
 
     def _send(
         self, method: str, url: str, body: str | None = None, headers: dict[str, str] | None = None
