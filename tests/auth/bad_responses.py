@@ -10,7 +10,7 @@ from gateway_sdk.errors import (
     MalformedResponseError,
     StateMismatchError,
 )
-from tests.auth.answers import CALLBACK, CANARY, GOOD, granted
+from tests.auth.responses import CALLBACK, CANARY, GOOD, granted
 
 Expected = type[LoginError] | Token
 

@@ -4,8 +4,8 @@ import pytest
 
 from gateway_sdk.auth import LoginAttempt, Token
 from gateway_sdk.errors import LoginError, MalformedResponseError, StateMismatchError
-from tests.auth.answers import CALLBACK, CANARY, FLOW, GOOD, WAYS, Finish, finish, granted, paste
-from tests.auth.bad_answers import CASES, Case
+from tests.auth.bad_responses import CASES, Case
+from tests.auth.responses import CALLBACK, CANARY, FLOW, GOOD, WAYS, Finish, finish, granted, paste
 
 WRONG = [case for case in CASES if not isinstance(case.expected, Token)]
 FOREIGN = [case for case in CASES if case.expected is StateMismatchError]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import DEFAULT_LEEWAY
-from tests.auth.answers import NOW
+from tests.auth.responses import NOW
 
 MOMENTS = st.floats(0, 4e9)
 

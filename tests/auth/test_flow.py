@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sdk.auth import ImplicitFlow
 from gateway_sdk.errors import ConfigurationError
-from tests.auth.answers import AUTHORIZE, CALLBACK, CANARY, told
+from tests.auth.responses import AUTHORIZE, CALLBACK, CANARY, told
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from gateway_sdk.auth import ImplicitFlow
 from gateway_sdk.errors import ConfigurationError
-from tests.auth.answers import AUTHORIZE, CALLBACK, FLOW, state_of
+from tests.auth.responses import AUTHORIZE, CALLBACK, FLOW, state_of
 
 
 def parameters(url: str) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sdk.auth import ImplicitFlow, LoginAttempt, Token
 from gateway_sdk.errors import AuthorizationDeniedError, MalformedResponseError, StateMismatchError
-from tests.auth.answers import (
+from tests.auth.responses import (
     AUTHORIZE,
     CALLBACK,
     CANARY,

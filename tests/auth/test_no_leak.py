@@ -7,7 +7,8 @@ import pytest
 
 from gateway_sdk.auth import LoginAttempt
 from gateway_sdk.errors import AuthorizationDeniedError, LoginError
-from tests.auth.answers import (
+from tests.auth.bad_responses import CASES, Case
+from tests.auth.responses import (
     CALLBACK,
     CANARY,
     FLOW,
@@ -20,7 +21,6 @@ from tests.auth.answers import (
     state_of,
     told,
 )
-from tests.auth.bad_answers import CASES, Case
 
 
 def shown(case: Case, attempt: LoginAttempt, way: Finish) -> str:

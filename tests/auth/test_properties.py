@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from gateway_sdk.auth import LoginAttempt, Token
 from gateway_sdk.errors import ConfigurationError, LoginError, StateMismatchError
-from tests.auth.answers import CALLBACK, CANARY, FLOW, NOW, SCOPE, clear, granted, log_book, told
+from tests.auth.responses import CALLBACK, CANARY, FLOW, NOW, SCOPE, clear, granted, log_book, told
 
 STATE = "s3cret-STATE_0123456789abcdefghijklmnopqrst"
 GRANT = [("access_token", CANARY), ("token_type", "Bearer"), ("expires_in", "60")]

@@ -150,6 +150,7 @@ def test_a_loop_that_is_closed_meanwhile_leaves_nothing(
     files = open_files()
 
     async def main() -> tuple[asyncio.Task[str], socket.socket]:
+        asyncio.get_running_loop().slow_callback_duration = 60  # a slow machine is no finding
         there = Waiting(receiver := await LoopbackReceiver().__aenter__())
         client = socket.create_connection((there.host, there.port))
         client.sendall(raw)

@@ -17,7 +17,7 @@ from gateway_sdk import (
 )
 from gateway_sdk.auth import AccessToken, Token
 from gateway_sdk.auth.source import as_token_source, fetch_token
-from tests.auth.answers import CANARY, NOW, told
+from tests.auth.responses import CANARY, NOW, told
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
 

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.errors import ConfigurationError
-from tests.auth.answers import CANARY, NOW, clear, told
+from tests.auth.responses import CANARY, NOW, clear, told
 
 FULL = Token(CANARY, expires_at=NOW + 60, obtained_at=NOW, scope="read write")
 SHOWS: dict[str, Callable[[Token], str]] = {

@@ -115,7 +115,7 @@ async def test_mistake_of_the_client_is_handed_over_at_once(base_url: str) -> No
     ("replies", "words"),
     [
         ([GONE], "the redirect URI was answered with status 410"),
-        ([PAGE, GONE], "the answer was answered with status 410"),
+        ([PAGE, GONE], "the posted response was answered with status 410"),
         ([b"no HTTP at all\r\n\r\n"], "BadStatusLine"),
         ([b""], "RemoteDisconnected"),
     ],
