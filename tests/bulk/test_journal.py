@@ -21,8 +21,8 @@ from tests.bulk.journals import JOB, fetch, lines, refused
 from tests.support.scripted import Step, scripted
 
 COLUMNS = {
-    "job", "key", "state", "item", "value", "error", "message", "operation", "outcome", "status",
-    "safe_to_repeat", "attempts", "elapsed", "time",
+    "job", "key", "once", "check", "state", "item", "value", "error", "message",
+    "operation", "outcome", "status", "safe_to_repeat", "retryable", "attempts", "elapsed", "time",
 }  # fmt: skip
 
 
@@ -53,6 +53,7 @@ async def test_every_line_has_every_column(tmp_path: Path) -> None:
     assert found["lost"]["status"] == 500
     assert found["bug"]["error"] == "ZeroDivisionError"
     assert found["bug"]["message"] is None
+    assert [found[item]["retryable"] for item in ("EUR", "lost", "bug")] == [None, True, False]
     assert b"private" not in path.read_bytes()
     assert datetime.fromisoformat(found["EUR"]["time"]).utcoffset() is not None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

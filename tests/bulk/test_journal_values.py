@@ -214,6 +214,7 @@ async def test_an_error_comes_back_as_what_it_was(tmp_path: Path, error: Gateway
     assert getattr(result.error, "status", None) == getattr(error, "status", None)
     assert isinstance(result.error, GatewayError)
     assert result.error.outcome is error.outcome
+    assert result.error.retryable is error.retryable is lines(path)[0]["retryable"]
 
 
 async def test_the_words_of_a_users_error_do_not_get_into_the_file(tmp_path: Path) -> None:

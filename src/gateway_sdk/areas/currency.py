@@ -67,6 +67,7 @@ class CurrencyArea(Area):
         journal: str | PathLike[str] | None = None,
         job: str | None = None,
         retry_failed: bool = False,
+        repair: bool = False,
         dump: Callable[[Any], Any] | None = None,
         load: Callable[[Any], Any] | None = None,
     ) -> AsyncGenerator[BulkResult[ExchangeRateSeriesRequest, Any], None]:
@@ -106,6 +107,7 @@ class CurrencyArea(Area):
             journal=journal,
             job=job,
             retry_failed=retry_failed,
+            repair=repair,
             dump=dump,
             load=load,
         )

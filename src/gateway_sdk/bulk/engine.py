@@ -161,10 +161,12 @@ class Engine(Generic[Item, Value]):
         """Note down that something must not be made twice; if that fails, it is not sent."""
         watch.sends_once = True
         try:
-            await self._ledger.record_intent(work.item, work.digest)
+            is_new = await self._ledger.record_intent(work.item, work.digest)
         except JournalError as error:
             self._break(error)
             raise copy(error) from None  # a call writes its own operation on it
+        if not is_new:
+            raise JournalError("a damaged line may have said that this was made: it is not sent")
 
     async def _run(self, work: Work[Item, Value], watch: ItemWatch) -> None:
         """Make one call; whatever it raises is its result, and loses nothing of the others."""

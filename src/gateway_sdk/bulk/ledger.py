@@ -30,14 +30,17 @@ class Ledger(Generic[Item, Value]):
         del item, digest
         return None
 
-    async def record_intent(self, item: Item, digest: bytes | None) -> None:
+    async def record_intent(self, item: Item, digest: bytes | None) -> bool:
         """Take note that something is about to be sent for the item that must not be made twice.
 
-        May be called more than once for an item. Nothing is sent before it returns.
+        May be called more than once for an item. Nothing is sent before it returns, and nothing
+        at all if that is False: then it may have been sent before.
 
         Raises:
             JournalError: that cannot be noted down, and so must not be sent.
         """
+        del item, digest
+        return True
 
     def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch

@@ -31,6 +31,7 @@ def run(
     journal: str | PathLike[str] | None = None,
     job: str | None = None,
     retry_failed: bool = False,
+    repair: bool = False,
     dump: Callable[[Value], Any] | None = None,
     load: Callable[[Any], Value] | None = None,
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
@@ -59,6 +60,9 @@ def run(
         job: Names what is done with the items, as "rates-2026-q1"; needed with a journal, which
             is only continued by the job that began it. Name all in it that is not in the items.
         retry_failed: Fetch again what failed in an earlier run, where that is safe to repeat.
+        repair: Go on with a journal that has damaged lines: they are kept in a file beside it, and
+            what they held is fetched again. What must not be made twice is not: where it may have
+            been in a damaged line, the result is an error of outcome UNKNOWN.
         dump: Makes JSON of a value for the journal, in place of pydantic.
         load: Makes a value of the JSON in the journal, which else comes as it stands there.
 
@@ -79,6 +83,7 @@ def run(
     try:
         check_switch("ordered", ordered)
         check_switch("retry_failed", retry_failed)
+        check_switch("repair", repair)
         check_seconds("deadline", deadline)
     except ConfigurationError as error:
         raise InvalidArgumentError(*error.args) from None
@@ -91,9 +96,10 @@ def run(
             dump=dump,
             load=load,
             retry_failed=retry_failed,
+            repair=repair,
         )
-    elif job is not None or dump is not None or load is not None or retry_failed:
-        raise InvalidArgumentError("job, dump, load and retry_failed go with journal=")
+    elif job is not None or dump is not None or load is not None or retry_failed or repair:
+        raise InvalidArgumentError("job, dump, load, retry_failed and repair go with journal=")
     engine = Engine[Item, Value](
         call,
         limit=_limit(concurrency),

@@ -1,12 +1,13 @@
 import csv
 import io
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from starlette.responses import Response
 
+from gateway_sdk.bulk.journal.line import Line
 from gateway_sdk.sandbox import Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from tests.cli.bulk.journeys import (
@@ -110,15 +111,16 @@ def test_replies_of_another_shape_are_told_and_have_no_rows(
     """They stay in the file as they came, for the interface leaves them open."""
     rows = tmp_path / "rates.csv"
     assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
-    changed = [line | {"value": {"series": [1.5]}} for line in lines(out)[:2]] + lines(out)[2:]
-    out.write_text("".join(json.dumps(line) + "\n" for line in changed), encoding="utf-8")
+    found = [Line.decode(line) for line in out.read_bytes().splitlines()]
+    changed = [replace(line, value={"series": [1.5]}) for line in found[:2]] + found[2:]
+    out.write_bytes(b"".join(line.encode() for line in changed))
 
     ended = call_gateway(*JOB, "--out", out, "--rows", rows, "--sandbox")
 
     assert ended.status == 0
     assert ended.err.endswith("another shape than days with rates, left out: 2\n")
-    found = sum(len(line["value"]["rates"]) for line in changed[2:])
-    assert len(rows.read_text(encoding="utf-8").splitlines()) == 1 + found
+    rates = sum(len(line.value["rates"]) for line in found[2:])
+    assert len(rows.read_text(encoding="utf-8").splitlines()) == 1 + rates
 
 
 def test_all_are_the_currencies_of_all_countries(

@@ -103,6 +103,23 @@ def test_file_that_is_no_journal_is_refused(call_gateway: Call, out: Path) -> No
     assert out.read_text(encoding="utf-8") == "dear diary\n"
 
 
+def test_damaged_file_is_repaired_if_asked(call_gateway: Call, out: Path) -> None:
+    """The error says how; then only what was damaged is fetched."""
+    assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
+    whole = out.read_bytes()
+    damaged = whole.replace(b'"value":{', b'"value":[', 1)
+    out.write_bytes(damaged)
+
+    ended = call_gateway(*JOB, "--out", out, "--sandbox")
+
+    assert (ended.status, len(ended.err.splitlines())) == (2, 1)
+    assert "is damaged: see its line 1; --repair goes on" in ended.err
+    assert out.read_bytes() == damaged
+    assert call_gateway(*JOB, "--out", out, "--sandbox", "--repair").status == 0
+    assert set(states(out)) == {"done"}
+    assert out.with_name(f"{out.name}.damaged").read_bytes() in damaged
+
+
 def test_file_in_use_is_refused(call_gateway: Call, served: Sandbox, out: Path) -> None:
     """Two runs never write the same file, and the gateway's countries are not asked for either."""
     with out.open("wb") as held:

@@ -20,6 +20,7 @@ def written(error: Exception, watch: ItemWatch) -> Failure:
     name = type(error).__name__
     if not isinstance(error, GatewayError):
         outcome = watch.outcome.name if watch.was_told else None
+        # Whether it may succeed the next time is known to the user only.
         return Failure(error=name, outcome=outcome, safe_to_repeat=watch.may_repeat)
     ours = _KINDS.get(name) is type(error)
     return Failure(
@@ -29,6 +30,7 @@ def written(error: Exception, watch: ItemWatch) -> Failure:
         outcome=(watch.outcome if watch.was_told else error.outcome).name,
         status=getattr(error, "status", None),
         safe_to_repeat=watch.may_repeat and error.safe_to_repeat,
+        retryable=watch.may_repeat and error.retryable,
     )
 
 
@@ -43,6 +45,7 @@ def remade(failure: Failure) -> GatewayError:
         "outcome": Outcome[failure.outcome or "UNKNOWN"],
         "repeatability": _REPEATABILITY.get(failure.operation or ""),
         "status": failure.status,
+        "transient": failure.retryable,
     }
     if not failure.safe_to_repeat:  # also where another call of the item is what must not be
         known["repeatability"] = Repeatability.ONCE

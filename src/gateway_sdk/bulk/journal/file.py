@@ -4,7 +4,7 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -14,9 +14,12 @@ from gateway_sdk.errors import JournalError
 
 SYNC_LINES: Final = 256
 """Lines that a power cut may take, but for those of the last moment."""
+CHANGED: Final = "was changed by others during the run"
 SYNC_SECONDS: Final = 1.0
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+# What others may have put there, a link to another file, is not followed.
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _PIECE: Final = 2**16
 
 
@@ -117,17 +120,25 @@ class JournalFile:
         os.ftruncate(self.descriptor, size)
         self.size = size
 
-    def replace(self, keep: Callable[[int], bool]) -> None:
-        """Leave only the lines that are to be kept, by where they begin; all of it or nothing.
+    @property
+    def beside(self) -> Path:
+        """Where what is damaged is kept."""
+        return self.path.with_name(f"{self.path.name}.damaged")
 
-        Blocks.
-        """
-        # What others may have put there, a link to another file, is not followed.
-        flags = _FLAGS | os.O_NOFOLLOW
-        draft = JournalFile(self.path.with_name(f"{self.path.name}.new"), flags)
+    def keep_beside(self, texts: Iterable[bytes]) -> None:
+        """Add what is damaged to a file of its own; blocks."""
+        with os.fdopen(os.open(self.beside, _FLAGS | _NO_LINK, 0o600), "ab") as file:
+            for text in texts:
+                file.write(text if text.endswith(b"\n") else text + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def replace(self, lines: Iterable[bytes]) -> None:
+        """Put other lines in place of those that are there; all of it or nothing. Blocks."""
+        draft = JournalFile(self.path.with_name(f"{self.path.name}.new"), _FLAGS | _NO_LINK)
         draft.open()  # which takes it, so that nobody has it when it is in this one's place
         try:
-            self._copy_to(draft, keep)
+            self._write_to(draft, lines)
         except BaseException:
             draft.path.unlink()
             os.close(draft.descriptor)
@@ -135,12 +146,11 @@ class JournalFile:
         os.close(self.descriptor)
         self.descriptor, self.size = draft.descriptor, draft.size
 
-    def _copy_to(self, draft: "JournalFile", keep: Callable[[int], bool]) -> None:
+    def _write_to(self, draft: "JournalFile", lines: Iterable[bytes]) -> None:
         os.fchmod(draft.descriptor, stat.S_IMODE(os.fstat(self.descriptor).st_mode))
         draft.truncate(0)
-        for offset, line in self.lines():
-            if keep(offset):
-                draft.append(line)
+        for line in lines:
+            draft.append(line)
         os.fsync(draft.descriptor)
         draft.path.replace(self.path)
 
@@ -159,7 +169,8 @@ class JournalFile:
             written, why = 0, str(error.strerror)
         if written != len(line):
             with suppress(OSError):  # then the next run finds half a line, and cuts it off
-                os.ftruncate(self.descriptor, self.size)
+                if os.fstat(self.descriptor).st_size == self.size + written:  # nothing of others
+                    os.ftruncate(self.descriptor, self.size)
             self._failure = self.trouble(
                 f"cannot be written: {why}; what stands in it is whole, so run the same again"
             )
@@ -198,9 +209,14 @@ class JournalFile:
         size, self._unsynced = self.size, 0
         try:
             await asyncio.to_thread(self._write_down)
+            self._check_place()
             self._on_disk = size
         except OSError as error:
             self._failure = self.trouble(f"cannot be written: {error.strerror}")
+        except JournalError as error:
+            self._failure = error  # from now on nothing is added to it
+            if not os.fstat(self.descriptor).st_nlink:
+                self._failure = JournalError(f"{error}; {await asyncio.to_thread(self._rescue)}")
         finally:
             self._synced_at = time.monotonic()
             self._syncing = None
@@ -211,6 +227,41 @@ class JournalFile:
         if self._name_matters and not self._name_is_down:
             sync_folder(self.path.parent)
             self._name_is_down = True
+
+    def _check_place(self) -> None:
+        """Make sure that what this run has written is what its name leads to, and only that.
+
+        Runs in the event loop, so that no line of this run is written meanwhile.
+
+        Raises:
+            JournalError: others have changed it. Nothing of it is touched any more.
+        """
+        own = os.fstat(self.descriptor)
+        try:
+            there = self.path.stat()
+        except OSError:
+            why = "it was renamed" if own.st_nlink else "it was deleted"
+        else:
+            if os.path.samestat(own, there) and own.st_size == self.size:
+                return
+            why = "another file is in its place"
+            if os.path.samestat(own, there):
+                what = "was cut off" if own.st_size < self.size else "was added"
+                why = f"{abs(own.st_size - self.size)} bytes: something {what}"
+        raise self.trouble(f"{CHANGED}: {why}")
+
+    def _rescue(self) -> str:
+        """Copy a file that has no name any more to a new one, and say what came of it; blocks."""
+        kept = self.path.with_name(f"{self.path.name}.rescued")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
+        try:
+            with os.fdopen(os.open(kept, flags, 0o600), "wb") as file:
+                file.writelines(line for _, line in self.lines())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            return f"what stood in it could not be kept in {kept}: {error.strerror}"
+        return f"what stood in it is in {kept}"
 
     async def aclose(self) -> None:
         """Write all down to the disk and let the file go, also when this is cancelled.
@@ -230,7 +281,7 @@ class JournalFile:
     async def _close(self) -> None:
         if self._syncing is not None:
             await asyncio.wait([self._syncing])
-        if self._unsynced:
+        if self._failure is None:
             await self._sync()
         descriptor, self.descriptor = self.descriptor, -1
         os.close(descriptor)

@@ -1,14 +1,18 @@
 """What a journal knows when it is opened."""
 
 import os
+from collections.abc import Iterator
 from typing import Final
 
+from gateway_sdk.bulk.journal.damage import Stretch, jobs, mended
 from gateway_sdk.bulk.journal.file import JournalFile
-from gateway_sdk.bulk.journal.line import Line, State
-from gateway_sdk.errors import JournalError
+from gateway_sdk.bulk.journal.line import Head, Line, State, head_of
 
 CAN_REPLACE: Final = os.name != "nt"
 """Windows does not replace a file that is open. There, too, the last line of a key counts."""
+
+_LOST: Final = b""
+"""The key under which the line stands that says that another was lost."""
 
 
 class Index:
@@ -17,14 +21,23 @@ class Index:
     Args:
         job: Whose journal it has to be.
         retry_failed: Whether lines of failures that may be repeated count no more.
+        repair: Whether to go on without lines that are damaged.
     """
 
-    def __init__(self, file: JournalFile, job: str, *, retry_failed: bool) -> None:
+    def __init__(self, file: JournalFile, job: str, *, retry_failed: bool, repair: bool) -> None:
         self._file = file
         self._job = job
         self._retry_failed = retry_failed
+        self._repair = repair
         self._offsets: dict[bytes, int] = {}
         self._lines = 0
+        self._torn: int | None = None
+        self._lacks_end = False
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether no line was lost: then an item without a line was never begun."""
+        return _LOST not in self._offsets
 
     def get(self, key: bytes) -> int | None:
         """Return where the line of a key begins; None if it has none."""
@@ -40,45 +53,59 @@ class Index:
         Blocks.
 
         Raises:
-            JournalError: it is no journal, or that of another job; it is left as it is.
+            JournalError: it is no journal, or that of another job, or damaged and not to be
+                repaired; it is left as it is.
         """
-        for offset, line in self._file.lines():
-            if not line.endswith(b"\n"):
-                self._mend(offset, line)
-                break
-            self._take(offset, line)
+        damaged = self._scan()
+        if damaged:
+            self._check_damage(damaged)
+        self._mend_end()
+        if damaged:
+            self._file.keep_beside([stretch.text for stretch in damaged])
+            self._file.replace(self._repaired(damaged))
+            self._scan()
         counting = set(self._offsets.values())
         if len(counting) < self._lines and CAN_REPLACE:
-            self._file.replace(counting.__contains__)
-            self._offsets.clear()
-            for offset, line in self._file.lines():
-                self._take(offset, line)
+            self._file.replace(line for at, line in self._file.lines() if at in counting)
+            self._scan()
 
-    def _mend(self, offset: int, line: bytes) -> None:
-        """Give the last line its end, or cut it off if it was not written to its end."""
-        try:
-            Line.decode(line)
-        except ValueError:
-            self._check_torn(line)
-            self._file.truncate(offset)
-        else:
-            self._file.append(b"\n")
+    def _scan(self) -> list[Stretch]:
+        """Take note of each line, and return those that are damaged."""
+        self._offsets.clear()
+        self._lines, self._torn, self._lacks_end = 0, None, False
+        damaged: list[Stretch] = []
+        end = -1
+        for number, (offset, text) in enumerate(self._file.lines(), 1):
+            try:
+                line = Line.decode(text)
+            except ValueError:
+                if self._is_torn(text):
+                    self._torn = offset
+                    break
+                if offset != end:
+                    damaged.append(Stretch(number, offset))
+                damaged[-1].lines.append(text)
+                end = offset + len(text)
+                continue
             self._take(offset, line)
+            self._lacks_end = not text.endswith(b"\n")
+        return damaged
 
-    def _take(self, offset: int, text: bytes) -> None:
+    def _mend_end(self) -> None:
+        """Give the last line its end, or cut it off if it was not written to its end."""
+        if self._torn is not None:
+            self._file.truncate(self._torn)
+        if self._lacks_end:
+            self._file.append(b"\n")
+
+    def _take(self, offset: int, line: Line) -> None:
         self._lines += 1
-        try:
-            line = Line.decode(text)
-        except ValueError:
-            raise self._no_journal() from None
-        if line.job != self._job:
-            raise self._file.trouble(
-                f"belongs to the job {line.job!r}, not to {self._job!r}: give another file"
-            )
+        self._check_job(line.job)
+        key = _LOST if line.state is State.LOST else line.key
         if self._counts(line):
-            self._offsets[line.key] = offset
+            self._offsets[key] = offset
         else:
-            self._offsets.pop(line.key, None)
+            self._offsets.pop(key, None)
 
     def _counts(self, line: Line) -> bool:
         if line.state is State.CUT:
@@ -87,14 +114,55 @@ class Index:
             return not line.failure.safe_to_repeat
         return True
 
-    def _check_torn(self, tail: bytes) -> None:
-        """Make sure that what is cut off is half a line of ours, or what a power cut leaves."""
-        begin = Line(job=self._job, key=b"", state=State.DONE).encode()
-        ours = begin[: begin.index(b'"key":"') + len(b'"key":"')]
-        seen = tail.rstrip(b"\0")[: len(ours)]
-        if not ours.startswith(seen):
-            self._lines += 1
-            raise self._no_journal()
+    def _is_torn(self, text: bytes) -> bool:
+        """Tell whether it is what is left of a last line of ours that was not written to its end.
 
-    def _no_journal(self) -> JournalError:
-        return self._file.trouble(f"is no journal: see its line {self._lines}; give another file")
+        A power cut leaves zeros where something was to be written. A last line as long as it
+        should be was written, and is damaged.
+        """
+        if text.endswith(b"\n"):
+            return False
+        seen = text.rstrip(b"\0")
+        start, size = head_of(self._job)
+        if len(seen) < size:
+            return start.startswith(seen[: len(start)])
+        head = Head.of(seen)
+        return head is not None and head.job == self._job and len(seen) < head.length
+
+    def _check_job(self, job: str) -> None:
+        if job != self._job:
+            raise self._file.trouble(
+                f"belongs to the job {job!r}, not to {self._job!r}: give another file"
+            )
+
+    def _check_damage(self, damaged: list[Stretch]) -> None:
+        """Make sure that it is a journal, of this job, and to be repaired."""
+        first, count = damaged[0].number, sum(len(stretch.lines) for stretch in damaged)
+        named = jobs(damaged)
+        if not self._lines and not named:
+            raise self._file.trouble(f"is no journal: see its line {first}; give another file")
+        for job in named:
+            self._check_job(job)
+        if not self._repair:
+            more = f", and {count - 1} more" if count > 1 else ""
+            raise self._file.trouble(
+                f"is damaged: see its line {first}{more}; repair=True goes on without such lines, "
+                f"keeps them in {self._file.beside}, and fetches again what they held"
+            )
+        if not CAN_REPLACE:
+            raise self._file.trouble("cannot be repaired on Windows: repair it on another system")
+
+    def _repaired(self, damaged: list[Stretch]) -> Iterator[bytes]:
+        """Yield all lines that are whole, and in place of the others what is known of them."""
+        stretches = iter(damaged)
+        stretch = next(stretches, None)
+        end = -1
+        for offset, line in self._file.lines():
+            if offset < end:
+                continue
+            if stretch is None or offset != stretch.begin:
+                yield line
+                continue
+            end = offset + sum(map(len, stretch.lines))
+            yield from mended(self._job, stretch.text)
+            stretch = next(stretches, None)

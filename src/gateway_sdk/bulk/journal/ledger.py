@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gateway_sdk.bulk.journal.damage import UNREADABLE
 from gateway_sdk.bulk.journal.failure import remade, written
-from gateway_sdk.bulk.journal.file import JournalFile
+from gateway_sdk.bulk.journal.file import CHANGED, JournalFile
 from gateway_sdk.bulk.journal.index import Index
 from gateway_sdk.bulk.journal.line import Failure, Line, State
 from gateway_sdk.bulk.keys import digest_of
@@ -16,7 +17,7 @@ from gateway_sdk.bulk.result import BulkResult, Item, Value
 from gateway_sdk.bulk.watch import ItemWatch
 from gateway_sdk.errors import JournalError
 
-_LOST = Failure(
+_INTERRUPTED = Failure(
     error="ReplyLostError",
     message="an earlier run ended before the call did",
     outcome="UNKNOWN",
@@ -36,6 +37,7 @@ class Journal(Ledger[Item, Value]):
         dump: Callable[[Value], Any] | None,
         load: Callable[[Any], Value] | None,
         retry_failed: bool,
+        repair: bool,
     ) -> None:
         self._job = job
         self._key = key
@@ -43,7 +45,8 @@ class Journal(Ledger[Item, Value]):
         self._load = load
         self._begun: dict[bytes, int] = {}
         self._file = JournalFile(path)
-        self._index = Index(self._file, job, retry_failed=retry_failed)
+        self._index = Index(self._file, job, retry_failed=retry_failed, repair=repair)
+        self._unsure: set[bytes] = set()
 
     async def open(self) -> None:
         """Take the file and read what it holds, in a thread.
@@ -81,8 +84,10 @@ class Journal(Ledger[Item, Value]):
         try:
             line = Line.decode(self._file.read(offset))
         except (OSError, ValueError):
-            raise self._file.trouble("was changed by others during the run") from None
-        failure = _LOST if line.state is State.BEGUN else line.failure
+            raise self._file.trouble(CHANGED) from None
+        if line.key != digest:
+            raise self._file.trouble(CHANGED)
+        failure = _INTERRUPTED if line.state is State.BEGUN else line.failure
         error: Exception | None = remade(failure) if failure else None
         value = None
         if error is None:
@@ -99,18 +104,34 @@ class Journal(Ledger[Item, Value]):
             _value=value,
         )
 
-    async def record_intent(self, item: Item, digest: bytes | None) -> None:
-        """Wait until the disk has a line that says so: whatever dies then, it is not sent again."""
+    async def record_intent(self, item: Item, digest: bytes | None) -> bool:
+        """Wait until the disk has a line that says so: whatever dies then, it is not sent again.
+
+        Where a line was lost, it may have been that of any item that has none.
+        """
         key = digest or b""
         if key not in self._begun:
-            line = Line(job=self._job, key=key, state=State.BEGUN, item=item)
+            if not self._index.knows_all:
+                self._unsure.add(key)
+                return False
+            line = Line(job=self._job, key=key, once=True, state=State.BEGUN, item=item)
             self._begun[key] = self._append(digest, line.encode())
         await self._file.reach_disk(self._begun[key])
+        return True
 
     def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
     ) -> BulkResult[Item, Value]:
-        """Write down a result; a value that is no JSON is a failure."""
+        """Write down a result; a value that is no JSON is a failure.
+
+        Of an item that may have been made before, the result is that this is unknown.
+        """
+        if digest in self._unsure:
+            self._unsure.remove(digest)
+            result = replace(result, error=remade(UNREADABLE), _value=None)
+            line = replace(self._line(digest, result, watch), failure=UNREADABLE)
+            self._append(digest, line.encode())
+            return result
         try:
             text = self._line(digest, result, watch).encode()
         except Exception as error:  # noqa: BLE001 - dump is the user's; its text may show the value
@@ -122,6 +143,7 @@ class Journal(Ledger[Item, Value]):
 
     def cut(self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch) -> None:
         """Write down what became of a call that must not be made twice; others are made again."""
+        self._unsure.discard(digest or b"")
         if self._begun.pop(digest or b"", None) is not None:
             line = self._line(digest, result, watch)
             state = State.CUT if watch.may_repeat else State.FAILED
@@ -137,6 +159,7 @@ class Journal(Ledger[Item, Value]):
         return Line(
             job=self._job,
             key=digest or b"",
+            once=watch.sends_once,
             state=State.FAILED if failed else State.DONE,
             item=result.item,
             value=value,

@@ -1,14 +1,22 @@
 """One line of a journal, written and read."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final, Self, cast
+from zlib import crc32
 
 from pydantic_core import from_json, to_json
 
-from gateway_sdk.bulk.keys import DIGEST_BYTES, UNWRITABLE
+from gateway_sdk.bulk.keys import UNWRITABLE
+
+_HEAD: Final = re.compile(
+    rb'(\{"job":"(?:[^"\\]|\\.)*","key":"([0-9a-f]{32})","once":(true|false))'
+    rb',"check":"([0-9a-f]{8})-([0-9a-f]{8})-([0-9a-f]{8})"'
+)
+HEAD_START: Final = b'{"job":"'
 
 
 class State(StrEnum):
@@ -22,6 +30,8 @@ class State(StrEnum):
     """There is an error."""
     CUT = "cut"
     """The run ended before the call did, and it may be made again."""
+    LOST = "lost"
+    """Here was a line that could not be read, of which item is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +43,7 @@ class Failure:
         message: Its text; None where the error is not of this package.
         outcome: The name of what the item did; None where no session was heard.
         safe_to_repeat: Whether doing the item again can do no harm, as far as is known.
+        retryable: Whether doing it again may succeed, besides; False where that is unknown.
     """
 
     error: str
@@ -41,6 +52,40 @@ class Failure:
     outcome: str | None = None
     status: int | None = None
     safe_to_repeat: bool = True
+    retryable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The beginning of a line, which can be trusted by itself: it has a checksum of its own.
+
+    Attributes:
+        key: The digest of the item's key.
+        once: Whether something is sent for the item that must not be made twice.
+        length: Bytes of the whole line, with its end.
+    """
+
+    job: str
+    key: bytes
+    once: bool
+    length: int
+    size: int
+    check: int
+
+    @classmethod
+    def of(cls, text: bytes, at: int = 0) -> Self | None:
+        """Read the head that begins at a place; None if there is none, or it is damaged."""
+        found = _HEAD.match(text, at)
+        if found is None or crc32(found[1] + found[4]) != int(found[5], 16):
+            return None
+        return cls(
+            job=from_json(found[1] + b"}")["job"],
+            key=bytes.fromhex(found[2].decode()),
+            once=found[3] == b"true",
+            length=int(found[4], 16),
+            size=len(found[0]),
+            check=int(found[6], 16),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +94,14 @@ class Line:
 
     Attributes:
         key: The digest of the item's key.
+        once: Whether something is sent for the item that must not be made twice.
         value: What the call returned, as JSON; None where it did not.
         elapsed: Seconds.
     """
 
     job: str
     key: bytes
+    once: bool = False
     state: State
     item: Any = None
     value: Any = None
@@ -65,11 +112,14 @@ class Line:
     def encode(self) -> bytes:
         """Return the line with its end.
 
+        Its column `check` has the length of the line, a checksum of what stands before, with the
+        length, and one of what stands behind: three numbers in hexadecimal.
+
         Raises:
             ValueError: the value is no JSON; the text shows nothing of it.
         """
         failure = self.failure
-        head = {"job": self.job, "key": self.key.hex(), "state": self.state.value}
+        head = to_json({"job": self.job, "key": self.key.hex(), "once": self.once})[:-1]
         tail = {
             "error": failure and failure.error,
             "message": failure and failure.message,
@@ -77,31 +127,38 @@ class Line:
             "outcome": failure and failure.outcome,
             "status": failure and failure.status,
             "safe_to_repeat": failure and failure.safe_to_repeat,
+            "retryable": failure and failure.retryable,
             "attempts": self.attempts,
             "elapsed": round(self.elapsed, 6),
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
-        middle = b',"item":%b,"value":%b,' % (_item(self.item), _value(self.value))
-        return to_json(head)[:-1] + middle + to_json(tail)[1:] + b"\n"
+        rest = b',"state":"%b","item":%b,"value":%b,%b' % (
+            self.state.value.encode(),
+            _item(self.item),
+            _value(self.value),
+            to_json(tail)[1:],
+        )
+        length = b"%08x" % (len(head) + len(_CHECK % (b"", 0, 0)) + 8 + len(rest) + 1)
+        return head + _CHECK % (length, crc32(head + length), crc32(rest)) + rest + b"\n"
 
     @classmethod
-    def decode(cls, text: bytes) -> "Line":
-        """Read a line.
+    def decode(cls, text: bytes) -> Self:
+        """Read a line, with its end or without.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is none, or is damaged.
         """
-        found = from_json(text)
+        head = Head.of(text)
+        rest = text.removesuffix(b"\n")[head.size :] if head else b""
+        if head is None or head.length != head.size + len(rest) + 1 or crc32(rest) != head.check:
+            raise ValueError("no line of a journal")
         try:
-            return cls._of(found)
+            return cls._of(head, from_json(text))
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError("no line of a journal") from error
 
     @classmethod
-    def _of(cls, found: Mapping[str, Any]) -> "Line":
-        key = bytes.fromhex(found["key"])
-        if len(key) != DIGEST_BYTES or not isinstance(found["job"], str):
-            raise ValueError("no line of a journal")
+    def _of(cls, head: Head, found: Mapping[str, Any]) -> Self:
         failure = found["error"] and Failure(
             error=found["error"],
             message=found["message"],
@@ -109,10 +166,12 @@ class Line:
             outcome=found["outcome"],
             status=found["status"],
             safe_to_repeat=found["safe_to_repeat"],
+            retryable=found["retryable"],
         )
         return cls(
-            job=found["job"],
-            key=key,
+            job=head.job,
+            key=head.key,
+            once=head.once,
             state=State(found["state"]),
             item=found["item"],
             value=found["value"],
@@ -120,6 +179,16 @@ class Line:
             attempts=found["attempts"],
             elapsed=found["elapsed"],
         )
+
+
+_CHECK: Final = b',"check":"%b-%08x-%08x"'
+
+
+def head_of(job: str) -> tuple[bytes, int]:
+    """Return what every line of a job begins with, and the bytes of its whole head."""
+    start = to_json({"job": job})[:-1] + b',"key":"'
+    line = Line(job=job, key=bytes(16), state=State.DONE).encode()
+    return start, cast("Head", Head.of(line)).size
 
 
 def _item(item: Any) -> bytes:

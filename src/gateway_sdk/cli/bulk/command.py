@@ -63,6 +63,13 @@ def rates(
         bool,
         typer.Option("--retry-failed", help="Fetch again what failed in an earlier run."),
     ] = False,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="Go on without lines of the file that are damaged, and keep them beside.",
+        ),
+    ] = False,
     deadline: Annotated[
         float | None,
         typer.Option(parser=parse_seconds, metavar="SECONDS", help="For the whole run."),
@@ -82,5 +89,12 @@ def rates(
     plan = Plan(split_codes([base]), codes, first, last, split)
     if codes is not None and not plan.size(codes):
         raise typer.BadParameter("there is nothing to fetch but a currency in itself")
-    way = Way(out=out, rows=rows, concurrency=calls, retry_failed=retry_failed, deadline=deadline)
+    way = Way(
+        out=out,
+        rows=rows,
+        concurrency=calls,
+        retry_failed=retry_failed,
+        repair=repair,
+        deadline=deadline,
+    )
     fetch(ctx, plan, way)

@@ -54,6 +54,7 @@ class Way:
     rows: Path | None
     concurrency: int | Literal["adaptive"]
     retry_failed: bool
+    repair: bool
     deadline: float | None
 
     def check(self) -> None:
@@ -91,7 +92,8 @@ def fetch(ctx: typer.Context, plan: Plan, way: Way) -> None:
         raise KeyboardInterrupt(_how_to_go_on(way, count)) from None
     except JournalError as error:
         status = FAILED if count.opened else MISUSED
-        raise CommandError(printable(str(error)), status) from error
+        words = printable(str(error)).replace("repair=True", "--repair")
+        raise CommandError(words, status) from error
     except GatewayError as error:
         if not count.asked:
             raise
@@ -147,6 +149,7 @@ class _Run:
             journal=self.way.out,
             job=job,
             retry_failed=self.way.retry_failed,
+            repair=self.way.repair,
             dump=to_journal,
         )
         with writing_rows(self.way.rows) as rows:

@@ -1,0 +1,228 @@
+"""A journal that others change during a run: it is seen, the run ends, and nothing is lost."""
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import JournalError, bulk
+from gateway_sdk.bulk.journal import file as file_module
+from tests.bulk.journals import JOB, fetch, lines, refused
+from tests.support.scripted import scripted
+
+
+async def same(item: Any) -> Any:
+    """Return the item."""
+    return item
+
+
+def delete(path: Path) -> None:
+    """Remove it."""
+    path.unlink()
+
+
+def rename(path: Path) -> None:
+    """Give it another name."""
+    path.rename(path.with_name("elsewhere"))
+
+
+def replace(path: Path) -> None:
+    """Put another file in its place."""
+    path.with_name("other").write_bytes(b"precious\n")
+    path.with_name("other").replace(path)
+
+
+def exchange(path: Path) -> None:
+    """Put another file in its place, and keep it."""
+    rename(path)
+    path.write_bytes(b"precious\n")
+
+
+def truncate(path: Path) -> None:
+    """Cut something off."""
+    os.truncate(path, 10)
+
+
+def empty(path: Path) -> None:
+    """Have nothing left of it."""
+    path.write_bytes(b"")
+
+
+def append(path: Path) -> None:
+    """Add something."""
+    with path.open("ab") as file:
+        file.write(b"precious\n")
+
+
+CHANGES: list[tuple[Callable[[Path], None], str, bytes | None]] = [
+    (delete, "it was deleted", None),
+    (rename, "it was renamed", None),
+    (replace, "another file is in its place", b"precious\n"),
+    (exchange, "another file is in its place", b"precious\n"),
+    (truncate, "bytes: something was cut off", None),
+    (empty, "bytes: something was cut off", None),
+    (append, "9 bytes: something was added", None),
+]
+
+
+@pytest.mark.parametrize(("change", "why", "there"), CHANGES)
+@pytest.mark.parametrize("moment", ["sync", "end"])
+async def test_a_run_whose_journal_is_changed_ends_with_an_error(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], None],
+    why: str,
+    there: bytes | None,
+    moment: str,
+) -> None:
+    """It says what was seen, and touches nothing of what is there now."""
+    path = tmp_path / "journal.jsonl"
+    if moment == "sync":
+        monkeypatch.setattr(file_module, "SYNC_LINES", 4)
+    seen: list[int] = []
+
+    async def consume() -> None:
+        items = range(100_000 if moment == "sync" else 3)
+        async for result in bulk.run(same, items, journal=path, job=JOB, concurrency=1):
+            seen.append(result.item)
+            if len(seen) == 2:
+                change(path)
+
+    with pytest.raises(JournalError, match="was changed by others during the run") as caught:
+        await consume()
+
+    assert why in str(caught.value)
+    assert len(seen) < 100_000
+    if there is not None:
+        assert path.read_bytes() == there
+    if change is append:
+        assert b"precious\n" in path.read_bytes()
+
+
+@pytest.mark.parametrize("change", [delete, replace])
+async def test_what_has_no_name_any_more_is_kept_under_a_new_one(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    """The lines of all results are in a file of their own, with which a run goes on."""
+    path = tmp_path / "journal.jsonl"
+
+    async def consume() -> None:
+        async for result in bulk.run(same, range(5), journal=path, job=JOB, concurrency=1):
+            if result.item == 1:
+                change(path)
+
+    with pytest.raises(JournalError, match="what stood in it is in") as caught:
+        await consume()
+
+    kept = tmp_path / "journal.jsonl.rescued"
+    assert str(kept) in str(caught.value)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert len(await fetch(kept, range(5), refused)) == 5
+
+
+async def test_a_file_that_cannot_be_kept_is_said_to_be_lost(tmp_path: Path) -> None:
+    """Another file of that name is left as it is."""
+    path = tmp_path / "journal.jsonl"
+    kept = tmp_path / "journal.jsonl.rescued"
+    kept.write_bytes(b"precious")
+
+    async def consume() -> None:
+        async for _ in bulk.run(same, range(2), journal=path, job=JOB, concurrency=1):
+            path.unlink(missing_ok=True)
+
+    with pytest.raises(JournalError, match=r"could not be kept in .*: File exists"):
+        await consume()
+
+    assert kept.read_bytes() == b"precious"
+
+
+async def test_what_was_renamed_is_whole(tmp_path: Path) -> None:
+    """All results are in the file, whatever its name is."""
+    path = tmp_path / "journal.jsonl"
+
+    async def consume() -> None:
+        async for result in bulk.run(same, range(5), journal=path, job=JOB, concurrency=1):
+            if result.item == 1:
+                rename(path)
+
+    with pytest.raises(JournalError, match="renamed"):
+        await consume()
+
+    assert [line["item"] for line in lines(tmp_path / "elsewhere")] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("change", [delete, exchange, truncate, append])
+async def test_what_must_not_be_made_twice_is_not_sent_without_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    """The file that a later run will read must know of it."""
+    path = tmp_path / "journal.jsonl"
+    gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
+
+    async def create(_: int) -> Any:
+        return await gateway.customer.create_customer({})
+
+    async def consume() -> None:
+        async for result in bulk.run(create, range(3), journal=path, job=JOB, concurrency=1):
+            assert result.item == 0
+            change(path)
+
+    async with gateway:
+        with pytest.raises(JournalError, match="was changed by others"):
+            await consume()
+
+    assert len(engine.requests) == 1
+
+
+async def test_a_line_of_another_item_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    """Where one line was, another may stand after a change by others."""
+    path = tmp_path / "journal.jsonl"
+    await fetch(path, [1, 2], same, concurrency=1)
+    first, second = path.read_bytes().splitlines(keepends=True)
+    run = bulk.run(same, [3, 1], journal=path, job=JOB, concurrency=1)
+    await anext(run)
+    third = path.read_bytes()[len(first + second) :]
+    with path.open("r+b") as file:
+        file.write(second + first + third)
+
+    with pytest.raises(JournalError, match="was changed by others"):
+        await anext(run)
+
+
+async def test_lines_of_others_are_not_cut_off_with_half_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk takes half a line back, unless something of others stands there."""
+    path = tmp_path / "journal.jsonl"
+    write = os.write
+
+    def full(descriptor: int, line: bytes) -> int:
+        append(path)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    run = bulk.run(same, [1, 2], journal=path, job=JOB, concurrency=1)
+    await anext(run)
+    monkeypatch.setattr("gateway_sdk.bulk.journal.file.os.write", full)
+    with pytest.raises(JournalError, match="No space left"):
+        await anext(run)
+    monkeypatch.setattr("gateway_sdk.bulk.journal.file.os.write", write)
+
+    assert path.read_bytes().endswith(b"}\nprecious\n")
+
+
+async def test_a_run_that_is_left_early_looks_at_its_journal_too(tmp_path: Path) -> None:
+    """What it has yielded is to be found there."""
+    path = tmp_path / "journal.jsonl"
+    run = bulk.run(same, range(5), journal=path, job=JOB)
+    await anext(run)
+    path.unlink()
+
+    with pytest.raises(JournalError, match="deleted"):
+        await run.aclose()
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
