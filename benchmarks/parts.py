@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.measures.cpu import level
 from benchmarks.peers import OURS, PEERS, lacking
-from gateway_sdk._engine.factory import ENGINES
+from gateway_sdk._transport.factory import ENGINES
 
 Settings = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from benchmarks.processes import server
 from benchmarks.soaking import CALLERS, CONNECTIONS, Sample, soak
-from gateway_sdk._engine.factory import ENGINES
+from gateway_sdk._transport.factory import ENGINES
 
 WARM: Final = 2
 """The tenth from which on nothing may grow."""

@@ -16,7 +16,7 @@ import httpx
 import hypothesis
 import pytest
 
-from gateway_sdk._engine.factory import DEFAULTS, ENGINES
+from gateway_sdk._transport.factory import DEFAULTS, ENGINES
 
 USUAL: Final = ENGINES[0]
 LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _note_who_sends(tests: set[str]) -> None:
     """Note the tests that send a request with the other engine."""
-    from gateway_sdk._engine.aiohttp_engine import AiohttpEngine  # noqa: PLC0415 - an extra
+    from gateway_sdk._transport.aiohttp_engine import AiohttpEngine  # noqa: PLC0415 - an extra
 
     send = AiohttpEngine.handle_async_request
 

@@ -2,15 +2,33 @@
 
 import inspect
 import ipaddress
+import logging
 import math
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from enum import Enum
+from typing import Any, Final, Literal, TypeAlias
 
 import httpx
 
 from gateway_sdk.errors import ConfigurationError
+
+LOGGER: Final = logging.getLogger("gateway_sdk")
+
+
+class Unset(Enum):
+    """The one value that means "not given", where None means something else."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+UNSET: Final = Unset.UNSET
+UnsetType: TypeAlias = Literal[Unset.UNSET]
+
 
 DEFAULT_TIMEOUT: Final = httpx.Timeout(
     # Seconds. Connecting takes one round trip: more than a few seconds means that nobody is there.

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, TypeVar, overload
 
-from gateway_sdk._body import OnProgress
-from gateway_sdk._call import Call
+from gateway_sdk._call.call import Call
+from gateway_sdk._call.client import Core
+from gateway_sdk._call.options import Options
 from gateway_sdk._config import origin_of
-from gateway_sdk._core import Core
-from gateway_sdk._options import Options
+from gateway_sdk._http.body import OnProgress
 from gateway_sdk.areas import Areas, Send
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.operations import Operation

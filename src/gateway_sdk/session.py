@@ -11,15 +11,16 @@ import httpx
 from pydantic import SecretStr
 
 from gateway_sdk import _config
-from gateway_sdk._budget import RetryBudget
-from gateway_sdk._core import Core
-from gateway_sdk._engine.factory import Certificate, EngineConfig, EngineName
-from gateway_sdk._engine.rate import RateLimit
-from gateway_sdk._options import UNSET, Options, UnsetType
-from gateway_sdk._overrides import Overrides, check_overrides
+from gateway_sdk._call.budget import RetryBudget
+from gateway_sdk._call.client import Core
+from gateway_sdk._call.options import Options
+from gateway_sdk._call.overrides import Overrides, check_overrides
+from gateway_sdk._call.retry import RetryPolicy
+from gateway_sdk._config import UNSET, UnsetType
 from gateway_sdk._repr import safe_repr
-from gateway_sdk._retry import RetryPolicy
 from gateway_sdk._sending import Sending
+from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
+from gateway_sdk._transport.rate import RateLimit
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.auth._environment import with_access_token
 from gateway_sdk.errors import ConfigurationError

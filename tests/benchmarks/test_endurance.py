@@ -9,7 +9,7 @@ from benchmarks.processes import server
 from benchmarks.soaking import CONNECTIONS, Sample
 from benchmarks.soaking import soak as run_soak
 from benchmarks.uploader import VARIANTS
-from gateway_sdk._engine.factory import ENGINES
+from gateway_sdk._transport.factory import ENGINES
 
 MIB = 32
 SLACK = 24

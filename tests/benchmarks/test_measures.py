@@ -16,7 +16,7 @@ from benchmarks.peers import OURS, PEERS, lacking
 from benchmarks.peers.generated import generate
 from benchmarks.peers.request import check
 from benchmarks.processes import server
-from gateway_sdk._engine.factory import ENGINES
+from gateway_sdk._transport.factory import ENGINES
 
 HERE = [name for name in PEERS if lacking(name, ENGINES) is None]
 MEASURES = ("cpu", "latency", "blocking", "memory", "bulk", "countries")

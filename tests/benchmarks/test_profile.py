@@ -6,14 +6,14 @@ import aiohttp
 import pytest
 
 from benchmarks import profile
-from gateway_sdk import _call
-from gateway_sdk._engine import gate
+from gateway_sdk._call import call
+from gateway_sdk._transport import gate
 
 
 @pytest.mark.parametrize(
     ("file", "room"),
     [
-        (_call.__file__, "gateway_sdk _call"),
+        (call.__file__, "gateway_sdk call"),
         (gate.__file__, "gateway_sdk _engine"),
         (aiohttp.__file__, "aiohttp"),
         (asyncio.events.__file__, "asyncio"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from gateway_sdk import Attempt, CallInfo, Outcome, RateLimitedError, operations
-from gateway_sdk._watch import SCOPED, Watch
+from gateway_sdk._call.events import CONTEXT_OBSERVERS, Watch
 from tests.support.virtual_time import now
 
 
@@ -53,7 +53,7 @@ class Gateway:
 
     async def call(self, number: int) -> None:
         """Make a call as a session does: three attempts, and observers of the context are told."""
-        watch = Watch(SCOPED.get(), CallInfo(operations.LIST_COUNTRIES, number))
+        watch = Watch(CONTEXT_OBSERVERS.get(), CallInfo(operations.LIST_COUNTRIES, number))
         watch.started()
         for attempt in range(3):
             began = now()

@@ -248,7 +248,7 @@ async def test_what_a_run_cuts_off_is_made_again_only_if_that_is_safe(
     path = tmp_path / "journal.jsonl"
     gateway, _, _ = scripted(monkeypatch, CREATED)
     stuck = Stuck(sends=sends)
-    monkeypatch.setattr("gateway_sdk._core.make_transport", lambda *_: stuck)
+    monkeypatch.setattr("gateway_sdk._call.client.make_transport", lambda *_: stuck)
     writes = operation == "create_customer"
 
     async def call(_: str) -> Any:

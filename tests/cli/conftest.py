@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from gateway_sdk import _core
+from gateway_sdk._call import client
 from gateway_sdk.cli import app
 from gateway_sdk.cli.demo.findings import Finding, Findings, Plan, State
 from gateway_sdk.errors import GatewayError
@@ -164,7 +164,7 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waited.append(seconds)
         await turn(0)
 
-    monkeypatch.setattr(_core, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": wait}))
+    monkeypatch.setattr(client, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": wait}))
     return waited
 
 

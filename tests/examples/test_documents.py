@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gateway_sdk import GatewaySession, RetryBudget, RetryPolicy, _config, bulk
-from gateway_sdk._engine.factory import DEFAULTS
-from gateway_sdk._options import UNSET
+from gateway_sdk._config import UNSET
+from gateway_sdk._transport.factory import DEFAULTS
 from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sdk._engine.factory import ENGINES
+from gateway_sdk._transport.factory import ENGINES
 from tests.real import forward_proxies
 from tests.real.load import MIX, PACE, check, disturb_under_load, lost, open_session, violations
 from tests.real.upstream import serving_upstream

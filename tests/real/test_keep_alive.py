@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from gateway_sdk import RateLimit
-from gateway_sdk._engine.factory import ENGINES
+from gateway_sdk._transport.factory import ENGINES
 from tests.real import servers
 from tests.real.ledger import CALL, Ledger
 from tests.real.load import check, make_calls, open_session

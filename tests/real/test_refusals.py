@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from gateway_sdk import Outcome, StatusError
-from gateway_sdk._engine.factory import ENGINES
+from gateway_sdk._transport.factory import ENGINES
 from tests.real import servers
 from tests.real.load import TALLY, check, open_session
 from tests.support.calls import Call

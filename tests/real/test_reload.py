@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from gateway_sdk._engine.factory import ENGINES
+from gateway_sdk._transport.factory import ENGINES
 from tests.real import servers
 from tests.real.load import PACE, check, disturb_under_load, lost, open_session
 from tests.real.servers import Place

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 import httpx
 
-from gateway_sdk._engine.progress import EXTENSION, Progress
+from gateway_sdk._transport.transmission import EXTENSION, Progress
 
 IDLE: Final = "<AiohttpEngine <Gate 0 of 2 taken, 0 waiting>>"
 """How an engine with two slots shows itself when none is taken."""

@@ -6,8 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, _core
-from gateway_sdk._engine.progress import EXTENSION
+from gateway_sdk import GatewaySession
+from gateway_sdk._call import client
+from gateway_sdk._transport.transmission import EXTENSION
 
 Step = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
 
@@ -55,7 +56,7 @@ def scripted(
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(_core, "make_transport", lambda *_, **__: engine)
+    monkeypatch.setattr(client, "make_transport", lambda *_, **__: engine)
     given = {"access_token": "token-1", "tenant_id": "acme", **options}
     gateway = GatewaySession("https://gateway.test", **given)
     gateway._core.sleep = sleep

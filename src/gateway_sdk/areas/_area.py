@@ -5,8 +5,8 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
-from gateway_sdk._body import OnProgress
-from gateway_sdk._wire.request import describe
+from gateway_sdk._http.body import OnProgress
+from gateway_sdk._http.request import describe
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.models._base import Model
 from gateway_sdk.operations import Operation

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gateway_sdk import operations
-from gateway_sdk._body import BodyContent, OnProgress
+from gateway_sdk._http.body import BodyContent, OnProgress
 from gateway_sdk.areas._area import Area, wrong
 from gateway_sdk.operations import Operation
 

@@ -1,7 +1,7 @@
 """The KYC area: the webhook."""
 
 from gateway_sdk import operations
-from gateway_sdk._body import BodyContent
+from gateway_sdk._http.body import BodyContent
 from gateway_sdk.areas._area import Area
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Generic
 
-from gateway_sdk._watch import RECORD_INTENT, SCOPED, RecordIntent
+from gateway_sdk._call.events import CONTEXT_OBSERVERS, RECORD_INTENT, RecordIntent
 from gateway_sdk.bulk.ledger import Ledger
 from gateway_sdk.bulk.limit import Limit, Ticket
 from gateway_sdk.bulk.result import BulkResult, Item, Value
@@ -148,7 +148,7 @@ class Engine(Generic[Item, Value]):
         ticket = self._limit.begin(self.stir)
         watch = ItemWatch(ticket)
         context = copy_context()
-        context.run(SCOPED.set, (*SCOPED.get(), watch))
+        context.run(CONTEXT_OBSERVERS.set, (*CONTEXT_OBSERVERS.get(), watch))
         record_intent: RecordIntent = partial(self._record_intent, work, watch)
         context.run(RECORD_INTENT.set, (*RECORD_INTENT.get(), record_intent))
         task = asyncio.create_task(self._run(work, watch), context=context)

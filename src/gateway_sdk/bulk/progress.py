@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gateway_sdk._watch import tell_progress
+from gateway_sdk._http.body.body import tell_progress
 from gateway_sdk.bulk.result import BulkResult
 
 

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gateway_sdk._wire.request import describe
+from gateway_sdk._http.request import describe
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.input.files import name_of
 from gateway_sdk.cli.output.printable import printable

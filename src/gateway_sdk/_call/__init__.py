@@ -1,0 +1,1 @@
+"""One call: its token, its attempts, its retries and its deadline; and what calls share."""

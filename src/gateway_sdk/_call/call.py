@@ -1,0 +1,222 @@
+"""One call, from its first attempt to its last: token, attempts, outcome, deadline."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from gateway_sdk._call.client import Core
+from gateway_sdk._call.events import RECORD_INTENT, Watch
+from gateway_sdk._call.options import Options
+from gateway_sdk._call.retry import may_repeat, try_again
+from gateway_sdk._call.round_trip import Exchange, Prepared
+from gateway_sdk._http.body import OnProgress, make_body
+from gateway_sdk._http.headers import build_headers
+from gateway_sdk._http.reply import RawReply, check_type
+from gateway_sdk._http.request import fill_path
+from gateway_sdk.auth.source import fetch_token, invalidate
+from gateway_sdk.auth.token import AccessToken, text_of
+from gateway_sdk.errors import (
+    DeadlineExceededError,
+    GatewayError,
+    SessionStateError,
+    TokenRejectedError,
+    UnauthorizedError,
+)
+from gateway_sdk.operations import Operation
+from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
+from gateway_sdk.reply import Reply
+
+
+class Call:
+    """One call of an operation, made once."""
+
+    def __init__(self, core: Core, options: Options, operation: Operation[Any], into: Any) -> None:
+        self._core = core
+        self._options = options
+        self._operation = operation
+        self._into = into
+        self._attempts: list[Attempt] = []
+        self._renewed = False
+        self._watch: Watch | None = None
+
+    async def run(
+        self,
+        path: Mapping[str, str],
+        content: object,
+        content_type: str | None,
+        on_progress: OnProgress | None,
+    ) -> Reply[Any]:
+        """Make the call and return its reply, or raise an error that says what became of it.
+
+        Raises:
+            GatewayError: with `operation`, `outcome` and `attempts` filled in.
+        """
+        began = time.monotonic()
+        self._watch = self._core.count(self._operation)
+        if self._watch is None:
+            return await self._run(began, path, content, content_type, on_progress)
+        failure: BaseException | None = None
+        try:
+            self._watch.started()
+            return await self._run(began, path, content, content_type, on_progress)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            outcome = outcome_of(tuple(self._attempts), self._operation.repeatability)
+            self._watch.finished(outcome, failure, time.monotonic() - began)
+
+    async def _run(
+        self,
+        began: float,
+        path: Mapping[str, str],
+        content: object,
+        content_type: str | None,
+        on_progress: OnProgress | None,
+    ) -> Reply[Any]:
+        try:
+            transport = self._core.open()
+            scope = self._core.calls.begin(self._options.deadline)
+            try:
+                async with scope:
+                    prepared = await self._prepare(path, content, content_type, on_progress)
+                    raw, value = await self._with_retries(transport, prepared, scope)
+            except TimeoutError:
+                if not scope.expired():
+                    raise
+                raise self._why_cut(scope) from None
+            finally:
+                self._core.calls.end(scope)
+        except GatewayError as error:
+            error.of_call(
+                self._operation.name, self._operation.repeatability, tuple(self._attempts)
+            )
+            raise
+        return Reply(
+            value=value,
+            status=raw.status,
+            headers=raw.headers,
+            body=raw.body,
+            attempts=tuple(self._attempts),
+            elapsed=time.monotonic() - began,
+        )
+
+    def _why_cut(self, scope: asyncio.Timeout) -> GatewayError:
+        """Return the error of a call that was cut, by its deadline or the session's closing."""
+        if self._core.calls.was_cut(scope):
+            closed = SessionStateError("the session was closed before the reply came")
+            closed.transient = True  # unlike a call on a closed session: a new one may make it
+            return closed
+        return DeadlineExceededError(f"the deadline of {self._options.deadline:g} s passed")
+
+    async def _prepare(
+        self,
+        path: Mapping[str, str],
+        content: object,
+        content_type: str | None,
+        on_progress: OnProgress | None,
+    ) -> Prepared:
+        """Check every argument and make what all attempts send; nothing is sent yet."""
+        if self._into is not None:
+            check_type(self._into)
+        url = self._core.address(self._operation, fill_path(self._operation, path))
+        body = await make_body(self._operation, content, content_type, on_progress)
+        headers = build_headers(
+            self._operation,
+            tenant_id=self._options.tenant_id,
+            token_header=self._options.token_header,
+            headers=self._options.headers,
+            content_type=body.content_type if body else None,
+        )
+        return Prepared(self._operation, url, headers, body, self._options.timeout, self._into)
+
+    async def _with_retries(
+        self, transport: httpx.AsyncBaseTransport, prepared: Prepared, scope: asyncio.Timeout
+    ) -> tuple[RawReply, Any]:
+        try:
+            return await self._with_token(transport, prepared)
+        except GatewayError as error:
+            if not self._may_repeat(error, prepared):
+                raise
+            failures = [error]
+        loop = asyncio.get_running_loop()
+
+        def fits(seconds: float) -> bool:
+            """Tell whether an attempt as fast as the fastest so far ends before the deadline."""
+            until = self._core.calls.end_of(scope)
+            fastest = min((attempt.elapsed for attempt in self._attempts), default=0.0)
+            return until is None or loop.time() + seconds + fastest < until
+
+        def scheduled(seconds: float) -> None:
+            if self._watch is not None:
+                self._watch.scheduled(self._attempts[-1], seconds)
+
+        return await try_again(
+            failures.pop(),  # to be held by nobody: its traceback leads to this frame
+            lambda: self._with_token(transport, prepared),
+            policy=self._options.retry,
+            again=lambda error: self._may_repeat(error, prepared),
+            fits=fits,
+            spend=self._core.take_retry,
+            scheduled=scheduled,
+            sleep=self._core.sleep,
+        )
+
+    def _may_repeat(self, error: BaseException, prepared: Prepared) -> bool:
+        policy = self._options.retry
+        return prepared.can_be_sent and may_repeat(error, self._operation.repeatability, policy)
+
+    async def _with_token(
+        self, transport: httpx.AsyncBaseTransport, prepared: Prepared
+    ) -> tuple[RawReply, Any]:
+        """Make an attempt; after a 401 one more, if the source has another token."""
+        source = self._options.access_token
+        token = await fetch_token(source)
+        try:
+            return await self._attempt(transport, prepared, token)
+        except UnauthorizedError as error:
+            if self._renewed:
+                invalidate(source, token)
+                raise _rejected(error) from None
+            if error.outcome is not Outcome.REFUSED or not prepared.can_be_sent:
+                invalidate(source, token)  # for the next call
+                raise
+            renewed = await fetch_token(source, rejected=token)
+            if text_of(renewed) == text_of(token):
+                raise
+        self._renewed = True
+        try:
+            return await self._attempt(transport, prepared, renewed)
+        except UnauthorizedError as error:
+            invalidate(source, renewed)
+            raise _rejected(error) from None
+
+    async def _attempt(
+        self, transport: httpx.AsyncBaseTransport, prepared: Prepared, token: AccessToken
+    ) -> tuple[RawReply, Any]:
+        if not self._attempts and self._operation.repeatability is Repeatability.ONCE:
+            for record_intent in RECORD_INTENT.get():
+                await record_intent(self._operation)
+        exchange = Exchange(self._core, transport, prepared)
+        try:
+            return await exchange.run(token)
+        finally:
+            self._attempts.append(exchange.ended)
+            if self._watch is not None:
+                self._watch.ended(exchange.ended)
+
+
+def _rejected(error: UnauthorizedError) -> TokenRejectedError:
+    """Turn the 401 for a renewed token into the error that says so."""
+    rejected = TokenRejectedError(
+        "the gateway answered 401 Unauthorized, and so again with a new access token",
+        status=error.status,
+        body=error.body,
+        headers=error.headers,
+    )
+    rejected.outcome, rejected.payload = error.outcome, error.payload
+    rejected.retry_after = error.retry_after
+    return rejected

@@ -1,0 +1,218 @@
+"""What a session and all its views share: the transport, the state, the calls under way."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, suppress
+from enum import Enum
+from typing import Any, Final
+
+import httpx
+
+from gateway_sdk._call.budget import Bucket, RetryBudget
+from gateway_sdk._call.events import CONTEXT_OBSERVERS, LogObserver, Watch
+from gateway_sdk._call.in_flight import CallsUnderWay
+from gateway_sdk._config import DEFAULT_CUT, LOGGER
+from gateway_sdk._http.content import ParseFloat
+from gateway_sdk._repr import safe_repr
+from gateway_sdk._transport.factory import EngineConfig, make_transport
+from gateway_sdk.errors import SessionStateError
+from gateway_sdk.observer import CallInfo, Observer
+from gateway_sdk.operations import Operation
+
+_LOG: Final = LogObserver()
+
+
+class State(Enum):
+    """Where a session is in its life."""
+
+    NEW = "new"
+    """Nothing was done yet; the first call opens it."""
+    OPEN = "open"
+    """Calls are taken."""
+    CLOSING = "closing"
+    """Calls under way may still end; new ones are refused."""
+    CLOSED = "closed"
+    """Nothing is left, and it stays so."""
+
+
+class Core:
+    """The part of a session that its views share.
+
+    Attributes:
+        base_url: The gateway's address.
+        max_reply_bytes: Decompressed bytes of one reply at the most.
+        parse_float: What makes a number of a fraction in a reply left open; None for floats.
+        sleep: How retries wait.
+        state: Where it is in its life.
+        calls: Those that are under way.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: httpx.URL,
+        engine: EngineConfig,
+        max_reply_bytes: int,
+        parse_float: ParseFloat | None,
+        drain: float,
+        usual_deadline: float | None,
+        budget: RetryBudget | None,
+        observers: Iterable[Observer],
+    ) -> None:
+        self.base_url = base_url
+        self.max_reply_bytes = max_reply_bytes
+        self.parse_float = parse_float
+        self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self.state = State.NEW
+        self.calls = CallsUnderWay(usual_deadline)
+        self._bucket = None if budget is None else Bucket(budget)
+        self._observers = tuple(observers)
+        self._number = 0
+        self._engine = engine
+        self._drain = drain
+        self._transport: httpx.AsyncBaseTransport | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
+        self._closing: asyncio.Task[None] | None = None
+        self._closers = 0
+        self._addresses: dict[str, httpx.URL] = {}
+
+    @property
+    def tells_what_was_sent(self) -> bool:
+        """Whether the transport is one of ours, which sets `Progress.sent` in time."""
+        return self._engine.is_ours
+
+    def open(self) -> httpx.AsyncBaseTransport:
+        """Return the transport; make it if this is the first use.
+
+        Raises:
+            SessionStateError: the session is closed, or belongs elsewhere.
+        """
+        if self.state in (State.CLOSING, State.CLOSED):
+            raise SessionStateError("the session is closed: open a new one")
+        if self._engine.http_client is not None and self._engine.http_client.is_closed:
+            raise SessionStateError("the session's http_client is closed, by whom it belongs to")
+        if self._transport is None:
+            self._loop = _running_loop()
+            self._transport = make_transport(self._engine, self.base_url)
+            self._pid = os.getpid()
+            self.state = State.OPEN
+        self._check_place()
+        return self._transport
+
+    def count(self, operation: Operation[Any]) -> Watch | None:
+        """Count a call, and return those who watch it, if anybody does."""
+        self._number += 1
+        if self._bucket is not None:
+            self._bucket.add_call()
+        observers = self._observers + CONTEXT_OBSERVERS.get()
+        if LOGGER.isEnabledFor(logging.INFO):
+            observers = (*observers, _LOG)
+        return Watch(observers, CallInfo(operation, self._number)) if observers else None
+
+    def take_retry(self) -> bool:
+        """Take a retry out of the budget; False if there is none left."""
+        return self._bucket is None or self._bucket.take()
+
+    def address(self, operation: Operation[Any], target: str) -> httpx.URL:
+        """Return the whole address of an operation's target, which is already percent-encoded."""
+        known = self._addresses.get(target)
+        if known is not None:
+            return known
+        prefix = self.base_url.raw_path.rstrip(b"/")
+        address = self.base_url.copy_with(raw_path=prefix + target.encode("ascii"))
+        if target == operation.path:  # it never differs, and making it takes 25 µs
+            self._addresses[target] = address
+        return address
+
+    def _check_place(self) -> None:
+        """Refuse another event loop and a child process: connections belong to where they began."""
+        if os.getpid() != self._pid:
+            raise SessionStateError(
+                "the session was opened in the parent process: open a new one after the fork"
+            )
+        if _running_loop() is not self._loop:
+            raise SessionStateError(
+                "the session was opened in another event loop: use one session per event loop"
+            )
+
+    async def aclose(self) -> None:
+        """Refuse new calls, wait a while for those under way, cut the rest, close the transport.
+
+        All who close it wait for the same end, and each may be cancelled without harm to the
+        others. When the last of them is cancelled, the calls are cut at once, and that caller
+        waits until the transport is closed; a second cancellation ends that wait too.
+
+        Raises:
+            SessionStateError: the session belongs to another event loop or process.
+        """
+        if self.state is State.CLOSED:
+            return
+        _running_loop()
+        if self._transport is not None:
+            self._check_place()
+        self.state = State.CLOSING
+        self._closers += 1
+        try:
+            await self._wait_closed()
+        except asyncio.CancelledError:
+            if self._closers == 1:
+                self.calls.cut()
+                with suppress(Exception):  # a transport of the user's; the cancellation is told
+                    await self._wait_closed()
+            raise
+        finally:
+            self._closers -= 1
+
+    async def _wait_closed(self) -> None:
+        """Wait until the session is closed, by a task of its own, which no caller cancels.
+
+        The end of `asyncio.run` may cancel that task before its first step: then another one
+        does the work.
+        """
+        while self.state is not State.CLOSED:
+            if self._closing is None or self._closing.done():
+                self._closing = asyncio.create_task(self._close())
+                self._closing.add_done_callback(_take_error)
+            await asyncio.wait([self._closing])
+            if not self._closing.cancelled():
+                self._closing.result()
+
+    async def _close(self) -> None:
+        """Close it; each step is taken whatever becomes of the one before."""
+        transport = self._transport or self._engine.transport
+        async with AsyncExitStack() as steps:
+            steps.callback(setattr, self, "state", State.CLOSED)
+            if transport is not None:
+                steps.push_async_callback(transport.aclose)
+            steps.callback(self.calls.forget)
+            steps.push_async_callback(self.calls.wait, DEFAULT_CUT)
+            steps.callback(self.calls.cut)
+            await self.calls.drain(self._drain)
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<Core {self.base_url} ({self.state.value}, {len(self.calls)} calls under way)>"
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of this thread.
+
+    Raises:
+        SessionStateError: there is none, as under trio.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise SessionStateError(
+            "gateway_sdk needs asyncio, and no event loop of asyncio runs here: use asyncio.run, "
+            "or anyio.run with the backend 'asyncio' in place of trio"
+        ) from None
+
+
+def _take_error(closing: asyncio.Task[None]) -> None:
+    """Keep asyncio from reporting an error that nobody is left to hear."""
+    if not closing.cancelled():
+        closing.exception()

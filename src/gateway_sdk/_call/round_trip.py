@@ -1,0 +1,201 @@
+"""One attempt: a request, its reply, and what is known when it ends."""
+
+import time
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx
+
+from gateway_sdk._call.client import Core
+from gateway_sdk._http.body import Body
+from gateway_sdk._http.content import BodyReader
+from gateway_sdk._http.headers import RawHeaders, field_of
+from gateway_sdk._http.reply import RawReply, cut_reply, outcome_of_status, read_reply
+from gateway_sdk._transport.reason import Reason, late_reason_of, place_of_url, reason_of
+from gateway_sdk._transport.transmission import EXTENSION, Progress
+from gateway_sdk.auth.token import AccessToken, text_of
+from gateway_sdk.errors import (
+    ConnectionFailedError,
+    GatewayError,
+    ReplyLostError,
+    ReplyTimeoutError,
+    StatusError,
+    UnexpectedReplyError,
+)
+from gateway_sdk.operations import Operation
+from gateway_sdk.outcome import Attempt, Outcome
+
+_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
+"""What our engines raise when no byte of the request has left."""
+
+_SELF_EXPLAINING = (ConnectionFailedError, ReplyLostError, StatusError, UnexpectedReplyError)
+"""Errors that are made of what an attempt proves."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Prepared:
+    """What every attempt of a call sends, but for the access token."""
+
+    operation: Operation[Any]
+    url: httpx.URL
+    headers: RawHeaders
+    body: Body | None
+    timeout: httpx.Timeout
+    into: Any
+
+    @property
+    def can_be_sent(self) -> bool:
+        """Whether the body is all there: it was never begun, or it can begin anew."""
+        return self.body is None or self.body.can_be_sent
+
+    def request(self, token: AccessToken, progress: Progress) -> httpx.Request:
+        """Make the request of one attempt."""
+        return httpx.Request(
+            self.operation.method,
+            self.url,
+            headers=[
+                (b"Host", self.url.netloc),
+                *self.headers,
+                (b"Authorization", f"Bearer {text_of(token)}".encode("latin-1")),
+                *self._framing(),
+            ],
+            stream=self.body or httpx.ByteStream(b""),
+            extensions={"timeout": self.timeout.as_dict(), EXTENSION: progress},
+        )
+
+    def _framing(self) -> RawHeaders:
+        """Say how long the body is (RFC 9112, 6)."""
+        if self.body is None:  # a POST without a body says so (RFC 9110, 8.6)
+            return [(b"Content-Length", b"0")] if self.operation.method == "POST" else []
+        if self.body.length is None:
+            return [(b"Transfer-Encoding", b"chunked")]
+        return [(b"Content-Length", str(self.body.length).encode("ascii"))]
+
+
+class Exchange:
+    """One attempt, made once.
+
+    Attributes:
+        ended: What became of it; there once `run` has ended, however it did.
+    """
+
+    ended: Attempt
+
+    def __init__(self, core: Core, transport: httpx.AsyncBaseTransport, prepared: Prepared) -> None:
+        self._core = core
+        self._transport = transport
+        self._prepared = prepared
+        self._progress = Progress(sent=not core.tells_what_was_sent)
+        self._begun: tuple[httpx.Response, BodyReader] | None = None  # a reply whose head came
+
+    async def run(self, token: AccessToken) -> tuple[RawReply, Any]:
+        """Send the request once and return the reply, raw and read.
+
+        Raises:
+            GatewayError: with the outcome of this attempt.
+        """
+        began = time.monotonic()
+        try:
+            raw = await self._send(token)
+            value = read_reply(
+                self._prepared.operation,
+                raw,
+                into=self._prepared.into,
+                parse_float=self._core.parse_float,
+            )
+        except BaseException as error:
+            self._end(began, self._outcome_of(error), type(error).__name__)
+            raise
+        self._end(began, Outcome.APPLIED, None)
+        return raw, value
+
+    def _end(self, began: float, outcome: Outcome, error: str | None) -> None:
+        elapsed = time.monotonic() - began
+        self.ended = Attempt(outcome, self._progress.status, error, elapsed)
+
+    def _outcome_of(self, error: BaseException) -> Outcome:
+        """Tell what an attempt did that ended like this; a cancellation knows how far it got."""
+        if isinstance(error, _SELF_EXPLAINING):
+            return error.outcome
+        if self._progress.status is not None:
+            # Of a reply that a proxy may have made, the body is missing that could tell.
+            return outcome_of_status(self._progress.status, doubtful=self._progress.forwarded)
+        return Outcome.UNKNOWN if self._progress.sent else Outcome.NOT_SENT
+
+    async def _send(self, token: AccessToken) -> RawReply:
+        """Send the request and collect the reply; the content is let go of in any case."""
+        try:
+            return await self._exchange(self._prepared.request(token, self._progress))
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            failure = self._failure(error)
+            if isinstance(failure, ConnectionFailedError):
+                raise failure from error
+            raise failure from None  # the cause's text may show what the server sent
+        except OSError as error:
+            if self._core.tells_what_was_sent:
+                raise  # our engines raise none: it is a bug, and not ours to hide
+            raise self._failure(error) from None
+        finally:
+            if self._prepared.body is not None:
+                await self._prepared.body.aclose()
+
+    async def _exchange(self, request: httpx.Request) -> RawReply:
+        response = await self._transport.handle_async_request(request)
+        self._progress.status = response.status_code
+        stream = cast("httpx.AsyncByteStream", response.stream)
+        try:
+            return await self._read(response, stream)
+        finally:
+            await stream.aclose()
+
+    async def _read(self, response: httpx.Response, stream: httpx.AsyncByteStream) -> RawReply:
+        """Collect the body up to the limit; what lies beyond it is never taken in."""
+        encoding = field_of(response.headers, b"content-encoding")
+        reader = BodyReader(encoding, self._core.max_reply_bytes)
+        self._begun = response, reader
+        async for piece in stream:
+            if not reader.feed(piece):
+                break
+        return self._raw_reply(response, reader)
+
+    def _raw_reply(self, response: httpx.Response, reader: BodyReader) -> RawReply:
+        """Return as much of a reply as has come."""
+        return RawReply(
+            response.status_code,
+            response.headers,
+            reader.finish(),
+            reader.problem,
+            self._progress.forwarded,
+        )
+
+    def _failure(self, error: Exception) -> GatewayError:
+        """Say what a failed exchange proves."""
+        what = type(error).__name__
+        gateway = place_of_url(self._prepared.url)
+        if self._begun is not None:
+            return cut_reply(self._raw_reply(*self._begun), what)
+        if isinstance(error, _NOT_SENT) and not self._progress.sent:
+            return self._not_connected(error, gateway)
+        kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
+        reason = late_reason_of(error) or Reason(what, transient=True)
+        lost = kind(f"no reply from {gateway}: {reason.text}")
+        lost.transient = reason.transient
+        return lost
+
+    def _not_connected(self, error: Exception, gateway: str) -> ConnectionFailedError:
+        """Say why nothing was sent, and whether it was the proxy's doing."""
+        reason = reason_of(error, self._prepared.timeout)
+        proxy = self._progress.proxy
+        if isinstance(error, httpx.ProxyError):
+            message = f"no connection to {gateway}: {proxy or 'the proxy'} {reason.text}"
+        else:
+            message = f"no connection to {proxy or gateway}: {reason.text}"
+        failed = ConnectionFailedError(message)
+        failed.reason, failed.transient = reason.text, reason.transient
+        return failed

@@ -1,0 +1,7 @@
+"""Bodies of requests: what the user gave, sent in pieces, with progress, again if it can be."""
+
+from gateway_sdk._http.body.body import Body, OnProgress
+from gateway_sdk._http.body.make import BodyContent, make_body
+from gateway_sdk._http.body.multipart import Multipart
+
+__all__ = ["Body", "BodyContent", "Multipart", "OnProgress", "make_body"]

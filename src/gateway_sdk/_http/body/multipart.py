@@ -1,0 +1,218 @@
+"""A form with files (RFC 7578), encoded by httpx. What reads files blocks: it runs in a thread."""
+
+import io
+import secrets
+from collections.abc import Callable, Generator, Iterator, Mapping, Sized
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+import httpx
+
+from gateway_sdk._http.body.file import OpenFile, Piece, read_open, read_path, size_of, span_of
+from gateway_sdk._http.headers import check_header_value
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
+
+File: TypeAlias = Path | bytes | OpenFile
+FilePart: TypeAlias = File | tuple[str, File] | tuple[str, File, str]
+"""A file; or its name, and it; or its name, it, and its media type."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Multipart:
+    """A form with fields and files, as multipart/form-data.
+
+    Attributes:
+        fields: Texts by their names; a list of texts repeats a name.
+        files: Files by their names in the form; a list repeats a name. A path is opened when it
+            is sent; an open file is sent from its beginning, and stays open.
+    """
+
+    fields: Mapping[str, str | list[str]]
+    files: Mapping[str, FilePart | list[FilePart]]
+
+    def __repr__(self) -> str:
+        return f"<Multipart of {_count(self.fields)} fields and {_count(self.files)} files>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Form:
+    """A form that was looked over and can be sent.
+
+    Attributes:
+        content_type: The media type, with the boundary.
+        length: Bytes; None if that of a file is not known, which then cannot go back either.
+        ahead: Whether reading ahead is harmless: no file in it is the user's own.
+    """
+
+    content_type: str
+    length: int | None
+    ahead: bool
+    _fields: Mapping[str, str | list[str]]
+    _parts: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, multipart: Multipart) -> "Form":
+        """Look a form over.
+
+        Raises:
+            InvalidArgumentError: it is not what it should be, or a file cannot be read.
+        """
+        fields = _checked_fields(multipart.fields)
+        given = tuple(_parts_of(multipart.files))
+        if not given:
+            raise InvalidArgumentError(_NO_FILES)
+        ahead = all(isinstance(_file_of(part), Path | bytes) for _, part in given)
+        parts = tuple((name, _looked_over(part)) for name, part in given)
+        content_type = f"multipart/form-data; boundary={secrets.token_hex(16)}"
+        form = cls(content_type, None, ahead, fields, parts)
+        try:
+            with ExitStack() as stack:
+                length = form._encoded(stack).headers.get("Content-Length")
+        except UnicodeEncodeError:  # without the cause, whose text shows it
+            raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
+        return replace(form, length=length and int(length))
+
+    def read(self) -> Generator[Piece, None, None]:
+        """Read the whole form, files included.
+
+        Raises:
+            UploadFailedError: a file has become shorter or longer.
+            OSError: one cannot be read any more.
+        """
+        with ExitStack() as stack:
+            yield from cast("httpx.SyncByteStream", self._encoded(stack).stream)
+
+    def _encoded(self, stack: ExitStack) -> httpx.Request:
+        """Let httpx encode the form, with the boundary that the media type has.
+
+        Files are opened when their turn comes; leaving the stack closes them.
+        """
+        return httpx.Request(
+            "POST",
+            "https://form.invalid",
+            headers={"Content-Type": self.content_type},
+            data=self._fields,
+            files=[(name, _opened(part, stack)) for name, part in self._parts],
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _File:
+    """A file that was looked over.
+
+    Attributes:
+        name: What httpx would take its name from.
+        length: Bytes; None if they are not known.
+        pieces: Reads it, and so many bytes exactly if they are known.
+    """
+
+    name: object
+    length: int | None
+    pieces: Callable[[], Generator[Piece, None, None]]
+
+    @classmethod
+    def of(cls, file: Path | OpenFile) -> "_File":
+        if isinstance(file, Path):
+            size = size_of(file)
+            return cls(file.name, size, partial(read_path, file, size))
+        span = span_of(file, start=0)
+        name = getattr(file, "name", "upload")
+        return cls(name, None if span is None else span[1], partial(read_open, file, span))
+
+
+class _Reading:
+    """All that httpx may see of a file while it is sent once.
+
+    Of the file itself it would ask the descriptor for the length, which is 0 for a pipe and
+    another one for what is compressed.
+    """
+
+    def __init__(self, file: _File, pieces: Generator[Piece, None, None]) -> None:
+        self.name = file.name
+        self._length = file.length
+        self._pieces = pieces
+
+    def tell(self) -> int:
+        """Stand at the beginning, unless the length is not known."""
+        if self._length is None:
+            raise io.UnsupportedOperation
+        return 0
+
+    def seek(self, _: int, whence: int = io.SEEK_SET) -> int:
+        """Return the length, if that is what is asked for; nothing moves."""
+        return self._length or 0 if whence == io.SEEK_END else 0
+
+    def read(self, _: int) -> Piece:
+        """Return the next piece, of whatever size."""
+        return next(self._pieces, b"")
+
+
+_NO_FILES: Final = "Multipart needs files: a mapping of names, with one file at least"
+_SIZES: Final = (2, 3)
+
+
+def _count(given: object) -> int:
+    return len(given) if isinstance(given, Sized) else 0
+
+
+def _parts_of(files: object) -> Iterator[tuple[str, FilePart]]:
+    if not isinstance(files, Mapping):
+        raise InvalidArgumentError(_NO_FILES)
+    for name, given in files.items():
+        if not isinstance(name, str):
+            raise InvalidArgumentError("Multipart names its files by strings")
+        for part in given if isinstance(given, list) else [given]:
+            _check_part(part)
+            yield name, part
+
+
+def _check_part(part: object) -> None:
+    named = part if isinstance(part, tuple) else ("", part)
+    texts = (*named[:1], *named[2:])
+    if len(named) not in _SIZES or not all(isinstance(text, str) for text in texts):
+        raise InvalidArgumentError(
+            "a file of Multipart is a file, (name, file) or (name, file, media type)"
+        )
+    if not isinstance(named[1], Path | bytes) and not hasattr(named[1], "read"):
+        raise InvalidArgumentError("a file of Multipart is a Path, bytes or an open file")
+    for media_type in named[2:]:
+        try:
+            check_header_value("the media type of a file of Multipart", media_type)
+        except ConfigurationError as error:
+            raise InvalidArgumentError(str(error)) from None
+
+
+def _checked_fields(fields: object) -> Mapping[str, str | list[str]]:
+    """Return a copy of the fields, which nobody changes between two attempts."""
+    if not isinstance(fields, Mapping):
+        raise InvalidArgumentError("Multipart needs fields: a mapping of names to texts")
+    checked: dict[str, str | list[str]] = {}
+    for name, given in fields.items():
+        texts = list(given) if isinstance(given, list) else [given]
+        if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
+            raise InvalidArgumentError("a field of Multipart is a text, or a list of texts")
+        checked[name] = texts
+    return checked
+
+
+def _file_of(part: FilePart) -> File:
+    return part[1] if isinstance(part, tuple) else part
+
+
+def _looked_over(part: Any) -> Any:
+    """Return a part with its file looked over, if it is one that has to be read."""
+    if isinstance(part, tuple):
+        return (part[0], _looked_over(part[1]), *part[2:])
+    return part if isinstance(part, bytes) else _File.of(part)
+
+
+def _opened(part: Any, stack: ExitStack) -> Any:
+    """Return a part as httpx takes it; leaving the stack closes its file."""
+    if isinstance(part, tuple):
+        return (part[0], _opened(part[1], stack), *part[2:])
+    if isinstance(part, bytes):
+        return part
+    return _Reading(part, stack.enter_context(closing(part.pieces())))

@@ -1,0 +1,140 @@
+"""Header fields: which an operation carries, which users may set, how one is read. No I/O here."""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import httpx
+from pydantic import SecretStr
+
+from gateway_sdk._version import __version__
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
+from gateway_sdk.operations import Header, Operation
+
+RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
+"""Headers as they go over the wire, in their order."""
+
+_COMMON_HEADERS: Final = (
+    (b"Accept", b"application/json, */*;q=0.1"),
+    (b"Accept-Encoding", b"gzip"),  # what `_http.content` can undo
+    (b"User-Agent", f"gateway-sdk/{__version__}".encode("ascii")),
+)
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2: token
+_HEADER_VALUE = re.compile(  # RFC 9110, 5.5: field-value, which is not empty here
+    r"[\x21-\x7e\x80-\xff]([\t \x21-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?"
+)
+
+_NOT_IN_HEADERS: Final = MappingProxyType(
+    {
+        "authorization": "give access_token= instead",
+        "token": "give token_header= instead",
+        "tenantid": "give tenant_id= instead",
+        "content-type": "give content_type= with the call instead",
+        "content-length": "it follows from the body",
+        "transfer-encoding": "it follows from the body",
+        "host": "it follows from base_url",
+        "accept-encoding": "only what the SDK can decompress may be asked for",
+        "connection": "connections are the SDK's",
+        "expect": "the SDK does not wait for 100 Continue",
+        "keep-alive": "connections are the SDK's",
+        "proxy-authorization": "it would go to the gateway",
+        "te": "the SDK does not read trailers",
+        "trailer": "the SDK does not send trailers",
+        "upgrade": "the SDK speaks HTTP/1.1 only",
+    }
+)
+
+
+def build_headers(
+    operation: Operation[Any],
+    *,
+    tenant_id: str | None,
+    token_header: SecretStr | None,
+    headers: Mapping[str, str],
+    content_type: str | None,
+) -> RawHeaders:
+    """Return the headers of an operation but for Authorization and the body's framing.
+
+    Raises:
+        InvalidArgumentError: the operation needs a tenant and none is configured.
+    """
+    # Interface: Authentication 3; Endpoints rule 1
+    fields = _with_common(headers) if headers else [*_COMMON_HEADERS]
+    if operation.tenant_id is Header.ALWAYS and tenant_id is None:
+        raise InvalidArgumentError(
+            "tenant_id is missing: give it to the session, or to with_options(tenant_id=...)"
+        )
+    if operation.tenant_id is not Header.NEVER and tenant_id is not None:
+        fields.append((b"tenantId", tenant_id.encode("latin-1")))
+    if operation.token_header is not Header.NEVER and token_header is not None:
+        text = token_header.get_secret_value()
+        fields.append((b"token", text.encode("latin-1")))
+    if content_type is not None:
+        fields.append((b"Content-Type", content_type.encode("latin-1")))
+    return fields
+
+
+def _with_common(users: Mapping[str, str]) -> RawHeaders:
+    """Put the user's headers in place of the common ones of the same name."""
+    theirs = [(name.encode("ascii"), text.encode("latin-1")) for name, text in users.items()]
+    taken = {name.lower() for name, _ in theirs}
+    return [common for common in _COMMON_HEADERS if common[0].lower() not in taken] + theirs
+
+
+def check_header_value(name: str, value: object) -> str:
+    """Return a text that may stand as a header's value.
+
+    Raises:
+        ConfigurationError: it is no text, empty, or holds what no header may hold. The message
+            does not show it.
+    """
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name} must be a string")
+    if not value:
+        raise ConfigurationError(f"{name} is empty; None leaves the header out")
+    if _HEADER_VALUE.fullmatch(value):
+        return value
+    if _HEADER_VALUE.fullmatch(value.strip()):
+        raise ConfigurationError(f"{name} has white space around it: strip() it")
+    raise ConfigurationError(
+        f"{name} holds a line break, a control character or a character outside Latin-1, "
+        "which no header can carry"
+    )
+
+
+def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
+    """Merge headers without regard to case; a value of None removes one, None removes all."""
+    if headers is None:
+        return MappingProxyType({})
+    if not isinstance(headers, Mapping):
+        raise ConfigurationError("headers must be a mapping of names to values")
+    merged = {name.lower(): (name, value) for name, value in base.items()}
+    for name, value in headers.items():
+        key = _check_header_name(name)
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = (str(name), check_header_value(f"headers[{name!r}]", value))
+    return MappingProxyType(dict(merged.values()))
+
+
+def _check_header_name(name: object) -> str:
+    """Return a header's name in lower case, if it may be set by the user."""
+    if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+        raise ConfigurationError("headers holds a name that no header can have (RFC 9110, 5.1)")
+    reason = _NOT_IN_HEADERS.get(name.lower())
+    if reason:
+        raise ConfigurationError(f"headers must not set {name}: {reason}")
+    return name.lower()
+
+
+def field_of(headers: httpx.Headers, name: bytes) -> str:
+    """Return a header field, "" if it is absent; given twice, its values are joined by commas.
+
+    Asked for one itself, httpx first finds out the charset of all, which takes 4 µs.
+    """
+    values = [value for key, value in headers.raw if key.lower() == name]
+    return b", ".join(values).decode("latin-1")

@@ -1,0 +1,231 @@
+"""Make the transport that a session asked for."""
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
+
+import httpx
+
+from gateway_sdk._config import DEFAULT_MAX_CONNECTIONS, UNSET, check_count, check_switch
+from gateway_sdk._transport.custom import ClientTransport, PacedTransport
+from gateway_sdk._transport.httpx_engine import HttpxEngine
+from gateway_sdk._transport.proxy import parse_proxy, proxy_for
+from gateway_sdk._transport.rate import RateLimit, RateLimiter
+from gateway_sdk.errors import ConfigurationError
+
+EngineName: TypeAlias = Literal["httpx", "aiohttp"]
+ENGINES: Final[tuple[EngineName, ...]] = get_args(EngineName)
+
+Certificate: TypeAlias = (
+    str | Path | tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str]
+)
+_CERT_SIZES: Final = (1, 2, 3)
+
+DEFAULTS: Final[dict[str, Any]] = {
+    "engine": ENGINES[0],
+    "max_connections": DEFAULT_MAX_CONNECTIONS,
+    "verify": True,
+    "cert": None,
+    "proxy": None,
+    "trust_env": True,
+}
+"""What is about the connections of an engine; a transport or client of the user's has its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """Which transport is wanted; nothing is made before `make_transport`.
+
+    Attributes:
+        engine: One of `ENGINES`.
+        transport: The user's own transport in place of an engine, or None.
+        http_client: The user's own client in place of an engine, or None.
+        max_connections: Of an engine.
+        verify: True for the usual authorities, a path of a CA file or folder, or a context.
+        cert: The path of a client certificate with its key, or the paths of both and perhaps the
+            key's password.
+        proxy: An address, or None for the environment's.
+        trust_env: Whether the environment may name a proxy, and other authorities than the usual.
+        rate_limit: How many requests may be sent in a time, or None.
+    """
+
+    engine: EngineName
+    transport: httpx.AsyncBaseTransport | None
+    http_client: httpx.AsyncClient | None
+    max_connections: int
+    verify: ssl.SSLContext | str | Path | Literal[True]
+    cert: Certificate | None = field(repr=False)
+    proxy: str | None = field(repr=False)
+    trust_env: bool
+    rate_limit: RateLimit | None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        transport: httpx.AsyncBaseTransport | None,
+        http_client: httpx.AsyncClient | None,
+        rate_limit: RateLimit | None,
+        **given: Any,
+    ) -> Self:
+        """Fill in the defaults of what is UNSET.
+
+        Raises:
+            ConfigurationError: a setting is wrong, or has no effect beside *transport* or
+                *http_client*; the message names it.
+        """
+        chosen = {name: value for name, value in given.items() if value is not UNSET}
+        _check_effect(chosen, transport, http_client)
+        return cls(
+            transport=transport,
+            http_client=http_client,
+            rate_limit=rate_limit,
+            **{**DEFAULTS, **chosen},
+        )
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise ConfigurationError(f"engine must be {' or '.join(map(repr, ENGINES))}")
+        _check_type("transport", self.transport, httpx.AsyncBaseTransport)
+        _check_type("http_client", self.http_client, httpx.AsyncClient)
+        check_count("max_connections", self.max_connections)
+        if self.verify is not True and not isinstance(self.verify, ssl.SSLContext | str | Path):
+            raise ConfigurationError(
+                "verify must be True, the path of a CA file or folder, or an ssl.SSLContext"
+            )
+        _check_cert(self.cert, self.verify)
+        check_switch("trust_env", self.trust_env)
+        if self.proxy is not None:
+            parse_proxy("proxy", self.proxy)
+        if self.rate_limit is not None and not isinstance(self.rate_limit, RateLimit):
+            raise ConfigurationError("rate_limit must be a RateLimit, or None for no limit")
+        if self.is_ours:
+            _load(self.engine)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the transport is one of our engines, which can tell what was sent."""
+        return self.transport is None and self.http_client is None
+
+
+def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBaseTransport:
+    """Return the transport that was asked for.
+
+    Args:
+        config: Which one.
+        base_url: The gateway's address. Unless it is https no authorities are loaded, which takes
+            about 20 ms.
+
+    Raises:
+        ConfigurationError: the authorities or the certificate cannot be read, or the proxy is none.
+    """
+    limiter = None if config.rate_limit is None else RateLimiter(config.rate_limit)
+    if config.transport is not None:
+        return _paced(config.transport, limiter)
+    if config.http_client is not None:
+        return _paced(ClientTransport(config.http_client), limiter)
+    proxy = proxy_for(base_url, config.proxy, trust_env=config.trust_env)
+    if proxy is not None and proxy.url.scheme == "https":
+        proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
+    tls = base_url.scheme == "https"
+    context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if config.engine == "aiohttp":
+        if proxy is not None:
+            _check_aiohttp_can(proxy, config)
+            context = proxy.ssl_context or context  # it has one for both; the proxy may need it
+        context.set_alpn_protocols(["http/1.1"])
+    engine = _load(config.engine)
+    return engine(config.max_connections, context, proxy=proxy, limiter=limiter)
+
+
+def _load(engine: str) -> Callable[..., httpx.AsyncBaseTransport]:
+    """Return an engine, loaded when a session is made: the first call would be held up by 100 ms.
+
+    Raises:
+        ConfigurationError: what it stands on is not installed.
+    """
+    if engine == "httpx":
+        return HttpxEngine
+    try:
+        # Imported here, because not everybody has aiohttp.
+        from gateway_sdk._transport.aiohttp_engine import AiohttpEngine  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise ConfigurationError(
+            "engine 'aiohttp' needs: pip install 'gateway-sdk[aiohttp]'"
+        ) from None
+    return AiohttpEngine
+
+
+def _check_aiohttp_can(proxy: httpx.Proxy, config: EngineConfig) -> None:
+    if proxy.url.scheme.startswith("socks"):
+        raise ConfigurationError("engine 'aiohttp' has no way to a SOCKS proxy: use 'httpx'")
+    if proxy.url.scheme == "https" and config.cert is not None:
+        raise ConfigurationError(
+            "engine 'aiohttp' would show cert, which is for the gateway, to the proxy: use 'httpx'"
+        )
+
+
+def _paced(
+    transport: httpx.AsyncBaseTransport, limiter: RateLimiter | None
+) -> httpx.AsyncBaseTransport:
+    return transport if limiter is None else PacedTransport(transport, limiter)
+
+
+def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
+    context = _authorities(config)
+    if config.cert is not None:
+        parts = config.cert if isinstance(config.cert, tuple) else (config.cert,)
+        certificate, key, password, *_ = (*map(str, parts), None, None)
+        try:
+            # Without any password OpenSSL would ask for one at the terminal, and wait.
+            context.load_cert_chain(str(certificate), key, password or "")
+        except (OSError, ValueError):
+            # Without the cause, whose text may hold the path of a key, or part of its password.
+            raise ConfigurationError("cert names no readable certificate and key") from None
+    return context
+
+
+def _authorities(config: EngineConfig) -> ssl.SSLContext:
+    if isinstance(config.verify, ssl.SSLContext):
+        return config.verify
+    try:
+        if config.verify is True:
+            return httpx.create_ssl_context(trust_env=config.trust_env)
+        path = Path(config.verify)
+        if path.is_dir():
+            return ssl.create_default_context(capath=path)
+        return ssl.create_default_context(cafile=path)
+    except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
+        what = "SSL_CERT_FILE or SSL_CERT_DIR" if config.verify is True else "verify"
+        raise ConfigurationError(f"{what} names no readable CA file or folder") from error
+
+
+def _check_effect(chosen: Mapping[str, object], transport: object, http_client: object) -> None:
+    if transport is not None and http_client is not None:
+        raise ConfigurationError("give transport= or http_client=, not both")
+    if transport is None and http_client is None:
+        return
+    ignored = [name for name, value in chosen.items() if value is not None or DEFAULTS[name]]
+    if ignored:
+        raise ConfigurationError(
+            f"leave out {', '.join(ignored)}: what is about the connections of an engine has no "
+            f"effect beside {'transport' if http_client is None else 'http_client'}=, "
+            "which brings its own"
+        )
+
+
+def _check_cert(cert: object, verify: object) -> None:
+    if cert is None:
+        return
+    if isinstance(verify, ssl.SSLContext):
+        raise ConfigurationError("load the client certificate into verify=, or give cert= alone")
+    parts = cert if isinstance(cert, tuple) else (cert,)
+    if len(parts) not in _CERT_SIZES or not all(isinstance(part, str | Path) for part in parts):
+        raise ConfigurationError("cert must be a path, or (certificate, key) or with a password")
+
+
+def _check_type(name: str, value: object, kind: type) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise ConfigurationError(f"{name} must be an httpx.{kind.__name__}")

@@ -1,0 +1,223 @@
+"""The log: what is written under `gateway_sdk`, and that it costs nothing without a listener."""
+
+import asyncio
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewaySession, Observer, operations
+from gateway_sdk._call import call, round_trip
+from gateway_sdk._call.events import LogObserver
+from gateway_sdk._config import LOGGER
+from tests.support.calls import CALLS
+from tests.support.scripted import CutBody, Step, scripted
+
+
+class Clock:
+    """Stands still until a gateway takes its time."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        """Return the time in seconds."""
+        return self.now
+
+    def after(self, seconds: float, *answer: Any) -> Step:
+        """Answer after so many seconds with a status, or fail with an error."""
+
+        def step(_: httpx.Request) -> httpx.Response:
+            self.now += seconds
+            if isinstance(answer[0], Exception):
+                raise answer[0]
+            return httpx.Response(answer[0], json=[])
+
+        return step
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """A clock that calls and attempts are timed with; waits are three fifths of their bound."""
+    made = Clock()
+    for module in (call, round_trip):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made))
+    monkeypatch.setattr("gateway_sdk._call.retry.random.random", lambda: 0.4)
+    return made
+
+
+Lines = list[tuple[str, str]]
+ALL_STEPS = [(0.25, 503), (0.001, httpx.ReadError("-")), (0.042, 200)]
+ALL_LINES: Lines = [
+    ("DEBUG", "list_countries #1: 503, UNKNOWN, 0.250 s"),
+    ("INFO", "list_countries #1: 503; again in 0.30 s"),
+    ("DEBUG", "list_countries #1: ReplyLostError, UNKNOWN, 0.001 s"),
+    ("INFO", "list_countries #1: ReplyLostError; again in 0.60 s"),
+    ("DEBUG", "list_countries #1: 200, APPLIED, 0.042 s"),
+    (
+        "DEBUG",
+        "list_countries #1 (POST /countrydata/1.0.0/listData): done, APPLIED, 0.293 s in all",
+    ),
+]
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
+    """Return what was logged."""
+    assert {record.name for record in caplog.records} <= {"gateway_sdk"}
+    return [(record.levelname, record.getMessage()) for record in caplog.records]
+
+
+@pytest.mark.parametrize(
+    ("level", "levels"),
+    [(logging.DEBUG, {"DEBUG", "INFO"}), (logging.INFO, {"INFO"}), (logging.WARNING, set())],
+)
+async def test_a_call_is_logged_line_by_line(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    clock: Clock,
+    level: int,
+    levels: set[str],
+) -> None:
+    """Attempts and the call are at DEBUG, retries at INFO; names, statuses and times alone."""
+    caplog.set_level(level, "gateway_sdk")
+    gateway, _, _ = scripted(monkeypatch, *[clock.after(*step) for step in ALL_STEPS])
+
+    assert await CALLS["list_countries"](gateway) == []
+
+    assert lines(caplog) == [line for line in ALL_LINES if line[0] in levels]
+
+
+LATE = ("ReplyTimeoutError", "UNKNOWN", "ReplyTimeoutError")
+BUG = ("ZeroDivisionError", "UNKNOWN", "ZeroDivisionError")
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "attempt", "outcome", "error"),
+    [
+        ("cancel_order", 404, "404", "REFUSED", "NotFoundError"),
+        ("send_webhook", 302, "302", "UNKNOWN", "RedirectError"),
+        ("upload_document", httpx.ReadTimeout("-"), *LATE),
+        ("order_history", ZeroDivisionError("-"), *BUG),
+    ],
+)
+async def test_a_call_that_fails_is_logged_by_the_class_of_its_error(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    clock: Clock,
+    name: str,
+    answer: Any,
+    attempt: str,
+    outcome: str,
+    error: str,
+) -> None:
+    """A failure is the caller's to judge: it is logged at DEBUG, with the path's template."""
+    caplog.set_level(logging.DEBUG, "gateway_sdk")
+    gateway, _, _ = scripted(monkeypatch, clock.after(0.5, answer))
+    operation = next(one for one in operations.OPERATIONS if one.name == name)
+
+    await asyncio.gather(CALLS[name](gateway), return_exceptions=True)
+
+    template = f"{operation.method} {operation.path}"
+    assert lines(caplog) == [
+        ("DEBUG", f"{name} #1: {attempt}, {outcome}, 0.500 s"),
+        ("DEBUG", f"{name} #1 ({template}): {error}, {outcome}, 0.500 s in all"),
+    ]
+
+
+async def test_a_call_that_is_not_sent_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Clock
+) -> None:
+    """There is no attempt to be logged where an argument is wrong."""
+    caplog.set_level(logging.DEBUG, "gateway_sdk")
+    gateway, _, _ = scripted(monkeypatch, clock.after(0, 200))
+
+    await asyncio.gather(gateway.wallet.cancel_order("", "o"), return_exceptions=True)
+
+    template = "DELETE /wallet/1.0.0/{walletId}/orders/{orderId}"
+    end = "InvalidArgumentError, NOT_SENT, 0.000 s in all"
+    assert lines(caplog) == [("DEBUG", f"cancel_order #1 ({template}): {end}")]
+
+
+FAILURES: dict[str, Step] = {
+    **{str(code): httpx.Response(code, json={}) for code in (200, 302, 400, 401, 404, 429, 503)},
+    "cut": lambda _: httpx.Response(200, stream=CutBody()),
+    "refused": httpx.ConnectError("-"),
+    "lost": httpx.ReadError("-"),
+    "late": httpx.ReadTimeout("-"),
+    "bug": ZeroDivisionError("-"),
+}
+
+
+@pytest.mark.parametrize("step", FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize("name", ["create_customer", "cancel_order", "list_countries"])
+async def test_nothing_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, step: Step
+) -> None:
+    """What fails is raised; whether it is worth a warning is for the caller to say."""
+    caplog.set_level(logging.DEBUG)
+    gateway, _, _ = scripted(monkeypatch, step)
+
+    await asyncio.gather(CALLS[name](gateway), return_exceptions=True)
+
+    logged = [record for record in caplog.records if record.name.startswith("gateway_sdk")]
+    assert logged
+    assert all(record.levelno < logging.WARNING for record in logged)
+
+
+def test_nothing_is_computed_when_nobody_listens(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a listener for INFO and without observers a call has nobody to tell."""
+    core = GatewaySession("https://gateway.test", access_token="t")._core
+
+    caplog.set_level(logging.WARNING, "gateway_sdk")
+    assert core.count(operations.ORDER_HISTORY) is None
+
+    caplog.set_level(logging.INFO, "gateway_sdk")
+    assert core.count(operations.ORDER_HISTORY) is not None
+    monkeypatch.setattr(LOGGER, "disabled", True)
+    assert core.count(operations.ORDER_HISTORY) is None
+
+
+def test_observers_are_told_without_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disabled logger takes the log away and nothing else."""
+    monkeypatch.setattr(LOGGER, "disabled", True)
+    observer = Observer()
+    core = GatewaySession("https://gateway.test", access_token="t", observers=[observer])._core
+
+    watch = core.count(operations.ORDER_HISTORY)
+
+    assert watch is not None
+    assert list(watch._observers) == [observer]
+
+
+async def test_the_log_can_be_switched_on_in_mid_life(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Clock
+) -> None:
+    """The level is looked at on each call, and calls are counted from the first one."""
+    gateway, _, _ = scripted(monkeypatch, clock.after(0, 200))
+    caplog.set_level(logging.WARNING, "gateway_sdk")
+    await CALLS["list_countries"](gateway)
+    assert lines(caplog) == []
+
+    caplog.set_level(logging.DEBUG, "gateway_sdk")
+    await CALLS["list_countries"](gateway)
+
+    assert [message.split(":")[0].split(" (")[0] for _, message in lines(caplog)] == [
+        "list_countries #2"
+    ] * 2
+
+
+async def test_the_observer_of_the_log_is_an_observer_like_any_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Clock
+) -> None:
+    """What it logs comes through the same hooks, once."""
+    caplog.set_level(logging.INFO, "gateway_sdk")
+    gateway, _, _ = scripted(
+        monkeypatch, clock.after(0, 503), clock.after(0, 200), observers=[LogObserver()]
+    )
+
+    await CALLS["list_countries"](gateway)
+
+    assert lines(caplog) == [("INFO", "list_countries #1: 503; again in 0.30 s")] * 2

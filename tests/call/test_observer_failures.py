@@ -1,0 +1,208 @@
+"""Observers of calls that are cut off, observers that fail, and what is none."""
+
+import asyncio
+import logging
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    Attempt,
+    CallInfo,
+    ConfigurationError,
+    GatewayError,
+    GatewaySession,
+    Observer,
+    Outcome,
+    RateLimitedError,
+)
+from gateway_sdk._call import client
+from gateway_sdk._transport.transmission import EXTENSION
+from gateway_sdk.operations import ORDER_HISTORY
+from tests.support.calls import CALLS
+from tests.support.observers import Book
+from tests.support.scripted import Step, scripted
+from tests.support.virtual_time import run
+
+NOT_SENT, UNKNOWN = Outcome.NOT_SENT.name, Outcome.UNKNOWN.name
+
+
+def status(code: int) -> Step:
+    """Answer with a status and an empty object."""
+    return lambda _: httpx.Response(code, json={})
+
+
+class Silent(httpx.AsyncBaseTransport):
+    """Takes each request and never answers.
+
+    Attributes:
+        taken: Set as soon as there is one.
+    """
+
+    def __init__(self) -> None:
+        self.taken = asyncio.Event()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send it off, and wait."""
+        request.extensions[EXTENSION].sent = True
+        self.taken.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("way", "error"),
+    [
+        ("deadline", "DeadlineExceededError"),
+        ("cancel", "CancelledError"),
+        ("close", "SessionStateError"),
+    ],
+)
+def test_a_call_that_is_cut_off_is_told_with_its_outcome(
+    monkeypatch: pytest.MonkeyPatch, way: str, error: str
+) -> None:
+    """Whoever ends a call that was sent, the observer hears that its outcome is unknown."""
+    book = Book()
+
+    async def scenario() -> None:
+        engine = Silent()
+        monkeypatch.setattr(client, "make_transport", lambda *_: engine)
+        gateway = GatewaySession(
+            "https://gateway.test", access_token="t", observers=[book], deadline=600.0
+        )
+        call = asyncio.create_task(CALLS["upload_document"](gateway))
+        await engine.taken.wait()
+        if way == "cancel":
+            call.cancel()
+        elif way == "close":
+            await gateway.aclose()
+        await asyncio.gather(call, return_exceptions=True)
+        await gateway.aclose()
+
+    run(scenario())
+
+    assert book.events == [
+        ("started", 1),
+        ("attempt", 1, UNKNOWN, None, "CancelledError"),
+        ("finished", 1, UNKNOWN, error),
+    ]
+
+
+async def test_a_call_of_a_closed_session_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins and ends, with nothing in between."""
+    book = Book()
+    gateway, _, _ = scripted(monkeypatch, status(200), observers=[book])
+    await gateway.aclose()
+
+    with pytest.raises(GatewayError):
+        await CALLS["order_history"](gateway)
+
+    assert book.events == [("started", 1), ("finished", 1, NOT_SENT, "SessionStateError")]
+
+
+def fail(*_: object) -> None:
+    """Raise what an observer may have done wrong."""
+    raise ZeroDivisionError("the user's own")
+
+
+METHODS = ["call_started", "attempt_finished", "retry_scheduled", "call_finished"]
+FAILING: Observer = type("Failing", (Observer,), dict.fromkeys(METHODS, fail))()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_an_observer_that_raises_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    order: int,
+) -> None:
+    """Its error is logged once for each thing that it was told; all others hear everything."""
+    book = Book()
+    gateway, _, _ = scripted(
+        monkeypatch, status(429), status(200), status(429), observers=[book, FAILING][::order]
+    )
+
+    assert await CALLS["cancel_order"](gateway) == {}
+    with pytest.raises(RateLimitedError):
+        await CALLS["cancel_order"](gateway)
+
+    assert len(book.events) == 5 + 7
+    logged = [record for record in caplog.records if record.name == "gateway_sdk"]
+    assert [(record.levelname, record.getMessage()) for record in logged] == [
+        ("ERROR", "an observer failed")
+    ] * len(book.events)
+    assert {record.exc_info and record.exc_info[0] for record in logged} == {ZeroDivisionError}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_observer_with_async_methods_is_refused(method: str) -> None:
+    """They would be called and never awaited: the error names class and method."""
+
+    async def later(*_: object) -> None:
+        raise AssertionError
+
+    observer = type("Later", (Observer,), {method: later})()
+
+    with pytest.raises(ConfigurationError, match=rf"^Later\.{method} is async"):
+        GatewaySession("https://gateway.test", access_token="t", observers=[Book(), observer])
+
+
+class Leaving(Book):
+    """Raises what is no Exception where it is told to."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self._where = where
+
+    def _note(self, event: str, call: CallInfo, *rest: object) -> None:
+        super()._note(event, call, *rest)
+        if event == self._where:
+            raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("where", ["started", "attempt", "finished"])
+@pytest.mark.parametrize("order", [1, -1])
+async def test_who_hears_of_the_start_hears_of_the_end(
+    monkeypatch: pytest.MonkeyPatch, where: str, order: int
+) -> None:
+    """A call that an observer ends by a BaseException is told as begun and as ended, or not."""
+    book, leaving = Book(), Leaving(where)
+    gateway, _, _ = scripted(monkeypatch, status(200), observers=[book, leaving][::order])
+
+    with pytest.raises(asyncio.CancelledError):
+        await CALLS["cancel_order"](gateway)
+
+    never = where == "started" and order == -1  # it comes after the one that raised
+    for observer in (book, leaving):
+        told = [event[0] for event in observer.events if event[0] != "attempt"]
+        assert told == ([] if observer is book and never else ["started", "finished"])
+
+
+async def test_an_observer_hears_nothing_by_default() -> None:
+    """The methods of the base class are there and do nothing."""
+    observer, call = Observer(), CallInfo(ORDER_HISTORY, 1)
+    attempt = Attempt(Outcome.APPLIED, 200, None, 0.0)
+
+    observer.call_started(call)
+    observer.attempt_finished(call, attempt)
+    observer.retry_scheduled(call, attempt, 1.0)
+    observer.call_finished(call, Outcome.APPLIED, None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("observers", "message"),
+    [
+        (None, "an iterable"),
+        (5, "an iterable"),
+        (Observer(), "an iterable"),
+        ([Observer], "instances"),
+        ([Observer(), None], "instances"),
+        ("observer", "instances"),
+        ([print], "instances"),
+        ([logging.getLogger()], "instances"),
+    ],
+)
+def test_what_are_no_observers(observers: Any, message: str) -> None:
+    """Observers are objects of a subclass, in anything that can be gone through."""
+    with pytest.raises(ConfigurationError, match=f"observers must be {message}"):
+        GatewaySession("https://gateway.test", access_token="t", observers=observers)

@@ -1,0 +1,182 @@
+"""Options of a session and its views, where they are not seen on the wire."""
+
+import inspect
+import ssl
+import weakref
+from types import UnionType
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+import httpx
+import pytest
+
+from gateway_sdk import ConfigurationError, GatewaySession, RateLimit
+from gateway_sdk._call.overrides import Overrides
+from gateway_sdk._config import ENVIRONMENT, Unset
+from gateway_sdk._http.headers import _NOT_IN_HEADERS
+from gateway_sdk._transport.factory import DEFAULTS
+
+
+def test_what_is_left_out_reads_as_that() -> None:
+    """The signature of with_options shows that leaving an option out is not None."""
+    signature = inspect.signature(GatewaySession.with_options)
+
+    assert str(signature.parameters["tenant_id"]).endswith("= ...")
+
+
+@pytest.mark.parametrize("name", _NOT_IN_HEADERS)
+def test_headers_that_are_not_the_users(name: str) -> None:
+    """A header that the SDK sets, or could not honour, is refused with the reason."""
+    for spelling in (name, name.upper(), name.title()):
+        with pytest.raises(ConfigurationError, match=f"must not set {spelling}: "):
+            GatewaySession("https://g.test", access_token="t", headers={spelling: "x"})
+
+
+def test_an_attribute_named_token_makes_no_source() -> None:
+    """A client that keeps its token in an attribute cannot be asked for one."""
+
+    class Client:
+        token: ClassVar = {"access_token": "x"}
+
+    with pytest.raises(ConfigurationError, match="access_token must be"):
+        GatewaySession("https://g.test", access_token=Client())  # type: ignore[arg-type]
+
+
+def test_a_view_costs_no_cycle() -> None:
+    """A view goes when its last user lets go of it, without the garbage collector."""
+    gateway = GatewaySession("https://g.test", access_token="t")
+    view = gateway.with_options(tenant_id="acme")
+    gone = weakref.ref(view)
+    _ = view.wallet
+
+    del view, _
+
+    assert gone() is None
+
+
+OF_AN_ENGINE: dict[str, list[Any]] = {
+    "engine": ["httpx", "aiohttp", "curl"],
+    "max_connections": [50, 1],
+    "verify": [True, "ca.pem", ssl.create_default_context()],
+    "cert": ["client.pem"],
+    "proxy": ["http://proxy.test:3128"],
+    "trust_env": [True, False],
+}
+
+
+def seams() -> dict[str, Any]:
+    """Make what takes the place of an engine."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
+    return {"transport": transport, "http_client": httpx.AsyncClient(transport=transport)}
+
+
+def test_every_setting_of_an_engine_is_looked_at() -> None:
+    """The table here is the one of the code."""
+    assert OF_AN_ENGINE.keys() == DEFAULTS.keys()
+
+
+@pytest.mark.parametrize("seam", ["transport", "http_client"])
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in OF_AN_ENGINE.items() for value in values]
+)
+def test_what_has_no_effect_beside_a_transport_is_refused(
+    seam: str, name: str, value: object
+) -> None:
+    """A proxy that nothing goes through, or a CA file that nobody reads, is named."""
+    given = {seam: seams()[seam], name: value}
+
+    with pytest.raises(ConfigurationError, match=rf"^leave out {name}: .* effect beside {seam}="):
+        GatewaySession("https://g.test", access_token="t", **given)
+
+
+def test_all_that_has_no_effect_is_named_at_once() -> None:
+    """One look at the message is enough."""
+    given: dict[str, Any] = {"verify": "ca.pem", "proxy": "http://p.test", "trust_env": False}
+
+    with pytest.raises(ConfigurationError, match=r"^leave out verify, proxy, trust_env: "):
+        GatewaySession("https://g.test", access_token="t", **given, transport=seams()["transport"])
+
+
+@pytest.mark.parametrize("seam", ["transport", "http_client"])
+def test_what_has_an_effect_beside_a_transport_is_taken(seam: str) -> None:
+    """None is no proxy and no certificate, and a rate limit holds for every transport."""
+    given = {seam: seams()[seam], "proxy": None, "cert": None, "rate_limit": RateLimit(5)}
+
+    assert "new" in repr(GatewaySession("https://g.test", access_token="t", **given))
+
+
+@pytest.mark.parametrize("engine", ["aiohttp", "curl"])
+@pytest.mark.parametrize("seam", ["transport", "http_client"])
+def test_a_transport_stands_in_place_of_the_engine_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, seam: str, engine: str
+) -> None:
+    """GATEWAY_ENGINE is a default of the machine, and no argument that could be ignored."""
+    monkeypatch.setenv("GATEWAY_ENGINE", engine)
+    given: Any = {"base_url": "https://g.test", "access_token": "t", seam: seams()[seam]}
+
+    assert "new" in repr(GatewaySession.from_env(**given))
+    with pytest.raises(ConfigurationError, match=r"^leave out engine: "):
+        GatewaySession.from_env(**given, engine="httpx")
+
+
+def test_the_environment_still_names_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a transport GATEWAY_ENGINE counts, also if None is given for one."""
+    monkeypatch.setenv("GATEWAY_ENGINE", "curl")
+
+    with pytest.raises(ConfigurationError, match=r"^engine must be 'httpx' or 'aiohttp'"):
+        GatewaySession.from_env(base_url="https://g.test", access_token="t", transport=None)
+
+
+def without_unset(kind: Any) -> Any:
+    """Return a type without the value that stands for what was left out."""
+    if get_origin(kind) not in (Union, UnionType):
+        return kind
+    left = tuple(part for part in get_args(kind) if part != Literal[Unset.UNSET])
+    return Union[left]  # noqa: UP007 - made of what is known at run time only
+
+
+def test_from_env_takes_what_the_session_takes() -> None:
+    """Every argument under its name and with its type, and what a login takes beside."""
+    taken = get_type_hints(GatewaySession.__init__)
+    del taken["return"]
+    login = dict.fromkeys(ENVIRONMENT.keys() - taken.keys(), str)
+
+    assert get_type_hints(Overrides) == {
+        **{name: without_unset(kind) for name, kind in taken.items()},
+        **login,
+        "token_store": str | None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("tenant", "did you mean tenant_id?"),
+        ("tenantid", "did you mean tenant_id?"),
+        ("token", "did you mean access_token or token_header or token_store?"),
+        ("time_out", "did you mean timeout?"),
+        ("qqq", "it takes those of GatewaySession, and auth_url, client_id and token_store"),
+    ],
+)
+def test_a_name_that_is_no_argument_is_refused_with_the_one_that_is_meant(
+    name: str, hint: str
+) -> None:
+    """A misspelt tenant would else go unnoticed until a call."""
+    given: Any = {"base_url": "https://g.test", "access_token": "t", name: "acme"}
+
+    with pytest.raises(ConfigurationError) as caught:
+        GatewaySession.from_env(**given)
+
+    assert str(caught.value) == f"from_env has no argument {name!r}: {hint}"
+
+
+def test_a_subclass_may_have_arguments_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """from_env passes them on."""
+
+    class TeamSession(GatewaySession):
+        def __init__(self, base_url: str, *, team: str, **options: Any) -> None:
+            super().__init__(base_url, **options)
+            self.team = team
+
+    given: Any = {"base_url": "https://g.test", "access_token": "t", "team": "orders"}
+
+    assert TeamSession.from_env(**given).team == "orders"

@@ -1,0 +1,227 @@
+"""What an outage costs a gateway, and its callers. In virtual time."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    ConnectionFailedError,
+    DeadlineExceededError,
+    GatewayError,
+    GatewaySession,
+    RetryBudget,
+    RetryPolicy,
+    ServerError,
+)
+from gateway_sdk._call import client
+from gateway_sdk._call.budget import Bucket
+from gateway_sdk._transport.transmission import EXTENSION
+from tests.support.calls import CALLS
+from tests.support.virtual_time import now, run
+
+
+class Gateway(httpx.AsyncBaseTransport):
+    """A gateway that is down, each time after so many seconds, until it is not.
+
+    Attributes:
+        requests: How many came.
+        failure: What becomes of each; None for an answer.
+    """
+
+    def __init__(self, failure: str | None, seconds: float = 0.0) -> None:
+        self.requests = 0
+        self.failure = failure
+        self._seconds = seconds
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Fail, or answer."""
+        self.requests += 1
+        await asyncio.sleep(self._seconds)
+        if self.failure == "dead":
+            raise httpx.ConnectError("nobody there")
+        request.extensions[EXTENSION].sent = True
+        return httpx.Response(503 if self.failure else 200, json={})
+
+
+def bucket_of(budget: RetryBudget) -> Bucket:
+    """Make a bucket that virtual time fills."""
+    return Bucket(budget, now)
+
+
+Opened = Callable[..., GatewaySession]
+
+
+@contextmanager
+def sessions_on(gateway: Gateway) -> Iterator[Opened]:
+    """Give what makes sessions on a gateway; their waits are random up to 0.5 s and 1 s."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "make_transport", lambda *_: gateway)
+        patch.setattr(client, "Bucket", bucket_of)
+        yield lambda **options: GatewaySession(
+            "https://gateway.test", **{"access_token": "t", **options}
+        )
+
+
+async def keep_calling(session: GatewaySession, seconds: float) -> list[tuple[float, str]]:
+    """Call again and again for so long; return how long each call took, and how it ended."""
+    calls: list[tuple[float, str]] = []
+    end = now() + seconds
+    while now() < end:
+        began = now()
+        try:
+            await CALLS["order_history"](session)
+            calls.append((now() - began, "done"))
+        except GatewayError as error:
+            calls.append((now() - began, type(error).__name__))
+        await asyncio.sleep(3.0)
+    return calls
+
+
+async def storm(session: GatewaySession, seconds: float) -> list[tuple[float, str]]:
+    """Let 200 callers call at once."""
+    callers = [keep_calling(session, seconds) for _ in range(200)]
+    return [call for calls in await asyncio.gather(*callers) for call in calls]
+
+
+def in_virtual_time(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a scenario to its end."""
+    run(scenario())
+
+
+BUDGETS = {
+    "default": RetryBudget(),
+    "none to speak of": RetryBudget(reserve=1, share=0, per_second=0),
+    "a share": RetryBudget(reserve=50, share=0.5, per_second=0),
+    "time": RetryBudget(reserve=5, share=0, per_second=4.0),
+}
+
+
+@pytest.mark.parametrize("failure", ["dead", "503"])
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_an_outage_costs_no_more_than_the_budget(failure: str, budget: RetryBudget) -> None:
+    """200 callers and a gateway that is down for twenty seconds: the extra load stays bounded."""
+
+    async def scenario() -> None:
+        gateway = Gateway(failure)
+        with sessions_on(gateway) as opened:
+            async with opened(retry_budget=budget) as session:
+                calls = await storm(session, 20)
+
+        extra = gateway.requests - len(calls)
+        bound = budget.reserve + budget.share * len(calls) + budget.per_second * now()
+        assert budget.reserve <= extra <= bound  # it is used, and kept
+        assert {error for _, error in calls} == {
+            "ConnectionFailedError" if failure == "dead" else "ServerError"
+        }
+
+    in_virtual_time(scenario)
+
+
+@pytest.mark.parametrize("failure", ["dead", "503"])
+def test_without_a_budget_every_call_is_tried_as_often_as_its_policy_says(failure: str) -> None:
+    """retry_budget=None sets no bound: an outage triples the load."""
+
+    async def scenario() -> None:
+        gateway = Gateway(failure)
+        with sessions_on(gateway) as opened:
+            async with opened(retry_budget=None) as session:
+                calls = await storm(session, 20)
+
+        assert gateway.requests == 3 * len(calls)
+
+    in_virtual_time(scenario)
+
+
+@pytest.mark.parametrize("failure", ["dead", "503"])
+@pytest.mark.parametrize("budget", [RetryBudget(), None])
+def test_every_caller_of_an_outage_ends_by_its_deadline(
+    failure: str, budget: RetryBudget | None
+) -> None:
+    """However slowly a gateway fails, no call outlives its deadline, retries and waits included."""
+
+    async def scenario() -> None:
+        gateway = Gateway(failure, seconds=4.0)
+        with sessions_on(gateway) as opened:
+            async with opened(retry_budget=budget, deadline=10.0) as session:
+                calls = await storm(session, 20)
+
+        assert max(seconds for seconds, _ in calls) <= 10.0 + 1e-9
+        if budget is None:  # three attempts of 4 s do not fit
+            assert {error for _, error in calls} == {DeadlineExceededError.__name__}
+
+    in_virtual_time(scenario)
+
+
+def test_a_session_works_again_as_soon_as_the_gateway_does() -> None:
+    """An empty budget keeps nobody from calling, and time alone fills it for the next hiccup."""
+
+    async def scenario() -> None:
+        gateway = Gateway("dead")
+        with sessions_on(gateway) as opened:
+            async with opened() as session:
+                await storm(session, 10)
+                while session._core.take_retry():
+                    pass
+
+                gateway.failure = None
+                assert {error for _, error in await storm(session, 10)} == {"done"}
+
+                gateway.failure = "503"
+                with pytest.raises(ServerError) as again:
+                    await CALLS["order_history"](session)
+                assert len(again.value.attempts) == 3
+
+    in_virtual_time(scenario)
+
+
+def test_views_share_the_budget() -> None:
+    """What one view has spent, another one does not have."""
+
+    async def scenario() -> None:
+        gateway = Gateway("dead")
+        budget = RetryBudget(reserve=2, share=0, per_second=0)
+        with sessions_on(gateway) as opened:
+            async with opened(retry_budget=budget) as session:
+                attempts = []
+                for view in (session.with_options(tenant_id="a"), session):
+                    with pytest.raises(ConnectionFailedError) as caught:
+                        await CALLS["order_history"](view)
+                    attempts.append(len(caught.value.attempts))
+
+        assert attempts == [3, 1]
+
+    in_virtual_time(scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "attempts"),
+    [
+        ("order_history", {"retry": RetryPolicy(attempts=1)}, 1),
+        ("order_history", {"deadline": 1e-9}, 1),
+        ("create_customer", {}, 1),
+        ("order_history", {"retry": RetryPolicy(attempts=2)}, 2),
+    ],
+)
+def test_only_a_retry_that_is_made_is_paid_for(
+    name: str, options: dict[str, Any], attempts: int
+) -> None:
+    """What policy, deadline or repeatability forbid costs no budget."""
+
+    async def scenario() -> None:
+        gateway = Gateway("503")
+        budget = RetryBudget(reserve=5, share=0, per_second=0)
+        with sessions_on(gateway) as opened:
+            async with opened(retry_budget=budget, tenant_id="acme", **options) as session:
+                with pytest.raises(GatewayError):
+                    await CALLS[name](session)
+
+                assert gateway.requests == attempts
+                assert repr(session._core._bucket) == (
+                    f"<Bucket {6 - attempts:.1f} of 5 retries left>"
+                )
+
+    in_virtual_time(scenario)

@@ -1,0 +1,1062 @@
+"""Replies: what a body becomes, and the error that each broken or refusing one stands for."""
+
+import asyncio
+import copy
+import dataclasses
+import gzip
+import json
+import pickle
+import re
+import traceback
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict  # before Python 3.12 pydantic takes no other
+
+from gateway_sdk import (
+    ConflictError,
+    ForbiddenError,
+    GatewayError,
+    GatewaySession,
+    InvalidArgumentError,
+    InvalidRequestError,
+    NotFoundError,
+    Outcome,
+    RateLimitedError,
+    RedirectError,
+    ReplyLostError,
+    ServerError,
+    StatusError,
+    UnauthorizedError,
+    UnexpectedReplyError,
+    errors,
+    operations,
+)
+from gateway_sdk._http.content import ContentError, decode_json
+from gateway_sdk._http.retry_after import parse_retry_after
+from gateway_sdk.models import Country, ErrorPayload
+from gateway_sdk.operations import OPERATIONS
+from gateway_sdk.outcome import Repeatability
+from tests.interface_table import COUNTRY
+from tests.support.calls import CALLS
+from tests.support.raw_server import raw_server, read_request
+
+JSON = "application/json"
+CANARY = "canary" + "-4711"
+OPEN = [operation.name for operation in OPERATIONS if operation.reply is Any]
+
+
+def replying(
+    body: bytes = b"",
+    content_type: str | None = JSON,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **settings: Any,
+) -> GatewaySession:
+    """Make a session whose gateway always answers this."""
+    given_headers = {**({"content-type": content_type} if content_type else {}), **(headers or {})}
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(
+            status, headers=list(given_headers.items()), stream=httpx.ByteStream(body)
+        )
+
+    return GatewaySession(
+        "https://gateway.test",
+        access_token=CANARY + "-token",
+        tenant_id=CANARY + "-tenant",
+        token_header=CANARY + "-header",
+        transport=httpx.MockTransport(answer),
+        retry=None,
+        **settings,
+    )
+
+
+async def read(*given_reply: Any, **settings: Any) -> Any:
+    """Return what a reply becomes where the interface leaves it open."""
+    return await replying(*given_reply, **settings).wallet.spot_trading_available_balance()
+
+
+# --- bodies that can be read ----------------------------------------------------------------
+
+BODIES: list[tuple[str, bytes, str | None, Any]] = [
+    ("object", b'{"a":[1,null,true]}', JSON, {"a": [1, None, True]}),
+    ("null", b"null", JSON, None),
+    ("zero", b"0", JSON, 0),
+    ("text in JSON", b'"\xc3\xa9"', JSON, "é"),
+    ("float", b"0.1", JSON, 0.1),
+    ("big integer", b"9" * 4300, JSON, int("9" * 4300)),
+    ("white space around", b"\r\n {} \t", JSON, {}),
+    ("the last of two keys", b'{"a":1,"a":2}', JSON, {"a": 2}),
+    ("escaped pair", b'"\\ud83d\\ude00"', JSON, "\U0001f600"),
+    ("BOM", b"\xef\xbb\xbf{}", JSON, {}),
+    ("BOM and charset", b"\xef\xbb\xbf{}", JSON + "; charset=utf-8", {}),
+    ("upper case", b"{}", "Application/JSON;Charset=UTF-8", {}),
+    ("quoted charset", b"{}", 'application/json; charset="utf-8"', {}),
+    ("utf-16 with BOM", '{"a":"é"}'.encode("utf-16"), JSON, {"a": "é"}),
+    ("utf-16-le without BOM", '{"a":"é"}'.encode("utf-16-le"), JSON, {"a": "é"}),
+    ("utf-16-be without BOM", '{"a":"é"}'.encode("utf-16-be"), JSON, {"a": "é"}),
+    ("utf-32", '{"a":"é"}'.encode("utf-32"), JSON, {"a": "é"}),
+    ("utf-16 declared", '{"a":"é"}'.encode("utf-16"), JSON + "; charset=utf-16", {"a": "é"}),
+    ("latin-1 declared", b'{"a":"\xe9"}', JSON + "; charset=iso-8859-1", {"a": "é"}),
+    ("problem", b'{"title":"x"}', "application/problem+json", {"title": "x"}),
+    ("hal", b"[]", "application/hal+json; v=1", []),
+    ("text", b"pending", "text/plain", "pending"),
+    ("text of digits", b"12", "text/plain", "12"),
+    ("utf-8 text", b"\xc3\xa9", "text/plain", "é"),
+    ("latin-1 text", b"\xe9", "text/plain; charset=latin-1", "é"),
+    ("text with BOM", b"\xef\xbb\xbfa", "text/plain", "a"),
+    ("csv", b"a,b\n", "text/csv", "a,b\n"),
+    ("bytes", b"\x89PNG", "image/png", b"\x89PNG"),
+    ("JSON as bytes", b"{}", "application/octet-stream", b"{}"),
+    ("no type, JSON", b"[1]", None, [1]),
+    ("no type, bytes", b"\x00\xff", None, b"\x00\xff"),
+    ("no type, text", b"OK", None, b"OK"),
+    ("no type, NaN", b"NaN", None, b"NaN"),
+    ("empty", b"", JSON, None),
+    ("empty text", b"", "text/plain", None),
+    ("empty of no type", b"", None, None),
+    ("white space", b" \r\n\t", JSON, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "value"),
+    [pytest.param(*row, id=name) for name, *row in BODIES],
+)
+async def test_open_body_is_decoded(body: bytes, content_type: str | None, value: Any) -> None:
+    """A body that the interface leaves open becomes what it declares itself to be."""
+    found = await read(body, content_type)
+
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize("name", OPEN)
+async def test_every_open_operation_returns_the_decoded_body(name: str) -> None:
+    """Each operation whose reply the interface leaves open returns it decoded."""
+    assert await CALLS[name](replying(b'{"a":1}')) == {"a": 1}
+    assert await CALLS[name](replying(b"", None, 204)) is None
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
+async def test_every_2xx_is_a_success(status: int) -> None:
+    """Each 2xx is a success, known or not; the status is on the reply."""
+    body = b"" if status == 204 else b"1"
+    reply = await replying(body, status=status).send(operations.SPOT_TRADING_AVAILABLE_BALANCE)
+
+    assert reply.status == status
+    assert reply.value == (None if status == 204 else 1)
+    assert reply.body == body
+    assert [attempt.outcome for attempt in reply.attempts] == [Outcome.APPLIED]
+    assert reply.headers["CONTENT-TYPE"] == JSON
+
+
+@pytest.mark.parametrize("status", [200, 202, 204, 299])
+@pytest.mark.parametrize("body", [b"", b"anything", b"{"])
+async def test_webhook_reads_no_body(status: int, body: bytes) -> None:
+    """The webhook's acknowledgement is any 2xx, whatever its body says."""
+    reply = await replying(body, status=status).send(operations.SEND_WEBHOOK)
+
+    assert reply.value is None
+
+
+async def test_web_page_acknowledges_no_webhook() -> None:
+    """A portal's page with status 200 is no acknowledgement by the gateway."""
+    with pytest.raises(UnexpectedReplyError, match="web page") as caught:
+        await replying(b"<html>log in</html>", "text/html").kyc.send_webhook()
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+
+
+async def test_countries_are_models() -> None:
+    """The list of countries comes as models in the gateway's order, unknown fields kept."""
+    body = json.dumps([{**COUNTRY, "id": 2, "capital": "Warsaw"}, COUNTRY]).encode()
+
+    countries = await replying(body).country_data.list_countries()
+
+    assert [country.id for country in countries] == [2, 616]
+    assert isinstance(countries[0], Country)
+    assert countries[0].country_name == "Poland"
+    assert countries[0].three_digit_iso_code == "POL"
+    assert countries[0].model_extra == {"capital": "Warsaw"}
+    assert await replying(b"[]").country_data.list_countries() == []
+
+
+@pytest.mark.parametrize("content_type", [None, "text/plain", "application/octet-stream", JSON])
+async def test_promised_json_is_read_whatever_it_is_called(content_type: str | None) -> None:
+    """Where the interface promises JSON, the body is read as such under any other media type."""
+    body = b"\xef\xbb\xbf" + json.dumps([COUNTRY]).encode()
+
+    countries = await replying(body, content_type).country_data.list_countries()
+
+    assert countries[0].nationality == "Polish"
+
+
+# --- compression ----------------------------------------------------------------------------
+
+ZIPPED = gzip.compress(b'{"a":1}', mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding"),
+    [
+        (ZIPPED, "gzip"),
+        (ZIPPED, "GZIP"),
+        (ZIPPED, "x-gzip"),
+        (gzip.compress(b'{"a"') + gzip.compress(b":1}"), "gzip"),
+        (ZIPPED + gzip.compress(b""), "gzip"),
+        (ZIPPED + b"\x00" * 100, "gzip"),
+        (b'{"a":1}', "identity"),
+        (b'{"a":1}', ""),
+    ],
+    ids=["gzip", "upper", "x-gzip", "members", "empty member", "padding", "identity", "none"],
+)
+async def test_compression_is_undone(body: bytes, encoding: str) -> None:
+    """Gzip in one or more members is undone, whatever pieces it comes in."""
+    headers = {"content-encoding": encoding} if encoding else {}
+    for size in (1, 3, 10_000):
+
+        async def answer(_: httpx.Request, size: int = size) -> httpx.Response:
+            return httpx.Response(200, headers={**headers, "content-type": JSON}, content=pieces())
+
+        async def pieces(size: int = size) -> Any:
+            for start in range(0, len(body), size):
+                yield body[start : start + size]
+
+        gateway = GatewaySession(
+            "https://g.test", access_token="t", transport=httpx.MockTransport(answer)
+        )
+        reply = await gateway.send(operations.SPOT_TRADING_AVAILABLE_BALANCE)
+        assert reply.value == {"a": 1}
+        assert reply.body == b'{"a":1}'
+
+
+@pytest.mark.parametrize("at", range(1, len(ZIPPED)))
+async def test_truncated_gzip_is_no_reply(at: int) -> None:
+    """A gzip body that was cut anywhere is an error, and never an empty reply."""
+    with pytest.raises(UnexpectedReplyError, match="compress") as caught:
+        await read(ZIPPED[:at], headers={"content-encoding": "gzip"})
+
+    assert caught.value.outcome is Outcome.APPLIED
+
+
+async def test_empty_body_may_call_itself_compressed() -> None:
+    """No body at all is an empty reply, also where its header calls it gzip."""
+    assert await read(b"", headers={"content-encoding": "gzip"}) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "problem"),
+    [
+        (b"plain", "gzip", "is not compressed as its content-encoding says"),
+        (zlib.compress(b"{}"), "gzip", "is not compressed as its content-encoding says"),
+        (ZIPPED[:-8] + b"\x00" * 8, "gzip", "is not compressed as its content-encoding says"),
+        (b"{}", "br", "has a content-encoding that was not asked for"),
+        (b"{}", "deflate", "has a content-encoding that was not asked for"),
+        (b"{}", "gzip, gzip", "has a content-encoding that was not asked for"),
+        (b"{}", f"{CANARY}", "has a content-encoding that was not asked for"),
+    ],
+)
+async def test_broken_compression_is_an_error(body: bytes, encoding: str, problem: str) -> None:
+    """A body that cannot be decompressed is an error that says why, for a success and a failure."""
+    with pytest.raises(UnexpectedReplyError, match=problem) as caught:
+        await read(body, headers={"content-encoding": encoding})
+    assert caught.value.outcome is Outcome.APPLIED
+    assert CANARY not in str(caught.value)
+
+    with pytest.raises(NotFoundError) as refused:
+        await read(body, status=404, headers={"content-encoding": encoding})
+    assert refused.value.payload is None or encoding != "gzip"
+
+
+async def test_bomb_does_not_go_off() -> None:
+    """A gigabyte of compressed zeros is refused at the limit, with the limit's memory."""
+    zipper = zlib.compressobj(wbits=31)
+    block = bytes(2**20)
+    bomb = b"".join([*(zipper.compress(block) for _ in range(64)), zipper.flush()])
+    many = bomb * 16  # sixteen members of 64 MiB each
+    gateway = replying(many, headers={"content-encoding": "gzip"}, max_reply_bytes=10_000)
+
+    tracemalloc.start()
+    with pytest.raises(UnexpectedReplyError, match=r"larger than max_reply_bytes \(10000\)") as got:
+        await gateway.wallet.spot_trading_available_balance()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(got.value.body) == 10_000
+    assert peak < 4 * 2**20
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("size", [999, 1000, 1001, 5000])
+async def test_limit_of_a_reply(size: int, zipped: bool) -> None:
+    """A body of exactly `max_reply_bytes` passes, one byte more does not; it is kept cut."""
+    body = b'"' + b"a" * (size - 2) + b'"'
+    wire = gzip.compress(body) if zipped else body
+    headers = {"content-encoding": "gzip"} if zipped else {}
+    gateway = replying(wire, headers=headers, max_reply_bytes=1000)
+
+    if size <= 1000:
+        assert await gateway.wallet.spot_trading_available_balance() == "a" * (size - 2)
+        return
+    with pytest.raises(UnexpectedReplyError, match="larger than max_reply_bytes") as caught:
+        await gateway.wallet.spot_trading_available_balance()
+    assert caught.value.body == body[:1000]
+    assert caught.value.outcome is Outcome.APPLIED
+
+
+async def test_oversized_error_keeps_its_class() -> None:
+    """An error reply above the limit is still the error of its status, with a cut body."""
+    body = b'{"message":"' + b"a" * 5000 + b'"}'
+
+    with pytest.raises(ConflictError) as caught:
+        await read(body, status=409, max_reply_bytes=100)
+
+    assert caught.value.body == body[:100]
+    assert caught.value.payload is None
+
+
+# --- bodies that break the promise ----------------------------------------------------------
+
+BROKEN: list[tuple[str, bytes, str]] = [
+    ("truncated", b'{"a":', JSON),
+    ("text", b"OK", JSON),
+    ("two values", b"{} {}", JSON),
+    ("NaN", b"NaN", JSON),
+    ("Infinity", b'{"a":[Infinity]}', JSON),
+    ("minus Infinity", b"-Infinity", JSON),
+    ("number beyond floats", b"1e999", JSON),
+    ("negative beyond floats", b'{"a":-1e999}', JSON),
+    ("beyond floats without an exponent", b"[0.5, 1" + b"0" * 309 + b".5]", JSON),
+    ("beyond floats deep inside", b'[1.5,{"a":[{"b":[1e400]},"x"],"c":{}}]', JSON),
+    ("100 000 levels", b"[" * 100_000 + b"]" * 100_000, JSON),
+    ("100 000 objects", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, JSON),
+    ("5000 digits", b"9" * 5000, JSON),
+    ("escaped lone surrogate", b'"\\ud800"', JSON),
+    ("lone surrogate for a key", b'{"\\udc00":1}', JSON),
+    ("surrogate in UTF-8", b'"\xed\xa0\x80"', JSON),
+    ("surrogate in UTF-16", b'"\x00\x00\xd8"\x00', JSON + "; charset=utf-16-le"),
+    ("not UTF-8", b'"\xff"', JSON),
+    ("wrong charset", b'"\xff"', JSON + "; charset=utf-8"),
+    ("unknown charset", b"{}", JSON + "; charset=canary-4711"),
+    ("charset that is no text", b"{}", JSON + "; charset=hex"),
+    ("odd utf-16", b"{}\x00", JSON + "; charset=utf-16"),
+    ("text in an unknown charset", b"a", "text/plain; charset=canary-4711"),
+    ("text not in its charset", b"\xff", "text/plain"),
+    ("control character", b'"\n"', JSON),
+    ("single quotes", b"{'a':1}", JSON),
+    ("problem", b"{", "application/problem+json"),
+]
+BROKEN_ROWS = [pytest.param(*row, id=name) for name, *row in BROKEN]
+
+
+@pytest.mark.parametrize("parse_float", [None, Decimal], ids=["float", "Decimal"])
+@pytest.mark.parametrize(("body", "content_type"), BROKEN_ROWS)
+async def test_broken_body_is_unexpected(
+    body: bytes, content_type: str, parse_float: Callable[[str], Any] | None
+) -> None:
+    """A success whose declared body cannot be read is an error that carries it: APPLIED."""
+    if parse_float and (number := re.search(rb"1e\d+|10{309}\.5", body)):
+        expected = await read(body, content_type, parse_float=parse_float)
+        assert str(Decimal(number[0].decode())) in str(expected)
+        return
+    with pytest.raises(UnexpectedReplyError) as caught:
+        await read(body, content_type, parse_float=parse_float)
+
+    error = caught.value
+    assert error.body == body
+    assert error.status == 200
+    assert error.outcome is Outcome.APPLIED
+    assert error.problems == ""
+    assert "canary" not in str(error)
+
+
+@pytest.mark.parametrize(("body", "content_type"), BROKEN_ROWS)
+async def test_broken_body_within_a_type_is_unexpected(body: bytes, content_type: str) -> None:
+    """What is refused where the body is open is refused as well inside a type of the user's."""
+    if content_type.startswith("text/"):
+        return
+    wrapped = body
+    if "utf-16" not in content_type:
+        wrapped = b'{"inner":' + body + b"}"
+    with pytest.raises(UnexpectedReplyError) as caught:
+        await replying(wrapped, content_type).send(
+            operations.SPOT_TRADING_AVAILABLE_BALANCE, into=dict[str, Any]
+        )
+
+    assert caught.value.outcome is Outcome.APPLIED
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"1e99999999999999999999",
+        b"1.5e-99999999999999999999",
+        b"[1E+1000000000000000000000]",
+    ],
+)
+async def test_exponent_beyond_decimals_is_unexpected(body: bytes) -> None:
+    """A number that even Decimal cannot hold is an unexpected reply, not an error of decimal."""
+    with pytest.raises(UnexpectedReplyError):
+        await read(body, parse_float=Decimal)
+
+
+def _fails(text: str) -> Any:
+    raise LookupError(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1e100", 1e100), ("1e-999", 0.0), ("1.5E+300", 1.5e300)]
+)
+async def test_large_floats_are_floats(text: str, number: float) -> None:
+    """A number with a large exponent that a float can hold is that float."""
+    assert await read(text.encode()) == number
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.recursive(
+        st.one_of(
+            st.from_regex(
+                r"-?[1-9][0-9]{0,3}(\.[0-9]{1,3})?([eE][+-]?[0-9]{1,3})?", fullmatch=True
+            ),
+            st.from_regex(r'"[0-9]{1,3}e[0-9]{3}-[0-9a-f]{4}"', fullmatch=True),
+        ),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]"),
+            inner.map(lambda item: f'{{"7e999":{item}}}'),
+        ),
+        max_leaves=6,
+    )
+)
+def test_numbers_are_refused_exactly_if_they_become_infinite(text: str) -> None:
+    """What looks like a large number in a text or a name is let through, at any depth."""
+    infinite = "Infinity" in json.dumps(json.loads(text))
+    try:
+        value = decode_json(text.encode(), None)
+    except ContentError:
+        assert infinite
+    else:
+        assert not infinite
+        assert value == json.loads(text)
+
+
+async def test_keys_of_free_json_are_not_named() -> None:
+    """A wrong value deep in free JSON is named by its field, for the keys there may be data."""
+    document = {"verificationResponse": {CANARY: float("nan")}}
+    gateway = replying(b"{}")
+
+    with pytest.raises(InvalidArgumentError, match="verificationResponse holds NaN") as caught:
+        await gateway.customer.create_customer({"person": {"documents": [document]}})
+
+    assert CANARY not in str(caught.value)
+
+
+async def test_content_type_sent_twice_is_read_once() -> None:
+    """Two headers that say JSON say JSON."""
+    assert await read(b"{}", headers={"content-type": "application/json, application/json"}) == {}
+
+
+async def test_parse_float_that_fails() -> None:
+    """A `parse_float` that raises is a reply that could not be read: the write is applied."""
+    with pytest.raises(UnexpectedReplyError) as caught:
+        await replying(b"1.5", parse_float=_fails).aml.upload_document(b"x")
+
+    assert caught.value.outcome is Outcome.APPLIED
+    assert not caught.value.safe_to_repeat
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0.1", "0.1"),
+        ("0.10", "0.10"),
+        ("1.2345678901234567890123456789", "1.2345678901234567890123456789"),
+        ("-0.0", "-0.0"),
+        ("1e2", "1E+2"),
+        ("123456789012345678.90", "123456789012345678.90"),
+    ],
+)
+async def test_decimal_keeps_every_digit(text: str, number: str) -> None:
+    """With parse_float=Decimal no digit of a fraction is lost, and integers stay integers."""
+    value = await read(f'{{"a":[{text}],"b":7}}'.encode(), parse_float=Decimal)
+
+    assert str(value["a"][0]) == number
+    assert type(value["b"]) is int
+
+
+@pytest.mark.parametrize(
+    "content_type", ["text/html", "TEXT/HTML; charset=utf-8", "application/xhtml+xml"]
+)
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "send_webhook"])
+async def test_web_page_is_not_the_gateway(name: str, content_type: str) -> None:
+    """A web page with 200 is no reply of the gateway: whether it did it is unknown."""
+    body = f"<html>{CANARY}</html>".encode()
+    with pytest.raises(UnexpectedReplyError, match="web page: a proxy or a portal") as caught:
+        await CALLS[name](replying(body, content_type))
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert caught.value.body == body
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"{}", "it: Input should be a valid array"),
+        (b"null", "it: Input should be a valid array"),
+        (b'{"countries":[]}', "it: Input should be a valid array"),
+        (b"", "it: Invalid JSON"),
+        (b"[1]", "0: Input should be an object"),
+        (b"[{}]", "0.id: Field required"),
+        (json.dumps([COUNTRY, {**COUNTRY, "id": "616"}]).encode(), "1.id: Input should be a valid"),
+        (json.dumps([{**COUNTRY, "id": True}]).encode(), "0.id: Input should be a valid integer"),
+        (json.dumps([{**COUNTRY, "id": 1.5}]).encode(), "0.id: Input should be a valid integer"),
+        (json.dumps([{**COUNTRY, "currency": None}]).encode(), "0.currency: Input should be"),
+        (json.dumps([{**COUNTRY, "phone_code": 48}]).encode(), "0.phone_code: Input should be"),
+    ],
+)
+async def test_list_that_is_none(body: bytes, problem: str) -> None:
+    """Something else than a list of countries is an error that names the fields, not the values."""
+    with pytest.raises(UnexpectedReplyError) as caught:
+        await replying(body).country_data.list_countries()
+
+    assert problem in caught.value.problems
+    assert problem in str(caught.value)
+    assert caught.value.body == body
+    assert caught.value.outcome is Outcome.APPLIED
+    assert caught.value.safe_to_repeat
+    assert "Polish" not in str(caught.value)
+
+
+# --- into= ----------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Balance:
+    """A shape of the user's own."""
+
+    currency: str
+    available: Decimal
+
+
+class Page(TypedDict):
+    """Another one."""
+
+    orders: list[int]
+
+
+class Strict(BaseModel):
+    """And one that refuses what it does not know."""
+
+    model_config = ConfigDict(extra="forbid")
+    currency: str
+
+
+INTO: list[tuple[Any, bytes, Any]] = [
+    (Balance, b'{"currency":"EUR","available":"1.50"}', Balance("EUR", Decimal("1.50"))),
+    (list[Balance], b"[]", []),
+    (Page, b'{"orders":[1]}', {"orders": [1]}),
+    (Strict, b'{"currency":"EUR"}', Strict(currency="EUR")),
+    (list[int], b"[1,2]", [1, 2]),
+    (tuple[int, ...], b"[1,2]", (1, 2)),
+    (str | None, b"null", None),
+    (str | None, b'"x"', "x"),
+    (Any, b'{"a":1}', {"a": 1}),
+    (Country, json.dumps(COUNTRY).encode(), Country.model_validate(COUNTRY)),
+    (Annotated[list[int], Field(min_length=1)], b"[1]", [1]),
+    (dict[str, Decimal], b'{"a":"0.10"}', {"a": Decimal("0.10")}),
+]
+
+
+@pytest.mark.parametrize(("into", "body", "value"), INTO, ids=lambda value: repr(value)[:30])
+async def test_body_is_read_into_a_type(into: Any, body: bytes, value: Any) -> None:
+    """Any type that pydantic knows can be read into."""
+    reply = await replying(body).send(operations.CANCEL_ORDER, path=ORDER, into=into)
+
+    assert reply.value == value
+    assert type(reply.value) is type(value)
+    assert reply.body == body
+
+
+ORDER = {"walletId": CANARY + "-path", "orderId": CANARY + "-path"}
+
+
+@pytest.mark.parametrize(
+    ("into", "body", "problems"),
+    [
+        (Balance, b'{"currency":"EUR"}', "available: Field required"),
+        (Page, b'{"orders":["x"]}', "orders.0: Input should be a valid integer"),
+        (Strict, b'{"currency":"EUR","canary-4711":1}', "canary-4711: Extra inputs"),
+        (dict[str, int], b'{"canary-4711":"canary-4711"}', "canary-4711: Input should be a valid"),
+        (str | None, b"5", "Input should be a valid string"),
+        (list[int], b"{", "it: Invalid JSON"),
+        (list[int], b"", "it: Invalid JSON"),
+    ],
+)
+async def test_body_that_does_not_fit_a_type(into: Any, body: bytes, problems: str) -> None:
+    """A body that does not fit is an error; its fields, which may be data, are on it alone."""
+    with pytest.raises(UnexpectedReplyError, match=r"does not fit: see error\.problems") as caught:
+        await replying(body).send(operations.CANCEL_ORDER, path=ORDER, into=into)
+
+    assert problems in caught.value.problems
+    assert caught.value.body == body
+    assert caught.value.outcome is Outcome.APPLIED
+    assert CANARY not in "".join(shown(caught.value))
+
+
+async def test_type_that_cannot_be_hashed() -> None:
+    """A type with metadata that has no hash is validated like any other."""
+    short = Annotated[list[int], {"at most": [3]}]
+
+    reply = await replying(b"[1]").send(operations.ORDER_HISTORY, body={}, into=short)
+
+    assert reply.value == [1]
+
+
+# --- error statuses -------------------------------------------------------------------------
+
+STATUSES: list[tuple[int, type[StatusError], Outcome]] = [
+    (300, RedirectError, Outcome.UNKNOWN),
+    (301, RedirectError, Outcome.UNKNOWN),
+    (302, RedirectError, Outcome.UNKNOWN),
+    (304, RedirectError, Outcome.UNKNOWN),
+    (307, RedirectError, Outcome.UNKNOWN),
+    (308, RedirectError, Outcome.UNKNOWN),
+    (399, RedirectError, Outcome.UNKNOWN),
+    (400, InvalidRequestError, Outcome.REFUSED),
+    (401, UnauthorizedError, Outcome.REFUSED),
+    (402, StatusError, Outcome.REFUSED),
+    (403, ForbiddenError, Outcome.REFUSED),
+    (404, NotFoundError, Outcome.REFUSED),
+    (405, StatusError, Outcome.REFUSED),
+    (408, StatusError, Outcome.UNKNOWN),
+    (409, ConflictError, Outcome.REFUSED),
+    (410, StatusError, Outcome.REFUSED),
+    (413, StatusError, Outcome.REFUSED),
+    (415, StatusError, Outcome.REFUSED),
+    (418, StatusError, Outcome.REFUSED),
+    (422, InvalidRequestError, Outcome.REFUSED),
+    (429, RateLimitedError, Outcome.REFUSED),
+    (451, StatusError, Outcome.REFUSED),
+    (499, StatusError, Outcome.REFUSED),
+    (500, ServerError, Outcome.UNKNOWN),
+    (501, ServerError, Outcome.REFUSED),
+    (502, ServerError, Outcome.UNKNOWN),
+    (503, ServerError, Outcome.UNKNOWN),
+    (504, ServerError, Outcome.UNKNOWN),
+    (505, ServerError, Outcome.REFUSED),
+    (507, ServerError, Outcome.UNKNOWN),
+    (599, ServerError, Outcome.UNKNOWN),
+    (600, StatusError, Outcome.UNKNOWN),
+    (999, StatusError, Outcome.UNKNOWN),
+    (100, StatusError, Outcome.UNKNOWN),
+    (101, StatusError, Outcome.UNKNOWN),
+    (199, StatusError, Outcome.UNKNOWN),
+]
+PAYLOAD = {
+    "reason": CANARY + "-reason",
+    "path": "/" + CANARY + "-echo",
+    "method": "POST",
+    "message": CANARY + "-message",
+    "timestamp": "2026-11-21T00:00:00Z",
+    "status": 500,
+    "extra": CANARY + "-extra",
+}
+
+
+@pytest.mark.parametrize(("status", "kind", "outcome"), STATUSES)
+async def test_status_picks_class_and_outcome(
+    status: int, kind: type[StatusError], outcome: Outcome
+) -> None:
+    """The HTTP status alone picks the class and the outcome, whatever the payload claims."""
+    with pytest.raises(StatusError) as caught:
+        await replying(json.dumps(PAYLOAD).encode(), status=status).aml.upload_document(b"x")
+
+    error = caught.value
+    assert type(error) is kind
+    assert error.outcome is outcome
+    assert error.status == status
+    assert str(status) in str(error)
+    assert error.operation == "upload_document"
+    assert error.safe_to_repeat is (outcome is Outcome.REFUSED)
+    assert error.payload is not None
+    assert error.payload.status == 500
+    assert error.payload.message == CANARY + "-message"
+    assert [attempt.status for attempt in error.attempts] == [status]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize(
+    ("status", "content_type", "outcome"),
+    [
+        (404, JSON, Outcome.REFUSED),
+        (500, JSON, Outcome.UNKNOWN),
+        (200, "text/html", Outcome.UNKNOWN),
+    ],
+)
+async def test_safe_to_repeat(
+    operation: operations.Operation[Any], status: int, content_type: str, outcome: Outcome
+) -> None:
+    """Only what may have been done once and must not be done twice is not safe to repeat."""
+    if operation.name == "send_webhook" and status == 200:
+        return  # test_web_page_acknowledges_no_webhook
+    with pytest.raises(GatewayError) as caught:
+        await CALLS[operation.name](replying(b"<", content_type, status))
+
+    assert caught.value.outcome is outcome
+    assert caught.value.safe_to_repeat is (
+        outcome is Outcome.REFUSED or operation.repeatability is not Repeatability.ONCE
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b"", None),
+        (b"Internal Server Error", None),
+        (b"<html></html>", None),
+        (b'{"message":', None),
+        (b'["message"]', None),
+        (b'"message"', None),
+        (b"null", None),
+        (b"5", None),
+        (b"NaN", None),
+        (b'{"message":NaN}', None),
+        (b'{"message":"\\ud800"}', None),
+        (b"[" * 100_000, None),
+        (b"\xff\xfe", None),
+        (b"{}", {}),
+        (b'\xef\xbb\xbf{"message":"x"}', {"message": "x"}),
+        ('{"message":"é"}'.encode("utf-16"), {"message": "é"}),
+        (b'{"message":5,"status":"500","reason":"r"}', {"reason": "r"}),
+        (b'{"message":null,"status":404.0}', {}),
+        (b'{"status":200,"message":"no"}', {"status": 200, "message": "no"}),
+        (b'{"Message":"x"}', {}),
+    ],
+)
+@pytest.mark.parametrize("content_type", [JSON, "text/html", None])
+async def test_payload_is_what_can_be_read(
+    body: bytes, fields: dict[str, Any] | None, content_type: str | None
+) -> None:
+    """The payload is None if the body is no JSON object; else each readable field, and no other."""
+    with pytest.raises(ServerError) as caught:
+        await read(body, content_type, 500)
+
+    error = caught.value
+    assert error.body == body
+    if fields is None:
+        assert error.payload is None
+    else:
+        assert error.payload is not None
+        known = {name: getattr(error.payload, name) for name in type(error.payload).model_fields}
+        assert {name: value for name, value in known.items() if value is not None} == fields
+
+
+@pytest.mark.parametrize(
+    ("location", "named"),
+    [
+        (f"https://evil.test/{CANARY}?t={CANARY}#{CANARY}", "evil.test"),
+        (f"https://{CANARY}:{CANARY}@evil.test:8443/", "evil.test"),
+        (f"//evil.test/{CANARY}", "evil.test"),
+        (f"/{CANARY}", "itself"),
+        (f"?{CANARY}", "itself"),
+        ("", "itself"),
+        ("https://[", "itself"),
+        (f"https:{CANARY}", "itself"),
+        ("https://[::1]:80/", "::1"),
+    ],
+)
+async def test_redirect_names_its_host_alone(location: str, named: str) -> None:
+    """A redirect is never followed; the message names the host that it points to, and no more."""
+    headers = {"location": location} if location else {}
+    with pytest.raises(RedirectError, match=f"pointing to {named}: redirects are") as caught:
+        await read(b"", None, 307, headers)
+
+    assert CANARY not in "".join(shown(caught.value))
+    assert caught.value.headers.get("Location") == (location or None)
+
+
+# --- Retry-After ----------------------------------------------------------------------------
+
+NOW = datetime(2026, 10, 30, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0.0),
+        ("120", 120.0),
+        (" 7 ", 7.0),
+        ("1.5", 1.5),
+        ("Fri, 30 Oct 2026 12:01:00 GMT", 60.0),
+        ("Friday, 30-Oct-26 12:01:00 GMT", 60.0),
+        ("Fri Oct 30 12:01:00 2026", 60.0),
+        ("Fri, 30 Oct 2026 14:01:00 +0200", 60.0),
+        ("Fri, 30 Oct 2026 11:00:00 GMT", 0.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+        ("", None),
+        ("soon", None),
+        ("-1", None),
+        ("1e3", None),
+        ("0x10", None),
+        ("1,2", None),
+        ("\u0663", None),
+        ("9" * 11, None),
+        ("NaN", None),
+        ("Infinity", None),
+        ("Fri, 32 Oct 2026 12:00:00 GMT", None),
+        ("Fri, 30 Oct 99999999999999999999 12:00:00 GMT", None),
+        ("Fri, 30 Oct 2026 99999999999999999999:00:00 GMT", None),
+        ("Fri, 30 Oct 2026 12:00:00 +99999999999999", None),
+    ],
+)
+def test_retry_after(value: str, seconds: float | None) -> None:
+    """Seconds and all forms of an HTTP date are understood; nonsense is as good as nothing."""
+    assert parse_retry_after(value, NOW) == seconds
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.one_of(
+        st.text(max_size=30),
+        st.from_regex(
+            r"[A-Z][a-z]{2}, \d{1,25} (Jan|Oct) \d{1,25} \d{1,25}:\d{1,25}:\d{1,25} GMT",
+            fullmatch=True,
+        ),
+        st.from_regex(r"Fri, 30 Oct 2026 12:00:00 [+-]\d{1,25}", fullmatch=True),
+    )
+)
+def test_any_retry_after_is_seconds_or_none(value: str) -> None:
+    """Whatever a gateway sends, it is a number of seconds of at least 0, or None."""
+    seconds = parse_retry_after(value, NOW)
+
+    assert seconds is None or seconds >= 0
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, RateLimitedError), (503, ServerError)])
+async def test_retry_after_is_on_the_error(status: int, kind: type[StatusError]) -> None:
+    """Every error of a status carries what its Retry-After asks for."""
+    with pytest.raises(kind) as caught:
+        await read(b"", None, status, {"retry-after": "17"})
+    assert caught.value.retry_after == 17.0
+
+    with pytest.raises(kind) as without:
+        await read(b"", None, status)
+    assert without.value.retry_after is None
+
+
+async def test_absurd_retry_after_is_no_crash() -> None:
+    """A Retry-After that no clock can hold does not hide the error that it came with."""
+    absurd = {"retry-after": "Fri, 30 Oct 99999999999999999999 12:00:00 GMT"}
+
+    with pytest.raises(RateLimitedError) as caught:
+        await replying(b"", None, 429, absurd).aml.upload_document(b"x")
+
+    assert caught.value.outcome is Outcome.REFUSED
+
+
+# --- errors as they are shown and stored ----------------------------------------------------
+
+
+def shown(error: BaseException) -> Iterator[str]:
+    """Give every text in which an error may end up in a log, causes included, without locals."""
+    yield str(error)
+    yield repr(error)
+    yield from traceback.format_exception(error)
+    yield repr(pickle.dumps(error))
+    yield repr(pickle.loads(pickle.dumps(error)).__dict__)  # noqa: S301 - our own
+
+
+async def _error_of(gateway: GatewaySession) -> GatewayError:
+    with pytest.raises(GatewayError) as caught:
+        await gateway.wallet.cancel_order(**ORDER_BY_NAME)
+    return caught.value
+
+
+ORDER_BY_NAME = {"wallet_id": CANARY + "-path", "order_id": CANARY + "-path"}
+CANARY_BODY = json.dumps(PAYLOAD).encode()
+CANARY_HEADERS = {"x-echo": CANARY, "location": f"https://evil.test/{CANARY}"}
+
+
+@pytest.mark.parametrize(
+    ("status", "content_type", "body"),
+    [
+        *((status, JSON, CANARY_BODY) for status, *_ in STATUSES),
+        (200, "text/html", CANARY_BODY),
+        (200, JSON, CANARY_BODY[:-1]),
+        (200, JSON + f"; charset={CANARY}", CANARY_BODY),
+        (500, JSON, b'{"timestamp":"canary-4711","method":"canary-4711"}'),
+    ],
+)
+async def test_no_text_or_pickle_of_an_error_repeats_anything(
+    status: int, content_type: str, body: bytes
+) -> None:
+    """No text, traceback or pickle of an error holds body, payload, headers, path or secrets."""
+    error = await _error_of(replying(body, content_type, status, CANARY_HEADERS))
+
+    assert CANARY not in "".join(shown(error))
+    assert isinstance(error, StatusError | UnexpectedReplyError)
+    assert error.body == body  # the object itself has it all
+    assert error.headers["x-echo"] == CANARY
+
+
+RAW_REPLIES = {
+    "header line": b"HTTP/1.1 200 OK\r\ncanary-4711 is no header\r\n\r\n",
+    "status line": b"canary-4711\r\n\r\n",
+    "chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\ncanary-4711\r\n",
+    "length": b"HTTP/1.1 200 OK\r\nContent-Length: canary-4711\r\n\r\n",
+    "short body": b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\ncanary-4711",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("raw", RAW_REPLIES.values(), ids=RAW_REPLIES)
+async def test_lost_reply_repeats_nothing_of_it(raw: bytes) -> None:
+    """A reply that breaks the protocol is lost, and no text of the error or its causes shows it."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(raw)
+        await writer.drain()
+        writer.write_eof()
+        await reader.read()
+
+    async with (
+        raw_server(handler) as base_url,
+        GatewaySession(
+            base_url, access_token=CANARY, tenant_id=CANARY, token_header=CANARY, retry=None
+        ) as gateway,
+    ):
+        error = await _error_of(gateway)
+
+    assert isinstance(error, ReplyLostError)
+    assert CANARY not in "".join(shown(error))
+
+
+async def test_refused_connection_repeats_nothing() -> None:
+    """An error of the connection shows the host and no path, tenant or token."""
+    gateway = GatewaySession(
+        "http://127.0.0.1:1", access_token=CANARY, tenant_id=CANARY, retry=None
+    )
+    async with gateway:
+        error = await _error_of(gateway)
+
+    assert "127.0.0.1" in str(error)
+    assert error.outcome is Outcome.NOT_SENT
+    assert CANARY not in "".join(shown(error))
+
+
+@pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy])  # noqa: S301
+@pytest.mark.parametrize("status", [200, 404, 429, 500])
+async def test_error_survives_a_round_trip(again: Callable[[Any], Any], status: int) -> None:
+    """An error that was pickled or copied is the same class with the same words and outcome."""
+    error = await _error_of(replying(b"{", JSON, status, {"retry-after": "3"}))
+
+    twin = again(error)
+
+    assert str(twin) == str(error)
+    assert repr(twin) == repr(error)
+    assert twin.outcome is error.outcome
+    assert twin.attempts == error.attempts
+    assert twin.operation == "cancel_order"
+    assert twin.safe_to_repeat == error.safe_to_repeat
+    assert twin.status == status
+    assert getattr(twin, "retry_after", None) == getattr(error, "retry_after", None)
+    assert type(twin) is type(error)
+
+
+def _example(kind: type[GatewayError]) -> GatewayError:
+    if issubclass(kind, StatusError | UnexpectedReplyError):
+        error = kind("message", status=500, body=CANARY.encode(), headers={"x": CANARY})
+        for name, value in {
+            "payload": ErrorPayload.model_validate(PAYLOAD),
+            "problems": CANARY,
+        }.items():
+            if hasattr(kind, name):
+                setattr(error, name, value)
+        return error
+    return kind("message")
+
+
+ALL_ERRORS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, GatewayError) and kind.__name__[0] != "_"
+]
+
+
+@pytest.mark.parametrize("kind", ALL_ERRORS)
+def test_every_class_of_error_is_pickled_without_its_reply(kind: type[GatewayError]) -> None:
+    """Each class of error comes through a pickle as it is, without what the gateway said."""
+    error = _example(kind).of_call("upload_document", Repeatability.ONCE, ())
+
+    twin = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+
+    assert type(twin) is kind
+    assert str(twin) == str(error) == "upload_document: message (nothing was sent)"
+    assert CANARY.encode() not in pickle.dumps(error)
+    assert twin.args == error.args
+
+
+# --- over a socket --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "value"),
+    [
+        (b"Content-Type: application/json\r\nContent-Length: 2\r\n", b"{}", {}),
+        (
+            b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n",
+            b"1\r\n[\r\n1\r\n]\r\n0\r\n\r\n",
+            [],
+        ),
+        (b"Content-Type: text/plain\r\nConnection: close\r\n", b"to the end", "to the end"),
+        (
+            b"Content-Encoding: gzip\r\nContent-Type: application/json\r\n"
+            b"Content-Length: " + str(len(ZIPPED)).encode() + b"\r\n",
+            ZIPPED,
+            {"a": 1},
+        ),
+    ],
+    ids=["length", "chunked", "until closed", "gzip"],
+)
+async def test_reply_over_a_socket(headers: bytes, body: bytes, value: Any) -> None:
+    """A real reply is read with each kind of framing."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n" + body)
+        await writer.drain()
+
+    async with (
+        raw_server(handler) as base_url,
+        GatewaySession(base_url, access_token="t", retry=None) as gateway,
+    ):
+        assert await gateway.wallet.spot_trading_available_balance() == value
+
+
+async def test_interim_reply_is_passed_over() -> None:
+    """A 103 before the reply is not taken for it."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7")
+        await writer.drain()
+
+    async with (
+        raw_server(handler) as base_url,
+        GatewaySession(base_url, access_token="t", retry=None) as gateway,
+    ):
+        assert await gateway.wallet.spot_trading_available_balance() == 7

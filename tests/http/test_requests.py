@@ -1,0 +1,565 @@
+"""The exact request of each of the twelve operations, as it reaches the transport."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+import respx
+
+from gateway_sdk import ConfigurationError, GatewaySession, InvalidArgumentError, operations
+from gateway_sdk._transport.factory import ENGINES
+from gateway_sdk.models import CreateRequest, PersonData, Revision
+from gateway_sdk.operations import OPERATIONS, Content, Header
+from tests import interface_table
+from tests.interface_table import FILLED, FILLED_JSON, Row
+from tests.support.calls import CALLS
+from tests.support.raw_server import OK, raw_server, read_request
+
+JSON = "application/json"
+COMMON = {
+    "host": "gateway.test",
+    "accept": "application/json, */*;q=0.1",
+    "accept-encoding": "gzip",
+    "user-agent": "gateway-sdk/0.1.0",
+    "authorization": "Bearer token-1",
+}
+ON_THE_WIRE = (
+    "Host",
+    "Accept",
+    "Accept-Encoding",
+    "User-Agent",
+    "tenantId",
+    "token",
+    "Content-Type",
+    "Authorization",
+    "Content-Length",
+)
+"""Names as they are written, in their order."""
+TENANT = {"tenantid": "acme"}
+BOTH = {"tenantid": "acme", "token": "header-token"}
+
+
+class Sent(NamedTuple):
+    """A call and the one request that it has to make; *headers* without the common ones."""
+
+    call: Callable[[GatewaySession], Awaitable[Any]]
+    method: str
+    raw_path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+EXACT: dict[str, Sent] = {
+    "create_customer": Sent(
+        lambda gateway: gateway.customer.create_customer(CreateRequest.model_validate(FILLED)),
+        "POST",
+        "/base/customer/1.0.0/create",
+        {**TENANT, "content-type": JSON, "content-length": str(len(FILLED_JSON))},
+        FILLED_JSON,
+    ),
+    "revise_customer": Sent(
+        lambda gateway: gateway.customer.revise_customer("c/1 é?", {"email": "ä@b.c", "n": ""}),
+        "POST",
+        "/base/customer/1.0.0/update/c%2F1%20%C3%A9%3F/revisions",
+        {**BOTH, "content-type": JSON, "content-length": "71"},
+        '{"revisions":[{"key":"email","value":"ä@b.c"},{"key":"n","value":""}]}'.encode(),
+    ),
+    "exchange_rate_series": Sent(
+        lambda gateway: gateway.currency.exchange_rate_series(
+            "EUR", ["USD", "GBP"], date(2026, 1, 1), "30.10.2026"
+        ),
+        "POST",
+        "/base/currency/1.0.0/exchangeRateSeries",
+        {"content-type": JSON, "content-length": "82"},
+        b'{"base":"EUR","symbols":"USD,GBP","startDate":"2026-01-01","endDate":"30.10.2026"}',
+    ),
+    "order_history": Sent(
+        lambda gateway: gateway.wallet.order_history(0, -1),
+        "POST",
+        "/base/wallet/1.0.0/orders",
+        {**BOTH, "content-type": JSON, "content-length": "20"},
+        b'{"page":0,"take":-1}',
+    ),
+    "trading_order_history": Sent(
+        lambda gateway: gateway.wallet.trading_order_history("%2e%2e"),
+        "GET",
+        "/base/wallet/1.0.0/%252e%252e/trading-order-history",
+        BOTH,
+        b"",
+    ),
+    "spot_trading_available_balance": Sent(
+        lambda gateway: gateway.wallet.spot_trading_available_balance(),
+        "GET",
+        "/base/wallet/1.0.0/spot-trading/available-balance",
+        BOTH,
+        b"",
+    ),
+    "cancel_order": Sent(
+        lambda gateway: gateway.wallet.cancel_order("w#1", "o\\1"),
+        "DELETE",
+        "/base/wallet/1.0.0/w%231/orders/o%5C1",
+        BOTH,
+        b"",
+    ),
+    "change_document_status": Sent(
+        lambda gateway: gateway.aml.change_document_status("d+1", "geprüft"),
+        "PUT",
+        "/base/aml/1.0.0/document/d%2B1/status",
+        {**BOTH, "content-type": "text/plain; charset=utf-8", "content-length": "8"},
+        "geprüft".encode(),
+    ),
+    "update_document": Sent(
+        lambda gateway: gateway.aml.update_document("d:1@2", b"\x00\xff", "image/png"),
+        "PUT",
+        "/base/aml/1.0.0/document/update/d%3A1%402",
+        {**BOTH, "content-type": "image/png", "content-length": "2"},
+        b"\x00\xff",
+    ),
+    "upload_document": Sent(
+        lambda gateway: gateway.aml.upload_document(b""),
+        "POST",
+        "/base/aml/1.0.0/document/upload",
+        {**BOTH, "content-type": "application/octet-stream", "content-length": "0"},
+        b"",
+    ),
+    "send_webhook": Sent(
+        lambda gateway: gateway.kyc.send_webhook(),
+        "POST",
+        "/base/kyc/1.0.0/webhook",
+        {"content-length": "0"},
+        b"",
+    ),
+    "list_countries": Sent(
+        lambda gateway: gateway.country_data.list_countries(),
+        "POST",
+        "/base/countrydata/1.0.0/listData",
+        {"content-length": "0"},
+        b"",
+    ),
+}
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[GatewaySession]:
+    """Provide a session with a tenant and a token header, below a path."""
+    async with GatewaySession(
+        "https://gateway.test/base/",
+        engine="httpx",
+        access_token="token-1",
+        tenant_id="acme",
+        token_header="header-token",
+    ) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def sent() -> list[httpx.Request]:
+    """Provide the requests that `recording` has seen."""
+    return []
+
+
+@pytest.fixture
+def recording(sent: list[httpx.Request]) -> Callable[..., GatewaySession]:
+    """Provide the maker of sessions whose requests are kept and answered with an empty list."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json=[])
+
+    def make(**settings: Any) -> GatewaySession:
+        given = {"access_token": "token-1", "transport": httpx.MockTransport(answer), **settings}
+        return GatewaySession("https://gateway.test", **given)
+
+    return make
+
+
+@pytest.mark.httpx
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_exact_request(gateway: GatewaySession, operation: operations.Operation[Any]) -> None:
+    """Each operation makes one request with exactly this method, path, headers and body."""
+    wanted = EXACT[operation.name]
+    async with respx.mock(assert_all_called=True) as router:
+        route = router.route(host="gateway.test").respond(200, json=[])
+        await wanted.call(gateway)
+
+    (call,) = route.calls
+    assert call.request.method == wanted.method
+    assert call.request.url.raw_path == wanted.raw_path.encode()
+    assert call.request.url.scheme == "https"
+    names = [name.lower() for name, _ in call.request.headers.raw]
+    assert len(names) == len(set(names))
+    assert dict(call.request.headers) == {**COMMON, **wanted.headers}
+    assert call.request.content == wanted.body
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_exact_bytes_on_a_socket(engine: Any, operation: operations.Operation[Any]) -> None:
+    """What a server reads from its socket is that request, byte by byte, with every engine."""
+    wanted = EXACT[operation.name]
+    received = []
+
+    async def handler(reader: Any, writer: Any) -> None:
+        received.append(await read_request(reader))
+        writer.write(OK.replace(b"{}", b"[]"))
+        received.append(await reader.read())
+
+    async with raw_server(handler) as base_url:
+        async with GatewaySession(
+            base_url + "/base",
+            access_token="token-1",
+            engine=engine,
+            tenant_id="acme",
+            token_header="header-token",
+        ) as gateway:
+            await wanted.call(gateway)
+        texts = {**COMMON, "host": base_url.removeprefix("http://"), **wanted.headers}
+
+    lines = [f"{name}: {texts.pop(name.lower())}" for name in ON_THE_WIRE if name.lower() in texts]
+    first = f"{wanted.method} {wanted.raw_path} HTTP/1.1"
+    assert texts == {}
+    assert received == ["\r\n".join([first, *lines, "\r\n"]).encode() + wanted.body, b""]
+
+
+def _expected(configured: str) -> Header:
+    return {
+        "required": Header.ALWAYS,
+        "sent": Header.IF_CONFIGURED,
+        "never": Header.NEVER,
+    }[configured]
+
+
+def test_table_of_operations_is_the_interfaces() -> None:
+    """The twelve rows have the interface's order, methods and paths, none more and none less."""
+    assert [(row.method, row.path) for row in OPERATIONS] == [
+        (row.method, row.path) for row in interface_table.OPERATIONS
+    ]
+    assert [row.name for row in OPERATIONS] == [row.name for row in interface_table.OPERATIONS]
+    assert sorted(EXACT) == sorted(CALLS) == sorted(row.name for row in OPERATIONS)
+    exported = [
+        value for value in vars(operations).values() if isinstance(value, operations.Operation)
+    ]
+    assert exported == list(OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    ("ours", "row"),
+    list(zip(OPERATIONS, interface_table.OPERATIONS, strict=True)),
+    ids=lambda row: row.name,
+)
+def test_operation_is_its_row(ours: operations.Operation[Any], row: Row) -> None:
+    """An operation carries the headers, takes the body and promises the reply of its row."""
+    assert ours.tenant_id is _expected(row.tenant_id)
+    assert ours.token_header is _expected(row.token)
+    if row.number != 11:  # an undocumented body may be given, and none is sent by default
+        assert ours.content is {
+            None: Content.NONE,
+            "application/json": Content.JSON,
+            "any": Content.ANY,
+        }.get(row.content_type)
+    assert str(ours.reply) == {
+        "open": "typing.Any",
+        "202": "None",
+        "[Country]": "list[gateway_sdk.models.country.Country]",
+    }.get(row.response)
+
+
+@pytest.mark.parametrize("row", interface_table.OPERATIONS, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    ("tenant_id", "token"), [(None, None), ("acme", None), (None, "tok"), ("acme", "tok")]
+)
+async def test_which_headers_go_where(
+    row: Row,
+    tenant_id: str | None,
+    token: str | None,
+    recording: Callable[..., GatewaySession],
+    sent: list[httpx.Request],
+) -> None:
+    """TenantId and token go to the operations of the interface, and to no other, if configured."""
+    gateway = recording(tenant_id=tenant_id, token_header=token)
+    if row.tenant_id == "required" and tenant_id is None:
+        with pytest.raises(InvalidArgumentError, match="tenant_id is missing"):
+            await EXACT[row.name].call(gateway)
+        assert sent == []
+        return
+
+    await EXACT[row.name].call(gateway)
+
+    (request,) = sent
+    assert request.headers.get("tenantId") == (tenant_id if row.tenant_id != "never" else None)
+    assert request.headers.get("token") == (token if row.token != "never" else None)
+    assert request.headers["authorization"] == "Bearer token-1"
+    assert (b"tenantId" in dict(request.headers.raw)) == ("tenantId" in request.headers)
+
+
+async def test_ipv6_and_ports_stand_in_host(
+    recording: Callable[..., GatewaySession], sent: list[httpx.Request]
+) -> None:
+    """Host is the authority of base_url: port if it is not the usual one, brackets for IPv6."""
+    transport = recording()._core._engine.transport
+    for base_url in ("https://[2001:db8::1]:8443", "https://gw.test:443", "http://127.0.0.1:80"):
+        gateway = GatewaySession(base_url, access_token="t", transport=transport)
+        await gateway.country_data.list_countries()
+
+    hosts = [request.headers["host"] for request in sent]
+    assert hosts == ["[2001:db8::1]:8443", "gw.test", "127.0.0.1"]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "raw_path"),
+    [
+        ("https://gw.test", b"/kyc/1.0.0/webhook"),
+        ("https://gw.test/", b"/kyc/1.0.0/webhook"),
+        ("https://gw.test//", b"/kyc/1.0.0/webhook"),
+        ("https://gw.test/a/b", b"/a/b/kyc/1.0.0/webhook"),
+        ("https://gw.test/a%2Fb/", b"/a%2Fb/kyc/1.0.0/webhook"),
+        ("https://gw.test/ä", b"/%C3%A4/kyc/1.0.0/webhook"),
+    ],
+)
+async def test_operations_lie_below_base_url(
+    base_url: str,
+    raw_path: bytes,
+    recording: Callable[..., GatewaySession],
+    sent: list[httpx.Request],
+) -> None:
+    """A path of base_url is kept as it is, with exactly one slash between it and the operation."""
+    transport = recording()._core._engine.transport
+
+    await GatewaySession(base_url, access_token="t", transport=transport).kyc.send_webhook()
+
+    assert sent[0].url.raw_path == raw_path
+
+
+# What may be given as a body of any type, and what goes over the wire for it.
+BODIES: list[tuple[Any, str, bytes]] = [
+    (b"x", "application/octet-stream", b"x"),
+    (bytearray(b"x"), "application/octet-stream", b"x"),
+    (memoryview(b"xyz")[::2], "application/octet-stream", b"xz"),
+    ("ü", "text/plain; charset=utf-8", b"\xc3\xbc"),
+    ("", "text/plain; charset=utf-8", b""),
+    ({"a": ["ü", None, 1.5]}, JSON, b'{"a":["\xc3\xbc",null,1.5]}'),
+    ([], JSON, b"[]"),
+    ({}, JSON, b"{}"),
+    (PersonData(email=None), JSON, b'{"email":null}'),
+]
+
+
+@pytest.mark.parametrize(("content", "content_type", "body"), BODIES)
+@pytest.mark.parametrize(
+    "name", ["change_document_status", "update_document", "upload_document", "send_webhook"]
+)
+async def test_bodies_of_any_type(
+    name: str,
+    content: Any,
+    content_type: str,
+    body: bytes,
+    recording: Callable[..., GatewaySession],
+    sent: list[httpx.Request],
+) -> None:
+    """Content goes out as what it is, with the media type that follows from it."""
+    gateway = recording()
+    calls: dict[str, Callable[..., Awaitable[Any]]] = {
+        "change_document_status": lambda *given: gateway.aml.change_document_status("d", *given),
+        "update_document": lambda *given: gateway.aml.update_document("d", *given),
+        "upload_document": gateway.aml.upload_document,
+        "send_webhook": gateway.kyc.send_webhook,
+    }
+
+    await calls[name](content)
+    await calls[name](content, "application/x-own; v=1")
+
+    assert [request.headers["content-type"] for request in sent] == [
+        content_type,
+        "application/x-own; v=1",
+    ]
+    for request in sent:
+        assert request.content == body
+        assert request.headers["content-length"] == str(len(body))
+        assert "transfer-encoding" not in request.headers
+
+
+@pytest.mark.parametrize(
+    ("name", "content_type"),
+    [
+        ("scan.pdf", "application/pdf"),
+        ("scan.PNG", "image/png"),
+        ("scan", "application/octet-stream"),
+        ("scan.tar.gz", "application/octet-stream"),
+        ("scan.unknown-kind", "application/octet-stream"),
+    ],
+)
+async def test_file_goes_out_with_its_type_and_length(
+    name: str,
+    content_type: str,
+    tmp_path: Path,
+    recording: Callable[..., GatewaySession],
+    sent: list[httpx.Request],
+) -> None:
+    """A path is sent as the bytes of that file, its media type guessed from its name."""
+    (tmp_path / name).write_bytes(b"\x00\xffpage")
+
+    await recording().aml.upload_document(tmp_path / name)
+
+    assert sent[0].content == b"\x00\xffpage"
+    assert sent[0].headers["content-type"] == content_type
+    assert sent[0].headers["content-length"] == "6"
+
+
+async def test_stream_goes_out_chunked(
+    recording: Callable[..., GatewaySession], sent: list[httpx.Request]
+) -> None:
+    """An async iterable of bytes has no length: chunked, and never both kinds of framing."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"ab"
+        yield b""
+        yield b"c"
+
+    await recording().aml.upload_document(pieces())
+
+    assert sent[0].content == b"abc"
+    assert sent[0].headers["transfer-encoding"] == "chunked"
+    assert "content-length" not in sent[0].headers
+
+
+@pytest.mark.parametrize(
+    ("revisions", "entries"),
+    [
+        ({"a": "1", "b": "2"}, [{"key": "a", "value": "1"}, {"key": "b", "value": "2"}]),
+        ([Revision(key="b", value="")], [{"key": "b", "value": ""}]),
+        (iter([Revision(key="b", value="2")] * 2), [{"key": "b", "value": "2"}] * 2),
+        (({"key": "a", "value": "1"},), [{"key": "a", "value": "1"}]),
+    ],
+)
+async def test_revisions_in_all_their_forms(
+    revisions: Any,
+    entries: Any,
+    recording: Callable[..., GatewaySession],
+    sent: list[httpx.Request],
+) -> None:
+    """Revisions may be a mapping or any iterable of entries; their order is kept."""
+    await recording().customer.revise_customer("c", revisions)
+
+    assert json.loads(sent[0].content) == {"revisions": entries}
+
+
+@pytest.mark.parametrize(
+    ("symbols", "wire"),
+    [
+        ("USD, GBP ", "USD, GBP "),
+        ("", ""),
+        (["USD"], "USD"),
+        (("USD", "GBP"), "USD,GBP"),
+        (iter(["USD", "GBP"]), "USD,GBP"),
+        ({"USD": 1.1, "GBP": 0.8}, "USD,GBP"),
+    ],
+)
+async def test_symbols_in_all_their_forms(
+    symbols: Any, wire: str, recording: Callable[..., GatewaySession], sent: list[httpx.Request]
+) -> None:
+    """A string of symbols is sent untouched, an iterable of codes joined by commas."""
+    await recording().currency.exchange_rate_series("EUR", symbols, " x", "")
+
+    assert json.loads(sent[0].content) == {
+        "base": "EUR",
+        "symbols": wire,
+        "startDate": " x",
+        "endDate": "",
+    }
+
+
+# What `with_options` is given, and the headers that it makes of the session's own.
+VIEWS: list[tuple[dict[str, Any], dict[str, str | None]]] = [
+    ({}, {"tenantId": "acme", "token": "tok", "X-One": "1", "authorization": "Bearer token-1"}),
+    ({"tenant_id": "other"}, {"tenantId": "other", "token": "tok", "X-One": "1"}),
+    ({"tenant_id": None}, {"tenantId": None, "token": "tok"}),
+    ({"token_header": None}, {"tenantId": "acme", "token": None}),
+    ({"token_header": "new"}, {"tenantId": "acme", "token": "new"}),
+    ({"access_token": "token-2"}, {"authorization": "Bearer token-2", "tenantId": "acme"}),
+    ({"headers": {"x-one": "2"}}, {"X-One": "2", "X-Two": "2"}),
+    ({"headers": {"X-Three": "é"}}, {"X-One": "1", "X-Two": "2", "X-Three": "é"}),
+    ({"headers": {"X-ONE": None}}, {"X-One": None, "X-Two": "2"}),
+    ({"headers": {"X-Absent": None}}, {"X-One": "1", "X-Two": "2"}),
+    ({"headers": None}, {"X-One": None, "X-Two": None, "tenantId": "acme"}),
+    ({"headers": {"user-agent": "mine"}}, {"User-Agent": "mine"}),
+    ({"headers": {"ACCEPT": "text/csv"}}, {"Accept": "text/csv"}),
+]
+
+
+@pytest.mark.parametrize(("options", "headers"), VIEWS)
+async def test_view_has_its_own_headers(
+    options: dict[str, Any],
+    headers: dict[str, str | None],
+    recording: Callable[..., GatewaySession],
+    sent: list[httpx.Request],
+) -> None:
+    """A view replaces what it is given, removes what is None, inherits the rest; once each."""
+    gateway = recording(tenant_id="acme", token_header="tok", headers={"X-One": "1", "x-two": "2"})
+    before = repr(gateway._options)
+
+    await gateway.with_options(**options).wallet.order_history(1, 1)
+    await gateway.wallet.order_history(1, 1)
+
+    changed, original = sent
+    assert {name: changed.headers.get(name) for name in headers} == headers
+    assert len({name.lower() for name, _ in changed.headers.raw}) == len(changed.headers.raw)
+    assert {name: original.headers[name] for name in ("tenantId", "token", "X-One", "X-Two")} == {
+        "tenantId": "acme",
+        "token": "tok",
+        "X-One": "1",
+        "X-Two": "2",
+    }
+    assert original.headers["authorization"] == "Bearer token-1"
+    assert repr(gateway._options) == before
+
+
+async def test_views_of_views_add_up(
+    recording: Callable[..., GatewaySession], sent: list[httpx.Request]
+) -> None:
+    """A view of a view inherits from that view, and what was removed stays removed."""
+    view = recording(tenant_id="acme").with_options(tenant_id=None, headers={"X": "1"})
+
+    await view.with_options(headers={"Y": "2"}).wallet.order_history(1, 1)
+
+    assert "tenantId" not in sent[0].headers
+    assert sent[0].headers["X"] == "1"
+    assert sent[0].headers["Y"] == "2"
+
+
+async def test_headers_of_the_caller_are_copied(
+    recording: Callable[..., GatewaySession], sent: list[httpx.Request]
+) -> None:
+    """Changing the mapping that was given afterwards changes no request."""
+    given = {"X": "1"}
+    gateway = recording(headers=given)
+    given["X"] = "2"
+    given["Y"] = "2"
+
+    await gateway.wallet.order_history(1, 1)
+
+    assert sent[0].headers["X"] == "1"
+    assert "Y" not in sent[0].headers
+
+
+async def test_own_agent_replaces_ours(
+    recording: Callable[..., GatewaySession], sent: list[httpx.Request]
+) -> None:
+    """A header of the user's takes the place of the common one of the same name."""
+    await recording(headers={"user-AGENT": "mine/1"}).wallet.order_history(1, 1)
+
+    agents = [value for name, value in sent[0].headers.raw if name.lower() == b"user-agent"]
+    assert agents == [b"mine/1"]
+
+
+def test_removed_tenant_is_missed_where_it_is_required() -> None:
+    """A view without tenant cannot inherit one for the operation that needs it."""
+    gateway = GatewaySession("https://gateway.test", access_token="t", tenant_id="acme")
+
+    assert gateway.with_options(tenant_id=None)._options.tenant_id is None
+    assert gateway._options.tenant_id == "acme"
+    with pytest.raises(ConfigurationError, match="tenant_id is empty"):
+        gateway.with_options(tenant_id="")

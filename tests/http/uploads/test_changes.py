@@ -1,0 +1,124 @@
+"""Files that change while they are sent: an error, never a hang, and never a part for the whole."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewaySession, Multipart, Outcome, UploadFailedError
+from gateway_sdk._http.body import file as body_file
+from tests.http.uploads.servers import Changing, grow, shrink, taking, written
+
+CHANGES: dict[str, Callable[[Any], object]] = {"grows": grow, "shrinks": shrink}
+SIZES = {"tiny": 2, "one read": 2**18, "some batches": 5 * 2**20 + 3}
+
+
+def session(url: str) -> GatewaySession:
+    """Make a session for a test server."""
+    return GatewaySession(url, access_token="token")
+
+
+async def fails(content: Any) -> None:
+    """Upload a file that changes: the call fails, and the server has not got it whole.
+
+    An engine that sends the head together with the first piece has sent nothing if there is none.
+    """
+    async with taking() as (url, taker), session(url) as gateway:
+        with pytest.raises(UploadFailedError, match="changed its size") as caught:
+            await gateway.aml.update_document("d", content)
+        await taker.ended.wait()
+
+    assert caught.value.outcome is (Outcome.UNKNOWN if taker.uploads else Outcome.NOT_SENT)
+    assert len(caught.value.attempts) == 1
+    for upload in taker.uploads:
+        assert not upload.whole
+        assert len(upload.body) < int(upload.headers["content-length"])
+
+
+@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_an_open_file_that_changes(
+    change: Callable[[Any], object], size: int, form: bool
+) -> None:
+    """An open file that grows or shrinks after its first read ends the call."""
+    file = Changing(bytes(size), change)
+
+    if size == SIZES["some batches"] or change is grow:
+        await fails(Multipart({}, {"front": file}) if form else file)
+
+
+@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_a_path_whose_file_changes(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    change: Callable[[Any], object],
+    form: bool,
+) -> None:
+    """The same goes for a file that is given by its path, while it is open."""
+    path = written(tmp_path, "scan.pdf", bytes(5 * 2**20))
+    read = body_file._read_into
+    changed: list[object] = []
+
+    def read_and_change(file: Any, buffer: memoryview) -> memoryview:
+        piece = read(file, buffer)
+        if not changed:
+            with path.open("r+b") as other:
+                changed.append(change(other))
+        return piece
+
+    monkeypatch.setattr(body_file, "_read_into", read_and_change)
+
+    await fails(Multipart({}, {"front": path}) if form else path)
+
+
+async def test_two_files_of_a_form_cannot_make_up_for_each_other(tmp_path: Path) -> None:
+    """One that grows by what another one shrinks is an error, though the sum is right."""
+    longer = Changing(bytes(5 * 2**20), grow)
+    shorter = Changing(bytes(5 * 2**20), lambda file: file.truncate(5 * 2**20 - 4))
+
+    await fails(Multipart({}, {"shorter": shorter, "longer": longer}))
+
+
+async def test_an_empty_file_that_grows_is_not_taken_for_empty(tmp_path: Path) -> None:
+    """A file that was empty when it was looked at must still be so."""
+    path = written(tmp_path, "scan.pdf", b"")
+
+    class Growing(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            path.write_bytes(b"more")
+            await request.aread()
+            raise AssertionError
+
+    gateway = GatewaySession("https://g.test", access_token="t", transport=Growing())
+    with pytest.raises(UploadFailedError, match="changed its size"):
+        await gateway.aml.upload_document(path)
+
+
+async def test_a_file_that_gives_more_than_it_was_asked_for() -> None:
+    """What does not keep to the number of bytes that are wanted breaks no promise of ours."""
+
+    class Generous(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return super().read() if size else b""
+
+        def seek(self, position: int, whence: int = 0, /) -> int:
+            return min(super().seek(position, whence), 10)
+
+    await fails(Generous(bytes(20)))
+
+
+async def test_a_file_that_turns_into_text() -> None:
+    """What gives no bytes after all ends the upload."""
+
+    class Turning(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            return "text" if size else b""  # type: ignore[return-value]  # the point of it
+
+    async with taking() as (url, _), session(url) as gateway:
+        with pytest.raises(UploadFailedError, match="gives no bytes"):
+            await gateway.aml.upload_document(Turning(b"x"))

@@ -1,0 +1,182 @@
+"""Transports of the user's own, which may do with a body what no engine of ours does."""
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    ConflictError,
+    GatewaySession,
+    InvalidArgumentError,
+    Multipart,
+    Outcome,
+    UploadFailedError,
+)
+from gateway_sdk._http.body import file as body_file
+from gateway_sdk._http.body.body import PIECE
+from tests.http.uploads.kinds import LARGE
+from tests.http.uploads.servers import threads_end, written
+from tests.support.scripted import scripted
+
+
+async def stream(*pieces: bytes) -> AsyncIterator[bytes]:
+    """Give pieces one after the other."""
+    for piece in pieces:
+        yield piece
+
+
+class Repeating(httpx.AsyncBaseTransport):
+    """Sends everything twice, as transports do that have retries of their own."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Take the body in twice."""
+        for _ in range(2):
+            body = cast("httpx.AsyncByteStream", request.stream)
+            self.bodies.append(b"".join([piece async for piece in body]))
+        return httpx.Response(200, json={})
+
+
+async def test_a_stream_that_is_sent_again_is_an_error_and_no_empty_document() -> None:
+    """A transport that repeats by itself would else replace the document by nothing."""
+    transport = Repeating()
+    gateway = GatewaySession("https://g.test", access_token="t", transport=transport)
+
+    with pytest.raises(UploadFailedError, match="cannot be sent again") as caught:
+        await gateway.aml.upload_document(stream(b"scan"))
+    await gateway.aml.upload_document(b"scan")
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert transport.bodies == [b"scan", b"scan", b"scan"]
+
+
+class Early(httpx.AsyncBaseTransport):
+    """Answers while a task of its own still waits for the body."""
+
+    def __init__(self) -> None:
+        self.sending: asyncio.Task[Any] | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Begin to take the body in, and answer."""
+        body = aiter(cast("httpx.AsyncByteStream", request.stream))
+        self.sending = asyncio.create_task(cast("Any", anext(body)))
+        await asyncio.sleep(0)
+        return httpx.Response(409)
+
+
+async def test_an_answer_counts_though_the_body_is_still_being_read() -> None:
+    """A body that another task reads cannot be closed, and its answer is the truth all the same."""
+    closed = asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        try:
+            await asyncio.Event().wait()
+            yield b""
+        finally:
+            closed.set()
+
+    transport = Early()
+    gateway = GatewaySession("https://g.test", access_token="t", transport=transport)
+    with pytest.raises(ConflictError):
+        await gateway.aml.upload_document(endless())
+
+    assert transport.sending is not None
+    assert not closed.is_set()
+    transport.sending.cancel()
+    with suppress(asyncio.CancelledError):
+        await transport.sending
+    assert closed.is_set()
+
+
+class Keeping(httpx.AsyncBaseTransport):
+    """Keeps every piece of a body until all of it is there."""
+
+    def __init__(self) -> None:
+        self.pieces: list[object] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Take the body in, with some time between its pieces."""
+        async for piece in cast("httpx.AsyncByteStream", request.stream):
+            self.pieces.append(piece)
+            await asyncio.sleep(0)
+        return httpx.Response(200, json={})
+
+
+@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+@pytest.mark.parametrize("most", [1000, PIECE, PIECE + 1, 2**20 - 1, 2**20])
+async def test_a_piece_stays_what_it_was_however_short_the_reads_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int, form: bool
+) -> None:
+    """Files are read into memory that is used again, of which nobody outside may see anything."""
+    read = body_file._read_into
+    monkeypatch.setattr(body_file, "_read_into", lambda file, into: read(file, into[:most]))
+    content = LARGE[: 300 * most]
+    path = written(tmp_path, "scan", content)
+    transport = Keeping()
+    gateway = GatewaySession("https://g.test", access_token="t", transport=transport)
+
+    await gateway.aml.upload_document(Multipart({}, {"front": [path, path]}) if form else path)
+
+    assert {type(piece) for piece in transport.pieces} == {bytes}
+    sent = b"".join(cast("list[bytes]", transport.pieces))
+    assert sent.count(content) == 1 + form
+    assert form or sent == content
+
+
+class Impatient(httpx.AsyncBaseTransport):
+    """Answers after the first piece of a body."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Take one piece in, leave threads some time, and answer."""
+        await anext(aiter(cast("httpx.AsyncByteStream", request.stream)))
+        for _ in range(100):
+            await asyncio.to_thread(lambda: None)
+        return httpx.Response(200, json={})
+
+
+@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+async def test_nothing_reads_a_users_file_when_the_call_has_ended(form: bool) -> None:
+    """Its owner may move in it at once: what was read stops at what was waited for."""
+    reads: list[int] = []
+
+    class Counting(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            reads.append(self.tell())
+            return super().read(size)
+
+    gateway = GatewaySession("https://g.test", access_token="t", transport=Impatient())
+    file = Counting(bytes(2**22))
+    await gateway.aml.upload_document(Multipart({}, {"front": file}) if form else file)
+    await threads_end()
+
+    assert 0 < max(reads) < 2**18
+
+
+async def _tell(*_: object) -> None:
+    raise AssertionError
+
+
+class _Teller:
+    async def __call__(self, *_: object) -> None:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("tell", [_tell, _Teller(), partial(_tell, 1)])
+async def test_progress_is_told_to_a_plain_function(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., Any]
+) -> None:
+    """A coroutine function would be called and never awaited: it is refused."""
+    gateway, engine, _ = scripted(monkeypatch, httpx.Response(200))
+    with pytest.raises(InvalidArgumentError, match="on_progress must be a plain function"):
+        await gateway.aml.upload_document(b"scan", on_progress=tell)
+
+    assert not engine.requests

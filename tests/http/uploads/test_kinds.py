@@ -1,0 +1,158 @@
+"""Every kind of document over a real socket: its bytes, its framing, and when it is sent again."""
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk import (
+    GatewaySession,
+    Outcome,
+    RetryPolicy,
+    ServerError,
+    UnauthorizedError,
+    operations,
+)
+from tests.http.uploads.kinds import KINDS, OPEN, given
+from tests.http.uploads.servers import Taker, Upload, answer, taking
+from tests.support.raw_server import OK
+
+
+def session(url: str, **options: Any) -> GatewaySession:
+    """Make a session that does not wait before it tries again."""
+    options = {"access_token": "token", "retry": RetryPolicy(backoff=0), **options}
+    return GatewaySession(url, **options)
+
+
+def check(name: str, upload: Upload) -> None:
+    """Check that a server has a document of a kind, whole and framed as it should be."""
+    kind = KINDS[name]
+    assert upload.whole
+    if kind.sent is not None:
+        assert upload.body == kind.sent
+    else:
+        assert upload.body.startswith(b"--")
+        assert upload.body.endswith(b"--\r\n")
+    if kind.replayable:
+        assert upload.headers["content-length"] == str(len(upload.body))
+        assert "transfer-encoding" not in upload.headers
+    else:
+        assert upload.headers["transfer-encoding"] == "chunked"
+        assert "content-length" not in upload.headers
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_a_document_arrives_as_it_is(tmp_path: Path, name: str) -> None:
+    """A length is promised where it is known; what cannot go back is sent in chunks."""
+    with given(name, tmp_path) as content:
+        async with taking() as (url, taker), session(url) as gateway:
+            await gateway.aml.upload_document(content)
+
+    assert len(taker.uploads) == 1
+    check(name, taker.uploads[0])
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_progress_ends_at_the_total(tmp_path: Path, name: str) -> None:
+    """Progress only grows, and its last word is the whole document, even if that is empty."""
+    told: list[tuple[int, int | None]] = []
+    with given(name, tmp_path) as content:
+        async with taking() as (url, taker), session(url) as gateway:
+            await gateway.aml.upload_document(content, on_progress=lambda *at: told.append(at))
+
+    size = len(taker.uploads[0].body)
+    numbers = [sent for sent, _ in told]
+    assert numbers == sorted(set(numbers))
+    assert told[-1] == (size, size if KINDS[name].replayable else None)
+    assert {total for _, total in told} == {told[-1][1]}
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_a_failed_upload_is_sent_again_if_it_can_be(tmp_path: Path, name: str) -> None:
+    """A 503 for an idempotent PUT repeats the same bytes, or is the error if they are gone."""
+    told: list[int] = []
+    with given(name, tmp_path) as content:
+        async with taking(answer(503), OK) as (url, taker), session(url) as gateway:
+            call = gateway.aml.update_document(
+                "d", content, on_progress=lambda at, _: told.append(at)
+            )
+            if KINDS[name].replayable:
+                await call
+            else:
+                with pytest.raises(ServerError) as caught:
+                    await call
+                assert caught.value.outcome is Outcome.UNKNOWN
+
+    assert len(taker.uploads) == 1 + KINDS[name].replayable
+    for upload in taker.uploads:
+        check(name, upload)
+        assert upload == taker.uploads[0]  # a form has the same boundary again
+    assert told == sorted(set(told))
+
+
+class Renewing:
+    """A token source that has a second token."""
+
+    async def token(self, rejected: str | None = None) -> str:
+        """Return the first token, or the second one in place of it."""
+        return "second" if rejected else "first"
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_a_rejected_token_costs_only_what_cannot_be_sent_again(
+    tmp_path: Path, name: str
+) -> None:
+    """A 401 for an upload repeats it with a new token, or is the error if it is gone."""
+    with given(name, tmp_path) as content:
+        async with (
+            taking(answer(401), OK) as (url, taker),
+            session(url, access_token=Renewing()) as gateway,
+        ):
+            if KINDS[name].replayable:
+                await gateway.aml.upload_document(content)
+            else:
+                with pytest.raises(UnauthorizedError) as caught:
+                    await gateway.aml.upload_document(content)
+                assert caught.value.outcome is Outcome.REFUSED
+
+    tokens = [upload.headers["authorization"] for upload in taker.uploads]
+    assert tokens == ["Bearer first", "Bearer second"][: 1 + KINDS[name].replayable]
+    for upload in taker.uploads:
+        check(name, upload)
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_a_refused_connection_costs_no_document(tmp_path: Path, name: str) -> None:
+    """Nothing was read when no connection was made: it is sent by the next one, even a stream."""
+    taker = Taker()
+    with given(name, tmp_path) as content, socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))  # refuses connections until somebody listens
+
+        async def listen(_: float) -> None:
+            """Stand in for the wait before the second attempt."""
+            await asyncio.start_server(taker.serve, sock=sock)
+
+        async with session(f"http://127.0.0.1:{sock.getsockname()[1]}") as gateway:
+            gateway._core.sleep = listen
+            reply = await gateway.send(operations.UPLOAD_DOCUMENT, body=content)
+
+    assert [attempt.outcome for attempt in reply.attempts] == [Outcome.NOT_SENT, Outcome.APPLIED]
+    assert len(taker.uploads) == 1
+    check(name, taker.uploads[0])
+
+
+@pytest.mark.parametrize("name", OPEN)
+async def test_an_open_file_stays_open(tmp_path: Path, name: str) -> None:
+    """It is not ours: its owner closes it, and may send it again from where that begins."""
+    with given(name, tmp_path) as content:
+        start = content.tell()
+        async with taking() as (url, taker), session(url) as gateway:
+            await gateway.aml.upload_document(content)
+            assert not content.closed
+            content.seek(start)
+            await gateway.aml.upload_document(content)
+
+    for upload in taker.uploads:
+        check(name, upload)

@@ -1,0 +1,185 @@
+"""Forms: byte for byte what httpx would send, at their own length."""
+
+import gzip
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewaySession, Multipart
+from gateway_sdk._http.body.multipart import Form
+from tests.http.uploads.kinds import LARGE
+from tests.http.uploads.servers import Unseekable, answer, taking, written
+from tests.support.raw_server import OK
+from tests.support.secrecy import CANARY
+
+BIG = LARGE[: 3 * 2**20 + 7]
+
+
+def session(url: str) -> GatewaySession:
+    """Make a session for a test server."""
+    return GatewaySession(url, access_token="token")
+
+
+class Named(io.BytesIO):
+    """A file in memory with a name."""
+
+    def __init__(self, content: bytes, name: object) -> None:
+        super().__init__(content)
+        self.name = name
+
+
+def _moved(content: bytes) -> io.BytesIO:
+    file = io.BytesIO(content)
+    file.seek(3)
+    return file
+
+
+Made = tuple[Mapping[str, Any], Mapping[str, Any]]
+FORMS: dict[str, Callable[[Path], Made]] = {
+    "bytes": lambda _: ({}, {"front": b"scan"}),
+    "no bytes": lambda _: ({}, {"front": b""}),
+    "big bytes": lambda _: ({}, {"front": BIG}),
+    "a field": lambda _: ({"kind": "scan"}, {"front": b"scan"}),
+    "a field twice": lambda _: ({"kind": ["a", "b"], "x": []}, {"front": b"scan"}),
+    "an empty field": lambda _: ({"kind": "", "": "x"}, {"front": b"scan"}),
+    "a field with lines": lambda _: ({"a\r\nb": 'c\r\n"d"\\'}, {"front": b"scan"}),
+    "a field in Greek": lambda _: ({"όνομα": "Ἀριστοτέλης"}, {"front": b"scan"}),
+    "a name": lambda _: ({}, {"front": ("passport.pdf", b"scan")}),
+    "a name in Greek": lambda _: ({}, {"front": ("Ἀριστοτέλης.jpg", b"scan")}),
+    "a name with quotes": lambda _: ({}, {'a"b': ('c"d\\e\r\nf\x00.txt', b"scan")}),
+    "an empty name": lambda _: ({}, {"front": ("", b"scan")}),
+    "a media type": lambda _: ({}, {"front": ("passport", b"scan", "image/x-own; q=1")}),
+    "an archive": lambda _: ({}, {"front": ("scans.tar.gz", b"scan")}),
+    "a file in memory": lambda _: ({}, {"front": io.BytesIO(BIG)}),
+    "a file in its middle": lambda _: ({}, {"front": _moved(b"scan of both sides")}),
+    "a file with a name": lambda _: ({}, {"front": Named(b"scan", "folder/passport.pdf")}),
+    "a file with a number": lambda _: ({}, {"front": Named(b"scan", 3)}),
+    "a file with a name of its own": lambda _: ({}, {"front": ("a.png", Named(b"scan", "b.pdf"))}),
+    "a file twice": lambda _: _twice(io.BytesIO(BIG)),
+    "a pipe": lambda _: ({"kind": "scan"}, {"front": Unseekable(BIG)}),
+    "all of it": lambda _: (
+        {"kind": "scan", "page": ["1", "2"]},
+        {
+            "front": [("a.pdf", io.BytesIO(BIG)), b"x", ("b", b"y", "image/png")],
+            "back": ("c", io.BytesIO(b"")),
+        },
+    ),
+}
+
+
+def _twice(file: io.BytesIO) -> Made:
+    return {}, {"front": [file, ("again.pdf", file)]}
+
+
+def as_httpx_takes(files: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return files in the list of pairs in which httpx repeats a name."""
+    return [
+        (name, part)
+        for name, parts in files.items()
+        for part in (parts if isinstance(parts, list) else [parts])
+    ]
+
+
+@pytest.mark.parametrize("name", FORMS)
+async def test_a_form_is_what_httpx_would_send(tmp_path: Path, name: str) -> None:
+    """The same form through httpx with the same boundary makes the same bytes and framing."""
+    async with taking() as (url, taker):
+        async with session(url) as gateway:
+            await gateway.aml.upload_document(Multipart(*FORMS[name](tmp_path)))
+        ours = taker.uploads[0]
+        fields, files = FORMS[name](tmp_path)
+        async with httpx.AsyncClient() as client:
+            await client.post(
+                url,
+                data=dict(fields),
+                files=as_httpx_takes(files),
+                headers={"Content-Type": ours.headers["content-type"]},
+            )
+        theirs = taker.uploads[1]
+
+    assert ours.whole
+    assert ours.body == theirs.body
+    for header in ("content-type", "content-length", "transfer-encoding"):
+        assert ours.headers.get(header) == theirs.headers.get(header)
+
+
+async def test_a_path_is_sent_like_the_open_file(tmp_path: Path) -> None:
+    """A path has the bytes, the name and the media type that httpx gives the file there."""
+    path = written(tmp_path, "passport.pdf", BIG)
+    async with taking() as (url, taker):
+        async with session(url) as gateway:
+            await gateway.aml.upload_document(
+                Multipart(
+                    {"kind": "scan"}, {"front": path, "back": [("b", path), ("c", path, "d/e")]}
+                )
+            )
+        ours = taker.uploads[0]
+        with path.open("rb") as a, path.open("rb") as b, path.open("rb") as c:
+            async with httpx.AsyncClient() as client:
+                await client.post(
+                    url,
+                    data={"kind": "scan"},
+                    files=[("front", a), ("back", ("b", b)), ("back", ("c", c, "d/e"))],
+                    headers={"Content-Type": ours.headers["content-type"]},
+                )
+        theirs = taker.uploads[1]
+
+    assert ours.body == theirs.body
+    assert ours.headers["content-length"] == theirs.headers["content-length"]
+
+
+async def test_a_compressed_file_is_sent_decompressed(tmp_path: Path) -> None:
+    """Its descriptor tells the length of what is on the disk; what counts is what it gives."""
+    with gzip.open(tmp_path / "scan.gz", "wb") as file:
+        file.write(BIG)
+
+    async with taking() as (url, taker), session(url) as gateway:
+        with gzip.open(tmp_path / "scan.gz") as file:
+            await gateway.aml.upload_document(Multipart({}, {"front": ("scan", file)}))
+
+    assert BIG in taker.uploads[0].body
+    assert taker.uploads[0].headers["content-length"] == str(len(taker.uploads[0].body))
+
+
+async def test_a_form_is_sent_again_as_it_was(tmp_path: Path) -> None:
+    """What is done to the mappings after the call has begun does not change what is sent."""
+    fields: dict[str, Any] = {"kind": ["scan"]}
+    files: dict[str, Any] = {"front": [b"scan"]}
+
+    async with taking(answer(503), OK) as (url, taker), session(url) as gateway:
+
+        async def change(_: float) -> None:
+            fields["kind"].append("more")
+            fields["other"] = "x"
+            files["front"].append(b"more")
+
+        gateway._core.sleep = change
+        await gateway.aml.update_document("d", Multipart(fields, files))
+
+    assert taker.uploads[0] == taker.uploads[1]
+
+
+def test_each_form_has_a_boundary_of_its_own() -> None:
+    """Nobody who knows one form can guess what would end a part of another."""
+    types = {Form.of(Multipart({}, {"front": b"x"})).content_type for _ in range(20)}
+
+    assert len(types) == 20
+
+
+@pytest.mark.parametrize(
+    ("fields", "files", "text"),
+    [
+        ({CANARY: CANARY}, {CANARY: (CANARY, b"x")}, "<Multipart of 1 fields and 1 files>"),
+        ({}, {"a": [b"", b""], "b": b""}, "<Multipart of 0 fields and 2 files>"),
+        (None, 5, "<Multipart of 0 fields and 0 files>"),
+    ],
+)
+def test_a_form_shows_nothing_of_what_is_in_it(fields: Any, files: Any, text: str) -> None:
+    """Its names and contents are often those of a person."""
+    assert repr(Multipart(fields, files)) == text
+    form = Form.of(Multipart({CANARY: CANARY}, {CANARY: (CANARY, b"x")}))
+    assert CANARY not in repr(form)

@@ -1,0 +1,331 @@
+"""The thread that reads files: it always ends, closes what it opened, and holds up nothing."""
+
+import asyncio
+import gc
+import io
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk import DeadlineExceededError, GatewayError, GatewaySession, Multipart
+from gateway_sdk._http.body import thread
+from gateway_sdk._http.body.body import PIECE
+from gateway_sdk._http.body.thread import from_thread
+from gateway_sdk._transport.factory import ENGINES
+from tests.http.uploads.servers import open_files_below, taking, threads_end
+from tests.support.deadlines import pass_deadlines
+from tests.support.raw_server import raw_server
+
+BIG = 64 * 2**20
+"""Bytes of a file that no two socket buffers take in."""
+
+
+def session(url: str, **options: Any) -> GatewaySession:
+    """Make a session for a test server."""
+    return GatewaySession(url, access_token="token", retry=None, **options)
+
+
+class Silent:
+    """A server that takes a head in, and then stands still or hangs up."""
+
+    def __init__(self, *, hang_up: bool = False) -> None:
+        self.received = asyncio.Event()
+        self._hang_up = hang_up
+
+    async def handle(self, reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        """Stop reading."""
+        await reader.readuntil(b"\r\n\r\n")
+        self.received.set()
+        if not self._hang_up:
+            await asyncio.Event().wait()
+
+
+GIVEN: dict[str, Callable[[Path], Any]] = {
+    "path": lambda path: path,
+    "open file": lambda path: path.open("rb"),
+    "form": lambda path: Multipart({}, {"front": path, "back": [path, path]}),
+}
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+@pytest.mark.parametrize("way", ["deadline", "cancellation", "hanging up"])
+async def test_an_upload_that_is_cut_leaves_nothing_open(
+    tmp_path: Path, kind: str, way: str
+) -> None:
+    """However an upload ends in its middle, its thread does too, and what it opened is closed."""
+    path = tmp_path / "scan.pdf"
+    with path.open("wb") as file:
+        file.truncate(BIG)
+    content = GIVEN[kind](path)
+    server = Silent(hang_up=way == "hanging up")
+    told = [0]
+    async with raw_server(server.handle) as url, session(url) as gateway:
+        upload = gateway.aml.upload_document(content, on_progress=lambda at, _: told.append(at))
+        call = asyncio.create_task(upload)
+        await server.received.wait()
+        if way == "deadline":
+            pass_deadlines(gateway)
+        elif way == "cancellation":
+            call.cancel()
+        with pytest.raises((GatewayError, asyncio.CancelledError)):
+            await call
+    await threads_end()
+
+    assert told[-1] < BIG
+    if kind == "open file":
+        assert not content.closed
+        content.close()
+    assert not open_files_below(tmp_path)
+
+
+class Hanging(io.BytesIO):
+    """A file whose reads wait until a test lets them, as on a disk that is gone.
+
+    Attributes:
+        reading: Set when a read has begun.
+        go_on: For the test to set.
+        under_way: How many reads there are now.
+        reads: How many there were, those of nothing not counted.
+    """
+
+    def __init__(self, content: bytes, *, at_first_look: bool = False) -> None:
+        super().__init__(content)
+        self.reading = threading.Event()
+        self.go_on = threading.Event()
+        self.under_way = 0
+        self.reads = 0
+        self._at_first_look = at_first_look
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Wait, and read."""
+        self.reads += bool(size)
+        if size or self._at_first_look:
+            self.under_way += 1
+            self.reading.set()
+            assert self.go_on.wait(20)
+            self.under_way -= 1
+        return super().read(size)
+
+
+def end(call: asyncio.Task[Any], gateway: GatewaySession, way: str) -> None:
+    """End a call in one of two ways."""
+    if way == "deadline":
+        pass_deadlines(gateway)
+    else:
+        call.cancel()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("look", [False, True], ids=["sent", "looked over"])
+@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+@pytest.mark.parametrize("way", ["deadline", "cancellation"])
+async def test_no_read_of_a_users_file_is_under_way_when_the_call_has_ended(
+    monkeypatch: pytest.MonkeyPatch, engine: str, look: bool, form: bool, way: str
+) -> None:
+    """The end waits for the read that has begun, and no other one begins."""
+    monkeypatch.setattr(thread, "PATIENCE", 20.0)
+    file = Hanging(bytes(4 * PIECE), at_first_look=look)
+    async with taking() as (url, _), session(url, engine=engine) as gateway:
+        content = Multipart({}, {"front": file}) if form else file
+        call = asyncio.create_task(gateway.aml.upload_document(content))
+        assert await asyncio.to_thread(file.reading.wait, 20)
+        end(call, gateway, way)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not call.done()
+        file.go_on.set()
+        await asyncio.wait([call])
+        assert (file.under_way, file.reads) == (0, 0 if look else 1)
+        file.close()  # the user may do so now
+    await threads_end()
+
+    error = None if call.cancelled() else call.exception()
+    assert isinstance(error, DeadlineExceededError if way == "deadline" else type(None))
+
+
+@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+@pytest.mark.parametrize("way", ["deadline", "cancellation"])
+async def test_a_read_that_hangs_holds_up_neither_the_loop_nor_the_deadline(
+    monkeypatch: pytest.MonkeyPatch, form: bool, way: str
+) -> None:
+    """The call ends after a while; the thread ends with the read, and does not read again."""
+    monkeypatch.setattr(thread, "PATIENCE", 0.01)
+    file = Hanging(bytes(4 * PIECE))
+    async with taking() as (url, _), session(url) as gateway:
+        content = Multipart({}, {"front": file}) if form else file
+        call = asyncio.create_task(gateway.aml.upload_document(content))
+        assert await asyncio.to_thread(file.reading.wait, 20)
+        end(call, gateway, way)
+        await asyncio.wait([call])
+        assert call.cancelled() or isinstance(call.exception(), DeadlineExceededError)
+        assert [thread.name for thread in threading.enumerate()].count("gateway-upload") == 1
+
+    file.go_on.set()
+    await threads_end()
+    assert not file.closed
+    assert file.reads == 1
+
+
+class Broken(Hanging):
+    """A file that cannot be looked over, and takes its time to say so."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Fail."""
+        piece = super().read(size)
+        if self.reading.is_set():
+            raise OSError(5, "the disk is gone")
+        return piece  # of the first look, where that is none of the test
+
+
+@pytest.mark.parametrize("look", [False, True], ids=["sent", "looked over"])
+async def test_a_read_that_fails_after_the_call_is_not_reported(
+    monkeypatch: pytest.MonkeyPatch, look: bool
+) -> None:
+    """The call has ended by then, and asyncio is not left with an error of its file."""
+    noise: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: noise.append(what))
+    file = Broken(bytes(PIECE), at_first_look=look)
+    monkeypatch.setattr(thread, "PATIENCE", 20.0)
+    async with taking() as (url, _), session(url) as gateway:
+        call = asyncio.create_task(gateway.aml.upload_document(file))
+        assert await asyncio.to_thread(file.reading.wait, 20)
+        call.cancel()
+        await asyncio.sleep(0)
+        file.go_on.set()
+        await asyncio.wait([call])
+    await threads_end()
+    gc.collect()
+
+    assert call.cancelled()
+    assert noise == []
+
+
+async def test_a_file_that_was_not_looked_at_in_time_is_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All threads are busy until the call has ended: then its file is left alone."""
+    monkeypatch.setattr(thread, "PATIENCE", 0.01)
+    busy, go_on = threading.Event(), threading.Event()
+    file = Hanging(bytes(PIECE), at_first_look=True)
+
+    def be_busy() -> None:
+        busy.set()
+        assert go_on.wait(20)
+
+    with ThreadPoolExecutor(1) as executor:
+        asyncio.get_running_loop().set_default_executor(executor)
+        executor.submit(be_busy)
+        assert busy.wait(20)
+        async with taking() as (url, _), session(url) as gateway:
+            call = asyncio.create_task(gateway.aml.upload_document(file))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.wait([call])
+        go_on.set()
+
+    assert call.cancelled()
+    assert not file.reading.is_set()
+
+
+class Pieces:
+    """A generator's pieces, with a note of where it was closed."""
+
+    def __init__(self, count: int) -> None:
+        self.closed_in: list[str] = []
+        self._count = count
+
+    def __call__(self) -> Generator[bytes, None, None]:
+        """Give pieces of a batch each."""
+        try:
+            for _ in range(self._count):
+                yield bytes(2**20)
+        finally:
+            self.closed_in.append(threading.current_thread().name)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2, 3])
+async def test_the_generator_is_closed_in_its_thread_wherever_it_stops(taken: int) -> None:
+    """Whether it was begun, stopped or ended, it is closed in the thread that ran it."""
+    pieces = Pieces(2)
+    reading = from_thread(pieces, ahead=True)
+    for _ in range(taken):
+        await anext(reading, None)
+    await reading.aclose()
+    await threads_end()
+
+    assert pieces.closed_in == ["gateway-upload"] * bool(taken)
+
+
+async def test_what_the_generator_raises_is_raised_to_who_waits() -> None:
+    """An error in the thread is that of the upload, and ends the thread."""
+
+    def fail() -> Generator[bytes, None, None]:
+        yield bytes(2**20)
+        raise ZeroDivisionError
+
+    reading = from_thread(fail, ahead=False)
+    assert len(await anext(reading)) == 2**20
+    with pytest.raises(ZeroDivisionError):
+        await anext(reading)
+    await threads_end()
+
+
+async def test_nothing_is_read_of_a_users_file_that_nobody_waits_for() -> None:
+    """Without reading ahead the generator rests while a batch is sent, however long that takes."""
+    taken: list[int] = []
+
+    def count() -> Generator[bytes, None, None]:
+        for number in range(100):
+            taken.append(number)
+            yield bytes(2**16)
+
+    reading = from_thread(count, ahead=False)
+    for expected in (4, 4, 4, 4, 8):
+        await anext(reading)
+        assert len(taken) == expected
+    await reading.aclose()
+    await threads_end()
+    assert len(taken) == 8
+
+
+async def test_no_more_than_a_batch_is_read_ahead() -> None:
+    """While a batch is sent the next one is read, and not the one after that."""
+    taken: list[int] = []
+    two_batches = threading.Event()
+
+    def count() -> Generator[bytes, None, None]:
+        for number in range(100):
+            taken.append(number)
+            if len(taken) == 8:
+                two_batches.set()
+            yield bytes(2**16)
+
+    reading = from_thread(count, ahead=True)
+    await anext(reading)
+    assert await asyncio.to_thread(two_batches.wait, 20)
+    await reading.aclose()
+    await threads_end()
+    assert len(taken) == 8
+
+
+def test_a_loop_that_is_closed_in_the_middle_leaves_no_thread() -> None:
+    """The thread ends with the generator when no event loop is left to close that."""
+    pieces = Pieces(2)
+    loop = asyncio.new_event_loop()
+    reading: list[AsyncGenerator[Any, None]] = [from_thread(pieces, ahead=True)]
+
+    async def begin() -> None:
+        await anext(reading[0])
+
+    loop.run_until_complete(begin())
+    loop.close()
+    reading.clear()
+    gc.collect()
+    asyncio.run(threads_end())
+
+    assert pieces.closed_in == ["gateway-upload"]

@@ -1,0 +1,401 @@
+"""The life of a session: opening, views, deadlines, closing, pickling."""
+
+import asyncio
+import copy
+import pickle
+import ssl
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    GatewaySession,
+    Outcome,
+    SessionStateError,
+)
+from gateway_sdk._call import client, round_trip
+from gateway_sdk._http.content import BodyReader
+from tests.support.calls import CALLS
+from tests.support.deadlines import pass_deadlines
+from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.scripted import scripted
+
+
+class Gates:
+    """A server that says when a request arrived and answers when it may."""
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer every request of a connection once that is allowed."""
+        while True:
+            await read_request(reader)
+            self.arrived.set()
+            await self.may_answer.wait()
+            writer.write(OK)
+
+
+def session(url: str, **options: object) -> GatewaySession:
+    """Make a session for a test server."""
+    return GatewaySession(url, access_token="token", tenant_id="acme", **options)  # type: ignore[arg-type]
+
+
+async def test_making_a_session_does_nothing_yet() -> None:
+    """A session is new until its first use, and closing a new one is free."""
+    gateway = session("https://gateway.test")
+    assert repr(gateway) == "<GatewaySession https://gateway.test (new)>"
+
+    await gateway.aclose()
+
+    assert repr(gateway) == "<GatewaySession https://gateway.test (closed)>"
+
+
+def test_making_a_session_needs_no_event_loop() -> None:
+    """A session can be made at import time of a service."""
+    assert "new" in repr(session("https://gateway.test"))
+
+
+async def test_a_closed_session_refuses_calls_and_stays_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After closing, every use is a SessionStateError; closing again is free."""
+    gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
+    async with gateway:
+        await CALLS["order_history"](gateway)
+    await gateway.aclose()
+
+    with pytest.raises(SessionStateError, match="closed") as caught:
+        await CALLS["order_history"](gateway)
+    with pytest.raises(SessionStateError, match="closed"):
+        await gateway.__aenter__()
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert caught.value.operation == "order_history"
+    assert engine.closed
+    assert len(engine.requests) == 1
+
+
+async def test_a_view_does_not_close_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A view can be used with `async with` and leaves the session open."""
+    gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
+
+    async with gateway.with_options(tenant_id="other") as view:
+        await CALLS["order_history"](view)
+        assert repr(view) == "<view of GatewaySession https://gateway.test (open)>"
+    await CALLS["order_history"](gateway)
+
+    tenants = [request.headers["tenantId"] for request in engine.requests]
+    assert tenants == ["other", "acme"]
+    assert not engine.closed
+    await gateway.aclose()
+    with pytest.raises(SessionStateError):
+        await CALLS["order_history"](view)
+
+
+async def test_closing_waits_for_calls_under_way() -> None:
+    """A call that is under way when the session is closed still gets its reply."""
+    server = Gates()
+    async with raw_server(server.handle) as url:
+        gateway = session(url)
+        call = asyncio.create_task(gateway.wallet.spot_trading_available_balance())
+        await server.arrived.wait()
+        closing = asyncio.create_task(gateway.aclose())
+        await asyncio.sleep(0)
+        assert "closing" in repr(gateway)
+        with pytest.raises(SessionStateError):
+            await gateway.country_data.list_countries()
+        server.may_answer.set()
+
+        assert await call == {}
+        await closing
+
+
+async def test_closing_cuts_what_does_not_end() -> None:
+    """A call that outlives the drain ends with an error that says that it was sent."""
+    server = Gates()
+    async with raw_server(server.handle) as url:
+        gateway = session(url, drain=0)
+        call = asyncio.create_task(CALLS["create_customer"](gateway))
+        await server.arrived.wait()
+        await gateway.aclose()
+
+        with pytest.raises(SessionStateError, match="closed before the reply") as caught:
+            await call
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert caught.value.safe_to_repeat is False
+    assert (caught.value.transient, caught.value.retryable) == (True, False)
+    assert [attempt.error for attempt in caught.value.attempts] == ["CancelledError"]
+
+
+async def test_closing_twice_at_once_is_closing_once() -> None:
+    """Two tasks that close a session both wait until it is closed."""
+    server = Gates()
+    async with raw_server(server.handle) as url:
+        gateway = session(url)
+        call = asyncio.create_task(gateway.wallet.spot_trading_available_balance())
+        await server.arrived.wait()
+        closings = [asyncio.create_task(gateway.aclose()) for _ in range(2)]
+        await asyncio.sleep(0)
+        server.may_answer.set()
+        await asyncio.gather(call, *closings)
+
+    assert "closed" in repr(gateway)
+
+
+async def test_cancelling_the_closing_still_closes() -> None:
+    """A caller that loses patience while closing cuts the calls and leaves nothing open."""
+    server = Gates()
+    async with raw_server(server.handle) as url:
+        gateway = session(url, drain=60)
+        call = asyncio.create_task(gateway.wallet.spot_trading_available_balance())
+        await server.arrived.wait()
+        closing = asyncio.create_task(gateway.aclose())
+        await asyncio.sleep(0)
+        closing.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        with pytest.raises(SessionStateError):
+            await call
+
+    assert "closed" in repr(gateway)
+
+
+async def test_the_deadline_cuts_a_call_and_says_what_is_known() -> None:
+    """A call that was sent when its deadline passed has an unknown outcome."""
+    server = Gates()
+    async with raw_server(server.handle) as url, session(url, deadline=60) as gateway:
+        call = asyncio.create_task(CALLS["create_customer"](gateway))
+        await server.arrived.wait()
+        pass_deadlines(gateway)
+        with pytest.raises(DeadlineExceededError, match="deadline of 60 s") as caught:
+            await call
+
+    assert isinstance(caught.value, TimeoutError)
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert caught.value.safe_to_repeat is False
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "outcome"),
+    [(b"200 OK", 200, Outcome.APPLIED), (b"404 Not Found", 404, Outcome.REFUSED)],
+)
+async def test_the_deadline_does_not_forget_the_status(
+    monkeypatch: pytest.MonkeyPatch, head: bytes, status: int, outcome: Outcome
+) -> None:
+    """When the head of the reply was there, it decides what a cut body means."""
+    reading = asyncio.Event()
+
+    class Noting(BodyReader):
+        def feed(self, piece: bytes) -> bool:
+            reading.set()
+            return super().feed(piece)
+
+    async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(b"HTTP/1.1 " + head + b"\r\nContent-Length: 9\r\n\r\n{")
+        await reader.read()
+
+    monkeypatch.setattr(round_trip, "BodyReader", Noting)
+    async with raw_server(half) as url, session(url) as gateway:
+        call = asyncio.create_task(CALLS["create_customer"](gateway))
+        await reading.wait()
+        pass_deadlines(gateway)
+        with pytest.raises(DeadlineExceededError) as caught:
+            await call
+
+    assert caught.value.outcome is outcome
+    assert [attempt.status for attempt in caught.value.attempts] == [status]
+
+
+async def test_a_deadline_during_the_closing_is_a_deadline() -> None:
+    """A call whose own time is up while the session drains is not blamed on the closing."""
+    server = Gates()
+    async with raw_server(server.handle) as url:
+        gateway = session(url, drain=60)
+        call = asyncio.create_task(CALLS["create_customer"](gateway))
+        await server.arrived.wait()
+        closing = asyncio.create_task(gateway.aclose())
+        await asyncio.sleep(0)
+        pass_deadlines(gateway)
+        await closing
+
+        with pytest.raises(DeadlineExceededError):
+            await call
+
+
+async def test_closing_is_bounded_even_if_a_call_does_not_listen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A token source that swallows its cancellation cannot keep a session from closing."""
+    asked, enough = asyncio.Event(), asyncio.Event()
+
+    async def stubborn() -> str:
+        asked.set()
+        while not enough.is_set():
+            with suppress(asyncio.CancelledError):
+                await enough.wait()
+        return "token"
+
+    monkeypatch.setattr(client, "DEFAULT_CUT", 0.01)
+    gateway, engine, _ = scripted(
+        monkeypatch, httpx.Response(200, json={}), access_token=stubborn, drain=0
+    )
+    call = asyncio.create_task(CALLS["order_history"](gateway))
+    await asked.wait()
+    await gateway.aclose()
+
+    assert engine.closed
+    assert "closed" in repr(gateway)
+    enough.set()
+    await asyncio.wait([call])
+
+
+async def test_a_subclass_keeps_its_own_attributes_in_a_view(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A view of a subclass is of that subclass, with what its instances carry."""
+
+    class TeamSession(GatewaySession):
+        team = "none"
+
+    gateway = TeamSession("https://gateway.test", access_token="token")
+    gateway.team = "orders"
+
+    view = gateway.with_options(tenant_id="acme")
+
+    assert type(view) is TeamSession
+    assert view.team == "orders"
+
+
+async def test_the_deadline_covers_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that never returns is cut by the deadline; nothing was sent."""
+
+    async def never() -> str:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    gateway, engine, _ = scripted(
+        monkeypatch, httpx.Response(200), access_token=never, deadline=0.01
+    )
+
+    with pytest.raises(DeadlineExceededError) as caught:
+        await CALLS["create_customer"](gateway)
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert caught.value.safe_to_repeat
+    assert engine.requests == []
+
+
+async def test_a_time_out_of_somebody_else_is_not_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A TimeoutError from below that is not ours goes up as it is."""
+    gateway, _, _ = scripted(monkeypatch, TimeoutError("somebody's"))
+
+    with pytest.raises(TimeoutError, match="somebody's") as caught:
+        await CALLS["order_history"](gateway)
+
+    assert not isinstance(caught.value, DeadlineExceededError)
+
+
+async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:
+    """Cancelling the caller raises CancelledError, frees the slot, and disturbs nobody."""
+    server = Gates()
+    async with raw_server(server.handle) as url, session(url, max_connections=2) as gateway:
+        calls = [
+            asyncio.create_task(gateway.wallet.spot_trading_available_balance()) for _ in range(2)
+        ]
+        await server.arrived.wait()
+        calls[0].cancel()
+        await asyncio.wait(calls[:1])
+        server.may_answer.set()
+
+        assert calls[0].cancelled()
+        assert await calls[1] == {}
+        assert await gateway.wallet.spot_trading_available_balance() == {}
+
+
+def test_a_session_belongs_to_its_event_loop() -> None:
+    """A session that was opened in one event loop is refused in the next, before sending."""
+    requests: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return httpx.Response(200, json={})
+
+    gateway = session("https://gateway.test", transport=httpx.MockTransport(answer))
+    asyncio.run(_balance(gateway))
+
+    with pytest.raises(SessionStateError, match="another event loop"):
+        asyncio.run(_balance(gateway))
+    with pytest.raises(SessionStateError, match="another event loop"):
+        asyncio.run(gateway.aclose())
+    assert len(requests) == 1
+
+
+async def _balance(gateway: GatewaySession) -> None:
+    await gateway.wallet.spot_trading_available_balance()
+
+
+async def test_a_session_does_not_survive_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that was opened in the parent process is refused in the child."""
+    gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
+    await CALLS["order_history"](gateway)
+    monkeypatch.setattr("gateway_sdk._call.client.os.getpid", lambda: -1)
+
+    with pytest.raises(SessionStateError, match="after the fork"):
+        await CALLS["order_history"](gateway)
+
+    assert len(engine.requests) == 1
+
+
+async def test_a_session_does_not_pickle() -> None:
+    """Credentials and connections do not leave the process."""
+    gateway = session("https://gateway.test")
+    for copying in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="not pickled"):
+            copying(gateway)
+
+
+@pytest.mark.parametrize("verify", ["missing.pem", Path("missing.pem")])
+async def test_a_ca_file_that_cannot_be_read_is_said_on_opening(verify: str | Path) -> None:
+    """The authorities are read when the session opens, not when it is made."""
+    gateway = session("https://gateway.test", verify=verify)
+
+    with pytest.raises(ConfigurationError, match="verify names no readable CA file"):
+        await gateway.__aenter__()
+
+
+async def test_authorities_from_a_folder_a_file_or_a_context(tmp_path: Path) -> None:
+    """Each form of `verify` opens a session."""
+    import certifi  # noqa: PLC0415 - comes with httpx
+
+    for verify in (True, tmp_path, certifi.where(), ssl.create_default_context()):
+        async with session("https://gateway.test", verify=verify) as gateway:
+            assert "open" in repr(gateway)
+
+
+async def test_a_server_without_a_certificate_of_ours_is_not_trusted() -> None:
+    """TLS fails before anything is sent where the certificate is not trusted."""
+
+    async def no_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with (
+        raw_server(no_tls) as url,
+        session(url.replace("http:", "https:"), retry=None) as gateway,
+    ):
+        with pytest.raises(ConnectionFailedError) as caught:
+            await CALLS["create_customer"](gateway)
+
+    assert caught.value.outcome is Outcome.NOT_SENT

@@ -1,0 +1,246 @@
+"""Secrets on other ways than that of a reply: proxies, streams, headers, pickles."""
+
+import asyncio
+import base64
+import pickle
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway_sdk import (
+    Attempt,
+    ConfigurationError,
+    ConnectionFailedError,
+    GatewayError,
+    InvalidArgumentError,
+    Multipart,
+    Outcome,
+    RateLimitedError,
+    Repeatability,
+    ReplyLostError,
+    UploadFailedError,
+)
+from gateway_sdk._http.headers import check_header_value
+from gateway_sdk._http.request import fill_path
+from gateway_sdk.models import ErrorPayload
+from gateway_sdk.operations import TRADING_ORDER_HISTORY
+from tests.support.calls import CALLS
+from tests.support.proxies import Proxy, serving
+from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.secrecy import CANARY, logged, texts_of
+from tests.support.secret_calls import THEIRS, everything_logged, session
+
+REFUSALS = {
+    "407": b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
+    "502": b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
+    "no tunnel": b"HTTP/1.1 200 OK\r\n\r\n",
+    "nonsense": b"nonsense\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize("base_url", ["https://gateway.test", "http://gateway.test"])
+async def test_no_text_shows_the_password_of_a_proxy(
+    caplog: pytest.LogCaptureFixture, answer: bytes, base_url: str
+) -> None:
+    """Neither in clear nor as it is sent: in no error, no log, no repr."""
+    proxy = Proxy(1, answer)
+    async with everything_logged(caplog) as records, serving(proxy.handle) as port:
+        gateway = session(
+            base_url,
+            proxy=f"http://user:{CANARY}@127.0.0.1:{port}",
+            allow_insecure_http=True,
+            retry=None,
+        )
+        results = await asyncio.gather(CALLS["cancel_order"](gateway), return_exceptions=True)
+        shown = repr([gateway, gateway._core._engine, gateway._core._transport])
+        await gateway.aclose()
+
+    secret = base64.b64encode(f"user:{CANARY}".encode())
+    assert secret in proxy.heads[0]
+    texts = [shown, logged(records), *(texts_of(error) for error in results if error)]
+    for text in texts:
+        assert CANARY not in text
+        assert secret.decode() not in text
+
+
+async def test_the_password_of_a_proxy_is_not_in_the_cause_of_a_refused_tunnel(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What shows is the proxy's status, so that somebody can do something about it."""
+    proxy = Proxy(1, REFUSALS["407"])
+    async with everything_logged(caplog), serving(proxy.handle) as port:
+        gateway = session(
+            "https://gateway.test", proxy=f"http://user:{CANARY}@127.0.0.1:{port}", retry=None
+        )
+        with pytest.raises(ConnectionFailedError) as caught:
+            await CALLS["cancel_order"](gateway)
+        await gateway.aclose()
+
+    assert "407" in texts_of(caught.value)
+    assert CANARY not in texts_of(caught.value)
+
+
+async def test_no_text_shows_what_a_stream_was_or_why_it_failed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The error of somebody's stream may say anything, and is not repeated."""
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield CANARY.encode()
+        raise RuntimeError(CANARY)
+
+    async def take(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        while await reader.read(65536):
+            pass
+
+    async with (
+        everything_logged(caplog) as records,
+        raw_server(take) as url,
+        session(url) as gateway,
+    ):
+        with pytest.raises(UploadFailedError) as caught:
+            await gateway.aml.upload_document(stream())
+
+    assert CANARY not in texts_of(caught.value)
+    assert CANARY not in logged(records)
+
+
+def test_no_text_of_options_names_the_tenant() -> None:
+    """The options of a view show neither who it works for nor with what."""
+    gateway = session("https://gateway.test")
+
+    for shown in (gateway._options, gateway.with_options(timeout=1.0)._options):
+        assert CANARY not in repr(shown)
+
+
+def test_no_text_of_a_form_shows_what_is_in_it() -> None:
+    """Names, fields and files of a form are the user's."""
+    form = Multipart({CANARY: CANARY}, {CANARY: [(CANARY, CANARY.encode()), Path(CANARY)]})
+
+    assert CANARY not in f"{form} {form!r}"
+
+
+HEADER_TEXTS = st.one_of(
+    st.text(max_size=20),
+    st.text(alphabet="aZ0 \t\r\n\x00\x0b\x1f\x7f\x80\xff\u0100:;\u2028", max_size=8),
+)
+
+
+OUT_OF_HEADERS = {*range(32), *range(0x7F, 0x80)} - {ord("\t")}  # RFC 9110, 5.5
+
+
+async def test_no_text_in_a_header_makes_another_one() -> None:
+    """Over a socket, any text is refused, or is exactly that value of exactly that header."""
+    heads: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            heads.append(await read_request(reader))
+            writer.write(OK)
+
+    examples: list[str] = []
+
+    @settings(deadline=None)
+    @given(HEADER_TEXTS)
+    def collect(text: str) -> None:
+        examples.append(text)
+
+    collect()
+    async with raw_server(handle) as url, session(url) as gateway:
+        await CALLS["cancel_order"](gateway)
+        usual = len(heads.pop().split(b"\r\n"))
+        for text in examples:
+            try:
+                view = gateway.with_options(
+                    tenant_id=text, token_header=text, headers={"X-Key": text}
+                )
+                await CALLS["cancel_order"](view)
+            except ConfigurationError:
+                continue
+            lines = heads.pop().split(b"\r\n")
+            assert len(lines) == usual
+            for name in (b"tenantId", b"token", b"X-Key"):
+                assert name + b": " + text.encode("latin-1") in lines
+
+    assert heads == []
+
+
+@given(HEADER_TEXTS)
+def test_a_header_value_is_taken_as_it_is_or_refused_unshown(text: str) -> None:
+    """A value comes out of the check unchanged, or the error says nothing of it."""
+    secret = f"{CANARY}{text}{CANARY}"
+    refused = ""
+    try:
+        assert check_header_value("tenant_id", secret) == secret
+    except ConfigurationError as error:
+        refused = texts_of(error)
+
+    assert CANARY not in refused
+    assert bool(refused) == any(ord(char) in OUT_OF_HEADERS or ord(char) > 255 for char in text)
+
+
+@given(st.text(max_size=20) | st.text(alphabet="/\\?#%.;: \n\ud800", max_size=5))
+def test_a_part_of_a_path_is_one_segment_or_refused_unshown(text: str) -> None:
+    """Whatever an identifier holds, it does not change the path, and no error repeats it."""
+    target = refused = ""
+    try:
+        target = fill_path(TRADING_ORDER_HISTORY, {"customerId": f"{CANARY}{text}"})
+    except InvalidArgumentError as error:
+        refused = texts_of(error)
+
+    assert CANARY not in refused
+    assert bool(target) != bool(refused)
+    assert not target or target.count("/") == TRADING_ORDER_HISTORY.path.count("/")
+    assert target.isascii()
+    assert not set(target) & set("?#\\ \r\n")
+
+
+ATTEMPTS = st.lists(
+    st.builds(
+        Attempt,
+        outcome=st.sampled_from(Outcome),
+        status=st.none() | st.integers(100, 599),
+        error=st.none() | st.sampled_from(["ServerError", "ReplyLostError"]),
+        elapsed=st.floats(0, 1e6),
+    ),
+    max_size=4,
+)
+SAID = st.binary(max_size=20).map(lambda said: THEIRS.encode() + said)
+
+
+@given(
+    ATTEMPTS,
+    st.sampled_from(Repeatability),
+    st.integers(100, 599),
+    st.none() | st.floats(0, 1e6),
+    SAID,
+)
+def test_an_error_comes_through_a_pickle_without_what_the_gateway_said(
+    attempts: list[Attempt],
+    repeatability: Repeatability,
+    status: int,
+    retry_after: float | None,
+    said: bytes,
+) -> None:
+    """Another process learns what became of the call, and nothing of its content."""
+    refused = RateLimitedError(
+        "refused", status=status, body=said, headers={"x": said.decode("latin-1")}
+    )
+    refused.payload = ErrorPayload(message=said.decode("latin-1"), path=THEIRS)
+    refused.retry_after = retry_after
+    lost: GatewayError = ReplyLostError("lost", status=status)
+    for error in (refused, lost):
+        error.of_call("cancel_order", repeatability, tuple(attempts))
+
+        pickled = pickle.dumps(error)
+        twin = pickle.loads(pickled)  # noqa: S301 - our own
+
+        assert THEIRS.encode() not in pickled
+        assert (str(twin), repr(twin)) == (str(error), repr(error))
+        for name in ("attempts", "outcome", "repeatability", "safe_to_repeat", "status"):
+            assert getattr(twin, name) == getattr(error, name)
+        assert getattr(twin, "retry_after", None) == getattr(error, "retry_after", None)

@@ -1,0 +1,229 @@
+"""The aiohttp engine over real sockets: reuse, what was sent, replies of every form."""
+
+import asyncio
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Callable
+
+import httpx
+import pytest
+from aiohttp import connector
+
+from gateway_sdk._config import KEEPALIVE_EXPIRY
+from gateway_sdk._transport.aiohttp_engine import AiohttpEngine
+from gateway_sdk._transport.aiohttp_exchange import CURRENT
+from gateway_sdk._transport.rate import RateLimit, RateLimiter
+from gateway_sdk._transport.transmission import Progress
+from tests.support.engines import IDLE, body_of, make_request
+from tests.support.failing_steps import turns
+from tests.support.raw_server import OK, raw_server, read_request
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[AiohttpEngine]:
+    """An engine with two slots, closed after the test."""
+    made = AiohttpEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    yield made
+    await made.aclose()
+
+
+class Server:
+    """Answers every request, and knows its connections.
+
+    Attributes:
+        received: The requests of each connection.
+        writers: The connections.
+    """
+
+    def __init__(self, reply: bytes = OK) -> None:
+        self.received: list[list[bytes]] = []
+        self.writers: list[asyncio.StreamWriter] = []
+        self._reply = reply
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of a connection."""
+        mine: list[bytes] = []
+        self.received.append(mine)
+        self.writers.append(writer)
+        while True:
+            mine.append(await read_request(reader))
+            writer.write(self._reply)
+
+
+async def test_a_connection_is_used_again(engine: AiohttpEngine) -> None:
+    """Calls one after the other go over one connection."""
+    server = Server()
+    async with raw_server(server.handle) as url:
+        for _ in range(3):
+            assert await body_of(await engine.handle_async_request(make_request(url))) == b"{}"
+
+    assert [len(received) for received in server.received] == [3]
+    assert CURRENT.get(None) is None  # nothing of a call is kept
+    assert repr(engine) == IDLE
+
+
+@pytest.mark.parametrize("read", [True, False])
+async def test_a_reply_that_came_whole_never_costs_another_call_its_connection(
+    engine: AiohttpEngine, read: bool
+) -> None:
+    """Whoever has read what: the connection may belong to another call already."""
+    second, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(OK)
+        await read_request(reader)
+        second.set()
+        await go_on.wait()
+        writer.write(OK)
+        await reader.read()
+
+    async with raw_server(handle) as url:
+        unread = await engine.handle_async_request(make_request(url))
+        other = asyncio.create_task(engine.handle_async_request(make_request(url)))
+        await second.wait()
+        if read:
+            await body_of(unread)
+        await unread.aclose()
+        await unread.aclose()  # closing twice does not give the slot back twice
+        assert "1 of 2 taken" in repr(engine)
+        go_on.set()
+        assert await body_of(await other) == b"{}"
+
+    assert repr(engine) == IDLE
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection without a word."""
+    linger = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    writer.transport.abort()
+
+
+END: dict[str, Callable[[asyncio.StreamWriter], None]] = {
+    "closed": lambda writer: writer.transport.abort(),
+    "reset": reset,
+    "a reply that nobody asked for": lambda writer: writer.write(OK),
+    "a byte": lambda writer: writer.write(b"H"),
+}
+
+A_PART = ("a byte", True)
+"""What aiohttp's parser has taken in and shows nobody; the next reply would be lost, not wrong."""
+
+
+@pytest.mark.parametrize(
+    ("how", "noticed"),
+    [(how, noticed) for how in END for noticed in (True, False) if (how, noticed) != A_PART],
+)
+async def test_connections_that_ended_while_they_were_idle(
+    engine: AiohttpEngine, how: str, noticed: bool
+) -> None:
+    """However many there are, a request goes over a new one, and over no other before."""
+    server, both_came = Server(), asyncio.Barrier(2)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(server.received) < 2:
+            mine = await read_request(reader)
+            server.received.append([mine])
+            server.writers.append(writer)
+            await both_came.wait()
+            writer.write(OK)
+            await reader.read()
+        else:
+            await server.handle(reader, writer)
+
+    async with raw_server(handle) as url:
+        calls = (engine.handle_async_request(make_request(url)) for _ in range(2))
+        for response in await asyncio.gather(*calls):
+            await body_of(response)
+        for writer in server.writers:
+            END[how](writer)
+        await turns(10 if noticed else 1)  # a transport ends in the turn after
+        assert await body_of(await engine.handle_async_request(make_request(url, "PUT"))) == b"{}"
+
+    assert [len(received) for received in server.received] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
+@pytest.mark.parametrize("used", [True, False], ids=["used", "fresh"])
+async def test_nothing_is_sent_a_second_time(
+    engine: AiohttpEngine, method: str, used: bool
+) -> None:
+    """A server that hangs up on a request gets it once; aiohttp by itself would repeat it."""
+    received: list[bytes] = []
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if used:
+            await read_request(reader)
+            writer.write(OK)
+        received.append(await read_request(reader))
+
+    progress = Progress(sent=False)
+    content = b"x" if method in {"PUT", "POST"} else None
+    async with raw_server(hang_up) as url:
+        if used:
+            await body_of(await engine.handle_async_request(make_request(url)))
+        with pytest.raises(httpx.RemoteProtocolError) as caught:
+            await engine.handle_async_request(make_request(url, method, progress, content=content))
+
+    assert len(received) == 1
+    assert progress.sent
+    assert caught.value.__context__ is None  # whose text would show where it was sent
+    assert repr(engine) == IDLE
+
+
+async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: AiohttpEngine) -> None:
+    """A caller that finds no free slot in time gets PoolTimeout, and nothing was sent."""
+    progress = Progress(sent=False)
+    async with raw_server(Server().handle) as url:
+        held = [await engine.handle_async_request(make_request(url)) for _ in range(2)]
+        with pytest.raises(httpx.PoolTimeout):
+            await engine.handle_async_request(make_request(url, progress=progress, pool=0.01))
+        for response in held:
+            await body_of(response)
+
+    assert not progress.sent
+    assert repr(engine) == IDLE
+
+
+async def test_the_rate_limit_is_asked_before_each_request() -> None:
+    """A request that may not be sent yet has sent nothing, and gives its slot back."""
+    engine = AiohttpEngine(
+        1, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), limiter=RateLimiter(RateLimit(1, 1000.0))
+    )
+    server = Server()
+    async with raw_server(server.handle) as url, engine:
+        await body_of(await engine.handle_async_request(make_request(url)))
+        waiting = asyncio.create_task(engine.handle_async_request(make_request(url)))
+        await turns(20)
+        assert "1 of 1 taken" in repr(engine)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert "0 of 1 taken" in repr(engine)
+
+    assert [len(received) for received in server.received] == [1]
+
+
+async def test_old_idle_connections_are_not_used(
+    engine: AiohttpEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that was idle for longer than load balancers allow is let go."""
+    now, server = [0.0], Server()
+    monkeypatch.setattr(connector, "monotonic", lambda: now[0])
+    async with raw_server(server.handle) as url:
+        for passed in (0.0, KEEPALIVE_EXPIRY - 1, KEEPALIVE_EXPIRY + 1):
+            now[0] += passed
+            await body_of(await engine.handle_async_request(make_request(url)))
+
+    assert [len(received) for received in server.received] == [2, 1]
+
+
+def test_names_are_looked_up_by_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not by a library that happens to be installed, which reads other files."""
+    monkeypatch.delattr(connector, "DefaultResolver")
+
+    async def scenario() -> None:
+        await AiohttpEngine(1, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)).aclose()
+
+    asyncio.run(scenario())

@@ -1,0 +1,229 @@
+"""A call can be cancelled wherever it waits: nothing is left, lost, or sent afterwards."""
+
+import asyncio
+import itertools
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+
+from gateway_sdk import GatewaySession, Outcome, RateLimit
+from gateway_sdk._transport.factory import ENGINES
+from tests.support.calls import Call
+from tests.support.certificates import Authority
+from tests.support.cutting import Cut, How, SentBytes
+from tests.support.failing_line import Line
+from tests.support.failing_server import FailingServer, Script
+from tests.support.failing_steps import HEAD, turns
+from tests.support.truth import open_session
+from tests.support.witness import Record, Witness, lies
+
+SIBLING: Final = "sibling"
+VICTIM: Final = "victim"
+PROBE: Final = "probe"
+
+
+UPLOADS: Final[dict[str, Call]] = {
+    "upload_document": lambda gateway: gateway.aml.upload_document(bytes(1_000_000))
+}
+
+
+async def slow_token() -> str:
+    """Return a token after some turns."""
+    await turns(2)
+    return "token"
+
+
+async def slow_sleep(seconds: float) -> None:
+    """Wait for some turns, however long was asked for."""
+    await turns(2)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a call waits.
+
+    Attributes:
+        operation: The call's.
+        options: Of its session.
+        connections: Of its session at the most; one of them is its sibling's.
+        used: Whether its connection was used before.
+        released: Whether the sibling ends while the call waits.
+        secure: Whether the connection is one of TLS.
+    """
+
+    operation: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    connections: int = 2
+    used: bool = False
+    released: bool = False
+    secure: bool = False
+
+
+PLACES: Final[dict[str, Place]] = {
+    "a fresh connection": Place("create_customer"),
+    "a used connection": Place("create_customer", used=True),
+    "the gate": Place("create_customer", connections=1, released=True),
+    "the rate limiter": Place("create_customer", {"rate_limit": RateLimit(1, 0.01)}, used=True),
+    "a TLS handshake": Place("create_customer", secure=True),
+    "a body that is sent": Place("upload_document"),
+    "a body that drips": Place("order_history", used=True),
+    "the back-off": Place("cancel_order", used=True),
+    "the token source": Place("create_customer", {"access_token": slow_token}, used=True),
+}
+
+
+FEWEST: Final = {"httpx": 6, "aiohttp": 1}
+"""Suspensions of a call; aiohttp reads and writes in callbacks."""
+
+MOMENTS: Final = [
+    pytest.param(name, how, id=f"{name}-{how.name}")
+    for name in PLACES
+    for how in How
+    # The limiter waits for the clock, in which time an event loop turns any number of times.
+    if (name, how) != ("the rate limiter", How.BY_TURN)
+]
+
+
+def attending(place: str) -> Script:
+    """Return a script that answers as a place needs it, siblings late and probes together."""
+    together = PLACES[place].connections
+
+    async def script(line: Line) -> None:
+        ledger = line.ledger
+        while await line.request():
+            call = line.receipts[-1].call
+            if call == SIBLING:
+                await ledger.may_go_on.wait()
+            if call == PROBE:
+                await ledger.until(lambda: len(ledger.of(PROBE)) % together == 0)
+            if call == VICTIM and place == "a body that drips":
+                await line.send(HEAD + b"Content-Length: 18\r\n\r\n")
+                for _ in range(10):
+                    await line.send(b" ")
+                    await asyncio.sleep(0)
+                await line.send(b'"victim"')
+                line.at_rest = True
+            elif call == VICTIM and place == "the back-off" and len(ledger.of(VICTIM)) == 1:
+                await line.answer(503)
+            else:
+                await line.answer()
+
+    return script
+
+
+@dataclass
+class Scene:
+    """A session with a server, a sibling and a victim."""
+
+    gateway: GatewaySession
+    server: FailingServer
+    witness: Witness
+    place: Place
+
+    async def probe(self) -> None:
+        """Use every connection at the same time."""
+        probes = [
+            asyncio.create_task(self.witness.call(self.gateway, "order_history", PROBE))
+            for _ in range(self.place.connections)
+        ]
+        for record in await asyncio.gather(*probes):
+            assert record.value == PROBE
+
+    async def be_quiet(self) -> None:
+        """Wait until no task is left and no connection is open but those that may be used again."""
+        await self.server.until(
+            lambda: all(line.at_rest or not line.open for line in self.server.lines)
+        )
+        mine = {task for task in (asyncio.current_task(),) if task}
+        if left := asyncio.all_tasks() - self.server.tasks - mine:
+            _, pending = await asyncio.wait(left, timeout=20)
+            assert not pending
+
+
+async def cut_once(scene: Scene, number: int, how: How, sent: SentBytes) -> bool:
+    """Cancel a call at one place; tell whether it came to that."""
+    gateway, server, witness = scene.gateway, scene.server, scene.witness
+    if scene.place.used:
+        await scene.probe()
+    sibling = asyncio.create_task(witness.call(gateway, "order_history", SIBLING))
+    await server.until(lambda: len(server.of(SIBLING)) == 1)
+    before = sent()
+    cut = Cut(
+        witness.call(gateway, scene.place.operation, VICTIM, UPLOADS.get(scene.place.operation)),
+        number,
+        how,
+        sent,
+    )
+    victim = asyncio.create_task(cut.run())
+    if scene.place.released:
+        await turns(3)
+        server.may_go_on.set()
+    await asyncio.wait([victim])
+    assert victim.cancelled() == cut.done
+    record = next(record for record in witness.records if record.call == VICTIM)
+
+    server.may_go_on.set()
+    assert (await sibling).value == SIBLING
+    assert len((await sibling).attempts) == 1
+    await scene.probe()
+    await scene.be_quiet()
+    check(record, cut, server, nothing_left=not scene.place.secure and cut.left == before)
+    return cut.done
+
+
+def check(record: Record, cut: Cut, server: FailingServer, *, nothing_left: bool) -> None:
+    """Compare what the observer was told of the victim with what came of it."""
+    said = max((attempt.outcome for attempt in record.attempts), default=Outcome.NOT_SENT)
+    came = [receipt for receipt in server.receipts if receipt.call in {VICTIM, None}]
+
+    assert lies(record, came) == []
+    assert record.outcome is said
+    if cut.done and nothing_left:
+        assert said is Outcome.NOT_SENT
+        assert not came
+    if not cut.done:
+        assert record.value == VICTIM
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's context, and one of clients that trust it."""
+    authority = Authority(tmp_path_factory.mktemp("certificates"), "trusted")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.certify("127.0.0.1"))
+    return context, ssl.create_default_context(cafile=authority.path)
+
+
+@pytest.mark.parametrize(("name", "how"), MOMENTS)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_call_can_be_cancelled_wherever_it_waits(
+    monkeypatch: pytest.MonkeyPatch,
+    authority: tuple[ssl.SSLContext, ssl.SSLContext],
+    engine: str,
+    name: str,
+    how: How,
+) -> None:
+    """At each of its suspensions: its slot comes back, nothing stays, nothing is sent later."""
+    place, sent = PLACES[name], SentBytes(monkeypatch)
+    for number in itertools.count(1):
+        witness = Witness()
+        async with FailingServer(
+            attending(name), tls=authority[0] if place.secure else None
+        ) as server:
+            sent.port = server.port
+            async with open_session(
+                server.url,
+                engine,
+                witness,
+                max_connections=place.connections,
+                verify=authority[1],
+                **place.options,
+            ) as gateway:
+                gateway._core.sleep = slow_sleep
+                scene = Scene(gateway, server, witness, place)
+                if not await cut_once(scene, number, how, sent):
+                    break
+    assert number > FEWEST[engine]

@@ -1,0 +1,218 @@
+"""TLS: who is trusted, and a client certificate of one's own."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewayError, GatewaySession
+from gateway_sdk._transport.factory import ENGINES
+from tests.support.calls import CALLS
+from tests.support.papers import PASSWORD, Papers, demanding
+from tests.support.proxies import Gateway, server_context, serving
+from tests.support.secrecy import CANARY, texts_of
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    """The papers of the tests of this file."""
+    return Papers(tmp_path_factory.mktemp("papers"))
+
+
+Given = Callable[[Papers], dict[str, Any]]
+
+WAYS: dict[str, Given] = {
+    "one file": lambda papers: {"cert": papers.both},
+    "its name": lambda papers: {"cert": str(papers.both)},
+    "two files": lambda papers: {"cert": (papers.certificate, papers.key)},
+    "their names": lambda papers: {"cert": (str(papers.certificate), str(papers.key))},
+    "a locked key": lambda papers: {"cert": (papers.certificate, papers.locked, PASSWORD)},
+    "a password that it does not need": lambda papers: {
+        "cert": (papers.certificate, papers.key, PASSWORD)
+    },
+    "a context": lambda papers: {"verify": papers.context()},
+}
+
+
+@pytest.mark.parametrize("given", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_server_that_asks_for_a_certificate_gets_ours(
+    papers: Papers, engine: Any, given: Given
+) -> None:
+    """Each form of a client certificate is shown to the gateway."""
+    gateway = Gateway()
+    async with serving(gateway.handle, demanding(papers)) as port:
+        options = {"verify": papers.authority.path, **given(papers)}
+        async with GatewaySession(
+            f"https://127.0.0.1:{port}", access_token="t", engine=engine, **options
+        ) as session:
+            assert await CALLS["order_history"](session) == {}
+
+    (peer,) = gateway.peers
+    assert isinstance(peer, dict)
+    assert ("DNS", "client.test") in peer["subjectAltName"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_without_a_certificate_such_a_server_takes_no_call(
+    papers: Papers, engine: Any
+) -> None:
+    """The server is the one to say so, and nothing that was sent reaches the gateway."""
+    gateway = Gateway()
+    async with (
+        serving(gateway.handle, demanding(papers)) as port,
+        GatewaySession(
+            f"https://127.0.0.1:{port}",
+            access_token="t",
+            engine=engine,
+            verify=papers.authority.path,
+            retry=None,
+        ) as session,
+    ):
+        with pytest.raises(GatewayError):
+            await CALLS["order_history"](session)
+
+    assert gateway.requests == []
+
+
+UNREADABLE: dict[str, Callable[[Papers], Any]] = {
+    "missing": lambda papers: papers.missing,
+    "missing key": lambda papers: (papers.certificate, papers.missing),
+    "garbage": lambda papers: papers.garbage,
+    "no key": lambda papers: papers.certificate,
+    "the key of another": lambda papers: (papers.certificate, papers.other_key),
+    "no password": lambda papers: (papers.certificate, papers.locked),
+    "an empty password": lambda papers: (papers.certificate, papers.locked, ""),
+    "the wrong password": lambda papers: (papers.certificate, papers.locked, CANARY),
+    "a password that is too long": lambda papers: (
+        papers.certificate,
+        papers.locked,
+        CANARY * 200,
+    ),
+    "a folder": lambda papers: papers.folder,
+    "NUL": lambda papers: f"{CANARY}\x00",
+}
+
+
+@pytest.mark.parametrize("cert", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_certificate_that_cannot_be_read_is_said_on_opening(
+    papers: Papers, engine: Any, cert: Callable[[Papers], Any]
+) -> None:
+    """The message shows neither a path nor a password, causes included."""
+    session = GatewaySession(
+        "https://gateway.test",
+        access_token="t",
+        engine=engine,
+        verify=papers.authority.path,
+        cert=cert(papers),
+    )
+
+    with pytest.raises(ConfigurationError, match="cert names no readable") as caught:
+        await CALLS["order_history"](session)
+
+    assert CANARY not in texts_of(caught.value) + repr(session._core._engine)
+
+
+def test_nobody_is_asked_for_the_password_of_a_key(papers: Papers) -> None:
+    """A locked key without its password is an error, not a question at a terminal."""
+    program = f"""if True:
+        import asyncio
+        from gateway_sdk import ConfigurationError, GatewaySession
+        cert = ({str(papers.certificate)!r}, {str(papers.locked)!r})
+        async def main():
+            try:
+                async with GatewaySession("https://g.test", access_token="t", cert=cert):
+                    pass
+            except ConfigurationError:
+                print("refused")
+        asyncio.run(main())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,  # so that no terminal of the tester's is asked
+        check=True,
+        timeout=50,
+    )
+
+    assert done.stdout == "refused\n"
+    assert "pass phrase" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "cert",
+    [
+        (),
+        ("a", "b", "c", "d"),
+        5,
+        True,
+        b"a.pem",
+        ["a.pem", "a.key"],
+        ("a.pem", None),
+        (None, "a.key"),
+        ("a.pem", "a.key", b"password"),
+        ("a.pem", "a.key", None),
+        {"cert": "a.pem"},
+    ],
+    ids=repr,
+)
+def test_what_is_no_certificate(cert: Any) -> None:
+    """A certificate is a path, or two, or two and a password."""
+    with pytest.raises(ConfigurationError, match="cert must be a path"):
+        GatewaySession("https://gateway.test", access_token="t", cert=cert)
+
+
+def test_a_context_has_its_own_certificate(papers: Papers) -> None:
+    """A user's context is not changed, so that cert= beside it is refused."""
+    with pytest.raises(ConfigurationError, match="into verify="):
+        GatewaySession(
+            "https://gateway.test", access_token="t", verify=papers.context(), cert=papers.both
+        )
+
+
+@pytest.mark.parametrize("verify", [False, None, 0, 1, b"ca.pem", ["ca.pem"]], ids=repr)
+def test_tls_cannot_be_left_unverified(verify: Any) -> None:
+    """There is no switch for that, only a context of one's own."""
+    with pytest.raises(ConfigurationError, match="verify must be True"):
+        GatewaySession("https://gateway.test", access_token="t", verify=verify)
+
+
+@pytest.mark.parametrize("trust_env", [True, False])
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_the_environment_may_name_the_authorities(
+    monkeypatch: pytest.MonkeyPatch, papers: Papers, engine: Any, trust_env: bool
+) -> None:
+    """SSL_CERT_FILE counts, as everywhere, unless trust_env is off."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(papers.authority.path))
+    gateway = Gateway()
+    async with (
+        serving(gateway.handle, server_context(papers.authority, "127.0.0.1")) as port,
+        GatewaySession(
+            f"https://127.0.0.1:{port}",
+            access_token="t",
+            engine=engine,
+            trust_env=trust_env,
+            retry=None,
+        ) as session,
+    ):
+        if trust_env:
+            assert await CALLS["order_history"](session) == {}
+        else:
+            with pytest.raises(ConnectionFailedError):
+                await CALLS["order_history"](session)
+
+
+async def test_authorities_of_the_environment_that_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, papers: Papers
+) -> None:
+    """The error names the variables, for there is no argument to look at."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(papers.missing))
+
+    with pytest.raises(ConfigurationError, match="SSL_CERT_FILE or SSL_CERT_DIR names no"):
+        async with GatewaySession("https://gateway.test", access_token="t"):
+            pass

@@ -1,0 +1,113 @@
+"""The gate: bounded, fair, nothing lost when callers are cancelled."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk._transport.gate import Gate
+
+
+async def test_a_free_gate_is_passed_without_waiting() -> None:
+    """Entering a free gate takes a slot and never suspends."""
+    gate = Gate(1)
+
+    coroutine = gate.enter()
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        pass
+    else:
+        raise AssertionError
+
+    assert repr(gate) == "<Gate 1 of 1 taken, 0 waiting>"
+
+
+async def test_waiters_are_let_in_first_come_first_served() -> None:
+    """Slots go to the callers in the order in which they came."""
+    gate = Gate(1)
+    order: list[int] = []
+
+    async def pass_through(number: int) -> None:
+        await gate.enter()
+        order.append(number)
+        gate.leave()
+
+    await gate.enter()
+    tasks = [asyncio.create_task(pass_through(number)) for number in range(5)]
+    await asyncio.sleep(0)
+    assert repr(gate) == "<Gate 1 of 1 taken, 5 waiting>"
+    gate.leave()
+    await asyncio.gather(*tasks)
+
+    assert order == [0, 1, 2, 3, 4]
+    assert gate.free == 1
+
+
+async def test_a_cancelled_waiter_is_passed_over() -> None:
+    """A caller that gave up while waiting does not take the slot with it."""
+    gate = Gate(1)
+    await gate.enter()
+    gone = asyncio.create_task(gate.enter())
+    next_one = asyncio.create_task(gate.enter())
+    await asyncio.sleep(0)
+
+    gone.cancel()
+    gate.leave()
+    await next_one
+    await asyncio.gather(gone, return_exceptions=True)
+
+    assert gone.cancelled()
+    assert gate.free == 0
+
+
+async def test_a_slot_handed_to_a_caller_being_cancelled_is_passed_on() -> None:
+    """A caller that is cancelled in the turn in which it got its slot passes the slot on."""
+    gate = Gate(1)
+    await gate.enter()
+    waiting = asyncio.create_task(gate.enter())
+    await asyncio.sleep(0)
+
+    gate.leave()  # the slot is the waiter's now, but its task has not run yet
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+    assert waiting.cancelled()
+    assert gate.free == 1
+
+
+@given(
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=30),
+)
+def test_every_slot_comes_back(size: int, callers: list[tuple[int, bool]]) -> None:
+    """However callers come, hold on and are cancelled, the gate is free again in the end."""
+
+    async def scenario() -> None:
+        gate = Gate(size)
+        inside = most = 0
+
+        async def caller(turns: int) -> None:
+            nonlocal inside, most
+            await gate.enter()
+            inside += 1
+            most = max(most, inside)
+            try:
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+            finally:
+                inside -= 1
+                gate.leave()
+
+        tasks: list[asyncio.Task[None]] = []
+        for turns, cancelled in callers:
+            tasks.append(asyncio.create_task(caller(turns)))
+            await asyncio.sleep(0)
+            if cancelled:
+                tasks[len(tasks) // 2].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert most <= size
+        assert gate.free == size
+
+    asyncio.run(scenario())

@@ -1,0 +1,224 @@
+"""The httpx engine over real sockets: reuse, cancellation, what was sent."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from typing import cast
+
+import httpx
+import pytest
+
+from gateway_sdk._transport.httpx_engine import HttpxEngine
+from gateway_sdk._transport.transmission import EXTENSION, Progress
+from gateway_sdk._transport.unsolicited import has_more
+from tests.support.raw_server import OK, raw_server, read_request
+
+pytestmark = pytest.mark.httpx
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[HttpxEngine]:
+    """An engine with two slots, closed after the test."""
+    made = HttpxEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    yield made
+    await made.aclose()
+
+
+def request(url: str, progress: Progress | None = None, pool: float = 5) -> httpx.Request:
+    """Make a GET with short time-outs."""
+    extensions = {"timeout": {"connect": 5, "read": 5, "write": 5, "pool": pool}}
+    return httpx.Request(
+        "GET", url, extensions={**extensions, **({EXTENSION: progress} if progress else {})}
+    )
+
+
+async def body_of(response: httpx.Response) -> bytes:
+    """Read a reply to its end and give its connection back."""
+    stream = cast("httpx.AsyncByteStream", response.stream)
+    body = b"".join([piece async for piece in stream])
+    await stream.aclose()
+    return body
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer every request of a connection."""
+    while True:
+        await read_request(reader)
+        writer.write(OK)
+
+
+async def test_a_connection_is_used_again(engine: HttpxEngine) -> None:
+    """Calls one after the other go over one connection."""
+    connections = 0
+
+    async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await answer(reader, writer)
+
+    async with raw_server(count) as url:
+        for _ in range(3):
+            assert await body_of(await engine.handle_async_request(request(url))) == b"{}"
+
+    assert connections == 1
+    assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 1 idle>"
+
+
+async def test_a_reply_that_was_not_read_to_its_end_costs_its_connection(
+    engine: HttpxEngine,
+) -> None:
+    """A connection with half a reply in it is thrown away, and its slot is free at once."""
+    async with raw_server(answer) as url:
+        response = await engine.handle_async_request(request(url))
+        stream = cast("httpx.AsyncByteStream", response.stream)
+        await stream.aclose()
+        await stream.aclose()  # closing twice does not give the slot back twice
+
+        assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 0 idle>"
+
+
+async def test_a_cancelled_call_frees_its_slot_and_cuts_its_connection(
+    engine: HttpxEngine,
+) -> None:
+    """The server sees the connection end when the caller is cancelled."""
+    received = asyncio.Event()
+    cut = asyncio.Event()
+
+    async def never_answer(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        received.set()
+        if not await reader.read():
+            cut.set()
+
+    async with raw_server(never_answer) as url:
+        call = asyncio.create_task(engine.handle_async_request(request(url)))
+        await received.wait()
+        call.cancel()
+        await asyncio.wait([call])
+        assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 0 idle>"
+        await cut.wait()
+
+    assert call.cancelled()
+
+
+async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: HttpxEngine) -> None:
+    """A caller that finds no free slot in time gets PoolTimeout, and nothing was sent."""
+    progress = Progress(sent=False)
+    async with raw_server(answer) as url:
+        held = [await engine.handle_async_request(request(url)) for _ in range(2)]
+        with pytest.raises(httpx.PoolTimeout):
+            await engine.handle_async_request(request(url, progress, pool=0.01))
+        for response in held:
+            await body_of(response)
+
+    assert not progress.sent
+    assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 2 idle>"
+
+
+async def test_sent_is_true_once_the_head_was_begun(engine: HttpxEngine) -> None:
+    """The progress of a request says that it was sent, also if no reply comes."""
+
+    async def hang_up(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+
+    progress = Progress(sent=False)
+    async with raw_server(hang_up) as url:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await engine.handle_async_request(request(url, progress))
+
+    assert progress.sent
+
+
+async def test_nothing_is_sent_if_nobody_listens(engine: HttpxEngine) -> None:
+    """A refused connection leaves the progress at not sent."""
+    progress = Progress(sent=False)
+    async with raw_server(answer) as url:
+        pass  # closed again: nobody listens there now
+
+    with pytest.raises(httpx.ConnectError):
+        await engine.handle_async_request(request(url, progress))
+
+    assert not progress.sent
+
+
+async def test_old_idle_connections_are_closed() -> None:
+    """A connection that was idle for longer than load balancers allow is let go."""
+    now = 0.0
+    engine = HttpxEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), clock=lambda: now)
+
+    async with raw_server(answer) as url:
+        both = [await engine.handle_async_request(request(url)) for _ in range(2)]
+        await body_of(both[0])
+        now = 30.0
+        await body_of(both[1])
+        now = 60.0
+        engine._prune()  # what the timer does
+
+        assert repr(engine).endswith("1 idle>")
+        now = 90.0
+        engine._prune()
+
+        assert repr(engine).endswith("0 idle>")
+        await engine.aclose()
+
+
+async def test_a_cancelled_tls_handshake_leaves_no_socket(engine: HttpxEngine) -> None:
+    """The server sees the connection end at once, and not at some garbage collection."""
+    hello, cut = asyncio.Event(), asyncio.Event()
+
+    async def never_shake_hands(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        hello.set()
+        while await reader.read(1000):
+            pass
+        cut.set()
+
+    async with raw_server(never_shake_hands) as url:
+        call = asyncio.create_task(
+            engine.handle_async_request(request(url.replace("http:", "https:")))
+        )
+        await hello.wait()
+        call.cancel()
+        await asyncio.wait([call])
+        await asyncio.wait_for(cut.wait(), 5)
+
+    assert call.cancelled()
+
+
+async def test_a_connection_that_cannot_be_made_costs_no_slot(
+    engine: HttpxEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever goes wrong before there is a connection, the slot comes back."""
+
+    def fail() -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(engine, "take", fail)
+    for _ in range(3):
+        with pytest.raises(MemoryError):
+            await engine.handle_async_request(request("http://127.0.0.1:1"))
+
+    assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 0 idle>"
+
+
+async def test_a_failure_while_giving_back_costs_the_connection(engine: HttpxEngine) -> None:
+    """A connection that cannot be given back cleanly is thrown away, and the error goes up."""
+    async with raw_server(answer) as url:
+        response = await engine.handle_async_request(request(url))
+        leased = response.stream
+        assert [piece async for piece in cast("httpx.AsyncByteStream", leased)] == [b"{}"]
+
+        class Broken(httpx.AsyncByteStream):
+            async def aclose(self) -> None:
+                raise httpx.CloseError("broken")
+
+        leased._stream = Broken()  # type: ignore[union-attr] # what httpcore would have to do
+        with pytest.raises(httpx.CloseError):
+            await response.aclose()
+
+    assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 0 idle>"
+
+
+def test_a_connection_that_cannot_be_looked_into_is_not_used_again() -> None:
+    """Where another release of httpx hides what was read, each request has its own connection."""
+    assert has_more(object())

@@ -1,0 +1,153 @@
+"""Addresses of proxies: which are none, and that their passwords do not show."""
+
+import os
+import pickle
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import ConfigurationError, GatewaySession
+from gateway_sdk._transport import proxy
+from gateway_sdk._transport.proxy import proxy_for
+from tests.support.secrecy import CANARY, texts_of
+
+GATEWAY = httpx.URL("https://gateway.test")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment without proxies."""
+    for name in os.environ:
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    return monkeypatch
+
+
+BAD = [
+    "",
+    "http://",
+    "http://:8080",
+    "//proxy",
+    "ftp://user:{}@proxy",
+    "http://user:{}@",
+    "http://user:{}@:8080",
+    "http://user:{}@proxy:port",
+    "http://user:{}@proxy:0",
+    "http://user:{}@proxy:65536",
+    "http://user:{}@[::1",
+    "http://user:{}@pro xy",
+    "http://user:{}@pr{{o}}xy",
+    "http://user:{}@proxy/path",
+    "http://user:{}@proxy?query",
+    "http://user:{}@proxy#fragment",
+    "http://user:1/{}@proxy",
+    "http://user:1?{}@proxy",
+    "http://user:#{}@proxy",
+    "user:{}@proxy\n",
+    "socks5://user:{}@proxy",
+    "socks4://user:{}@proxy",
+]
+
+
+@pytest.mark.parametrize("address", BAD)
+def test_a_proxy_that_is_none_is_named_and_not_shown(
+    environment: pytest.MonkeyPatch, address: str
+) -> None:
+    """The message says where the address was given, and nothing of what may be a password."""
+    address = address.format(CANARY)
+    with pytest.raises(ConfigurationError, match=r"^proxy (is|must|holds)") as caught:
+        GatewaySession(str(GATEWAY), access_token="t", proxy=address)
+    assert CANARY not in texts_of(caught.value)
+
+    if address:  # which is as good as none there
+        environment.setenv("ALL_PROXY", address)
+        with pytest.raises(ConfigurationError, match=r"^ALL_PROXY (is|must|holds)") as caught:
+            proxy_for(GATEWAY, None, trust_env=True)
+        assert CANARY not in texts_of(caught.value)
+
+
+@pytest.mark.parametrize("address", [b"http://proxy", 8080, httpx.URL("http://p"), ["http://p"]])
+def test_a_proxy_of_another_type(address: Any) -> None:
+    """An address is a str, as everywhere in the session."""
+    with pytest.raises(ConfigurationError, match="proxy must be a str"):
+        GatewaySession(str(GATEWAY), access_token="t", proxy=address)
+
+
+async def test_a_variable_that_is_wrong_is_said_on_opening(
+    environment: pytest.MonkeyPatch,
+) -> None:
+    """The environment is looked at when the session opens."""
+    environment.setenv("HTTPS_PROXY", f"ftp://user:{CANARY}@proxy")
+
+    with pytest.raises(ConfigurationError, match="HTTPS_PROXY must be"):
+        async with GatewaySession(str(GATEWAY), access_token="t"):
+            pass
+    async with GatewaySession(str(GATEWAY), access_token="t", trust_env=False):
+        pass
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+def test_socks_needs_its_package(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    """Without socksio a SOCKS proxy is refused with what to install; with it, it is taken."""
+    monkeypatch.setattr(proxy, "find_spec", lambda _: None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'httpx\[socks\]'"):
+        proxy_for(GATEWAY, f"{scheme}://p:1", trust_env=True)
+
+    monkeypatch.setattr(proxy, "find_spec", lambda name: ModuleSpec(name, None))
+    taken = proxy_for(GATEWAY, f"{scheme}://p:1", trust_env=True)
+    assert taken is not None
+    assert str(taken.url) == f"{scheme}://p:1"
+
+
+async def test_socks_needs_an_engine_that_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With aiohttp a SOCKS proxy is refused on opening, with what to use, and no password."""
+    monkeypatch.setattr(proxy, "find_spec", lambda name: ModuleSpec(name, None))
+    session = GatewaySession(
+        str(GATEWAY), access_token="t", engine="aiohttp", proxy=f"socks5://user:{CANARY}@p:1"
+    )
+
+    with pytest.raises(ConfigurationError, match="no way to a SOCKS proxy: use 'httpx'") as caught:
+        async with session:
+            pass
+    assert CANARY not in texts_of(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("userinfo", "auth"),
+    [
+        ("user:pass", (b"user", b"pass")),
+        ("user:p%40%2F%3A%25", (b"user", b"p@/:%")),
+        ("user", (b"user", b"")),
+        ("u%C3%A9:%E2%82%AC", ("u\xe9".encode(), "\u20ac".encode())),
+    ],
+)
+def test_credentials_are_decoded_and_hidden(userinfo: str, auth: tuple[bytes, bytes]) -> None:
+    """User name and password are what was percent-encoded, and no text of them shows either."""
+    proxied = proxy_for(GATEWAY, f"http://{userinfo}@proxy", trust_env=False)
+
+    assert proxied is not None
+    assert proxied.raw_auth == auth
+    assert repr(proxied.raw_auth) == "(b'**********', b'**********')"
+    assert auth[1].decode() not in repr(proxied) or not auth[1]
+    assert str(proxied.url) == "http://proxy"
+    assert b"".join(proxied.raw_auth) == auth[0] + auth[1]
+
+
+def test_a_proxy_without_credentials_has_none() -> None:
+    """Nothing is sent to a proxy that wants nothing."""
+    proxied = proxy_for(GATEWAY, "http://proxy", trust_env=False)
+
+    assert proxied is not None
+    assert proxied.raw_auth is None
+
+
+def test_no_text_of_a_session_shows_the_password_of_its_proxy() -> None:
+    """Neither the session nor its parts show it, and it leaves no process."""
+    session = GatewaySession(str(GATEWAY), access_token="t", proxy=f"http://user:{CANARY}@proxy")
+
+    for shown in (session, session._core, session._core._engine, vars(session)):
+        assert CANARY not in repr(shown)
+    with pytest.raises(TypeError):
+        pickle.dumps(session)

@@ -1,0 +1,173 @@
+"""TLS on the way over a proxy: with the gateway in the tunnel, and with the proxy itself."""
+
+import base64
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewaySession, Outcome
+from gateway_sdk._transport.factory import ENGINES
+from tests.support.calls import CALLS
+from tests.support.certificates import Authority
+from tests.support.papers import Papers, demanding
+from tests.support.proxies import Gateway, Proxy, server_context, serving
+
+BASIC = b"Proxy-Authorization: Basic " + base64.b64encode("ué:€:".encode())
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    """The papers of the tests of this file."""
+    return Papers(tmp_path_factory.mktemp("papers"))
+
+
+@pytest.mark.httpx
+async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(papers: Papers) -> None:
+    """`verify` is for an https proxy as well; `cert` is for the gateway within its tunnel."""
+    gateway = Gateway()
+    async with serving(gateway.handle, demanding(papers, "gateway.test")) as port:
+        proxy = Proxy(port)
+        context = server_context(papers.authority, "127.0.0.1")
+        context.verify_mode = ssl.CERT_OPTIONAL  # asks, and takes no for an answer
+        context.load_verify_locations(papers.authority.path)
+        async with serving(proxy.handle, context) as proxy_port:
+            session = GatewaySession(
+                "https://gateway.test",
+                access_token="t",
+                engine="httpx",
+                verify=papers.authority.path,
+                cert=papers.both,
+                proxy=f"https://127.0.0.1:{proxy_port}",
+            )
+            async with session:
+                assert await CALLS["order_history"](session) == {}
+
+    assert proxy.peers == [None]
+    assert gateway.peers != [None]
+    assert len(gateway.requests) == 1
+
+
+async def test_a_certificate_cannot_be_kept_from_the_proxy_by_aiohttp(papers: Papers) -> None:
+    """Where the engine would show `cert` to an https proxy, it is said on opening."""
+    session = GatewaySession(
+        "https://gateway.test",
+        access_token="t",
+        engine="aiohttp",
+        verify=papers.authority.path,
+        cert=papers.both,
+        proxy="https://127.0.0.1:1",
+    )
+
+    with pytest.raises(ConfigurationError, match="to the proxy: use 'httpx'"):
+        await CALLS["order_history"](session)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_certificate_goes_through_the_tunnel_of_a_plain_proxy(
+    engine: Any, papers: Papers
+) -> None:
+    """With an http proxy every engine can show `cert` to the gateway alone."""
+    gateway = Gateway()
+    async with serving(gateway.handle, demanding(papers, "gateway.test")) as port:
+        proxy = Proxy(port)
+        async with serving(proxy.handle) as proxy_port:
+            session = GatewaySession(
+                "https://gateway.test",
+                access_token="t",
+                engine=engine,
+                verify=papers.authority.path,
+                cert=papers.both,
+                proxy=f"http://127.0.0.1:{proxy_port}",
+            )
+            async with session:
+                assert await CALLS["order_history"](session) == {}
+
+    assert gateway.peers != [None]
+    assert len(gateway.requests) == 1
+
+
+@pytest.mark.parametrize("given", ["a path", "a context"])
+@pytest.mark.parametrize("scheme", ["https", "http"])
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_proxy_is_verified_too(
+    engine: Any, scheme: str, given: str, papers: Papers
+) -> None:
+    """`verify` is for an https proxy as well, whether the gateway behind it has TLS or not."""
+    gateway, path = Gateway(), papers.authority.path
+    verify = path if given == "a path" else ssl.create_default_context(cafile=path)
+    tls = server_context(papers.authority, "gateway.test") if scheme == "https" else None
+    async with serving(gateway.handle, tls) as port:
+        proxy = Proxy(port)
+        async with serving(proxy.handle, server_context(papers.authority, "127.0.0.1")) as secure:
+            session = GatewaySession(
+                f"{scheme}://gateway.test",
+                access_token="t",
+                engine=engine,
+                verify=verify,
+                proxy=f"https://u%C3%A9:%E2%82%AC%3A@127.0.0.1:{secure}",
+                allow_insecure_http=True,
+            )
+            async with session:
+                for _ in range(2):
+                    assert await CALLS["order_history"](session) == {}
+
+    assert len(gateway.requests) == 2
+    assert BASIC in proxy.heads[0].split(b"\r\n")
+    assert b"proxy-" not in gateway.requests[0].lower()
+
+
+@pytest.mark.parametrize("base_url", ["https://gateway.test", "http://gateway.test"])
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_proxy_that_is_not_trusted_is_not_used(
+    tmp_path: Path, papers: Papers, engine: Any, base_url: str
+) -> None:
+    """A proxy with a certificate of somebody else's sees nothing."""
+    proxy = Proxy(1)
+    async with serving(proxy.handle, server_context(papers.authority, "127.0.0.1")) as port:
+        session = GatewaySession(
+            base_url,
+            access_token="t",
+            engine=engine,
+            verify=Authority(tmp_path, "other").path,
+            proxy=f"https://127.0.0.1:{port}",
+            allow_insecure_http=True,
+            retry=None,
+        )
+        async with session:
+            with pytest.raises(ConnectionFailedError):
+                await CALLS["create_customer"](session.with_options(tenant_id="acme"))
+
+    assert proxy.heads == []
+
+
+@pytest.mark.parametrize(
+    ("named", "trusted"), [("gateway.test", False), ("proxy.test", True)], ids=["issuer", "name"]
+)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_proxy_cannot_pretend_to_be_the_gateway(
+    tmp_path: Path, papers: Papers, engine: Any, named: str, trusted: bool
+) -> None:
+    """Within the tunnel the gateway's certificate is checked, before anything is sent."""
+    gateway = Gateway()
+    authority = papers.authority if trusted else Authority(tmp_path, "other")
+    async with serving(gateway.handle, server_context(papers.authority, named)) as port:
+        proxy = Proxy(port)
+        async with serving(proxy.handle) as proxy_port:
+            session = GatewaySession(
+                "https://gateway.test",
+                access_token="t",
+                engine=engine,
+                tenant_id="acme",
+                verify=authority.path,
+                proxy=f"http://127.0.0.1:{proxy_port}",
+                retry=None,
+            )
+            async with session:
+                with pytest.raises(ConnectionFailedError) as caught:
+                    await CALLS["create_customer"](session)
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert len(proxy.heads) == 1
+    assert gateway.requests == []

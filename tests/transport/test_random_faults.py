@@ -1,0 +1,232 @@
+"""Random faults, calls, cancellations and deadlines: what is said stays true, nothing is left."""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from gateway_sdk import GatewaySession, Outcome, Repeatability
+from gateway_sdk._transport.factory import ENGINES
+from tests.support.calls import Call
+from tests.support.deadlines import pass_deadlines
+from tests.support.failing_line import Line
+from tests.support.failing_server import FailingServer, Script
+from tests.support.failing_steps import turns
+from tests.support.faults import FAULTS, UNSEEN, WELL
+from tests.support.truth import open_session
+from tests.support.witness import REPEATABILITY, Record, Witness, lies
+
+SEEDS: Final = [0, *(pytest.param(number, marks=pytest.mark.full) for number in range(1, 5))]
+RUNS: Final = 200
+PATIENCE: Final = 120
+"""Turns of the event loop after which the server hangs up on whoever waits, so that it ends."""
+
+SCAN: Final = bytes(150_000)
+OPERATIONS: Final[Mapping[str, Call | None]] = {
+    "create_customer": None,
+    "cancel_order": None,
+    "order_history": None,
+    "upload_document": lambda gateway: gateway.aml.upload_document(SCAN),
+}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A call: which, in which turn it begins, and in which it is cancelled, if at all."""
+
+    operation: str
+    begins: int
+    cancelled: int | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What happens in one run.
+
+    Attributes:
+        connections: At the most.
+        calls: At the same time, or nearly so.
+        faults: One for each request or connection, as they come; after them all is well.
+        deadlines: The turns in which all deadlines pass.
+    """
+
+    connections: int
+    calls: tuple[Planned, ...]
+    faults: tuple[str, ...]
+    deadlines: frozenset[int]
+
+    @property
+    def all_seen(self) -> bool:
+        """Whether the server sees at least a byte of each request that is sent."""
+        undisturbed = all(call.cancelled is None for call in self.calls) and not self.deadlines
+        return undisturbed and UNSEEN.isdisjoint(self.faults)
+
+
+def plans(
+    cancelled: list[int | None], faults: Iterable[str], deadlines: list[tuple[int, ...]]
+) -> st.SearchStrategy[Plan]:
+    """Return plans made of these."""
+    calls = st.builds(
+        Planned,
+        operation=st.sampled_from(sorted(OPERATIONS)),
+        begins=st.integers(0, 12),
+        cancelled=st.sampled_from(cancelled),
+    )
+    return st.builds(
+        Plan,
+        connections=st.integers(1, 5),
+        calls=st.lists(calls, min_size=4, max_size=10).map(tuple),
+        faults=st.lists(st.sampled_from(sorted(faults)), min_size=3, max_size=14).map(tuple),
+        deadlines=st.sampled_from(deadlines).map(frozenset),
+    )
+
+
+WILD: Final = plans([*range(4, 34, 3), *[None] * 20], FAULTS, [(15,), (25,), *[()] * 12])
+CALM: Final = plans([None], FAULTS.keys() - UNSEEN, [()])
+
+
+SEEN: Final = (
+    (Outcome.APPLIED, None),
+    (Outcome.APPLIED, "ReplyLostError"),
+    (Outcome.REFUSED, "RateLimitedError"),
+    (Outcome.REFUSED, "UnauthorizedError"),
+    (Outcome.UNKNOWN, "ReplyLostError"),
+    (Outcome.UNKNOWN, "ServerError"),
+    (Outcome.UNKNOWN, "CancelledError"),
+    (Outcome.NOT_SENT, "CancelledError"),
+)
+"""What attempts come to in the runs of each seed, or they would prove little."""
+
+
+class Renewing:
+    """A token source that has another token when one is rejected."""
+
+    async def token(self, rejected: Any = None) -> str:
+        """Return a token."""
+        return "second" if rejected else "first"
+
+
+def faulty(plan: Plan) -> Script:
+    """Return a script for every connection of a run."""
+    left = list(reversed(plan.faults))
+
+    async def script(line: Line) -> None:
+        while line.open:
+            await FAULTS[left.pop() if left else WELL](line)
+
+    return script
+
+
+async def run(engine: str, plan: Plan, totals: Counter[object]) -> None:
+    """Carry out a plan, and compare what is said with what came."""
+    witness = Witness()
+    async with FailingServer(faulty(plan)) as server:
+        async with open_session(
+            server.url,
+            engine,
+            witness,
+            access_token=Renewing(),
+            max_connections=plan.connections,
+            retry_budget=None,
+        ) as gateway:
+            gateway._core.sleep = lambda _: turns(1)
+            await carry_out(plan, gateway, server, witness)
+            await be_quiet(gateway, server)
+        await server.until(lambda: not any(line.open for line in server.lines))
+    check(plan, witness.records, server, totals)
+
+
+async def carry_out(
+    plan: Plan, gateway: GatewaySession, server: FailingServer, witness: Witness
+) -> None:
+    """Make the calls, cancel some, and let deadlines pass."""
+    tasks: list[asyncio.Task[Record] | None] = [None] * len(plan.calls)
+    for turn in itertools.count():
+        for number, call in enumerate(plan.calls):
+            task = tasks[number]
+            if turn == call.begins:
+                making = witness.call(
+                    gateway, call.operation, str(number), OPERATIONS[call.operation]
+                )
+                tasks[number] = asyncio.create_task(making)
+            elif task and call.cancelled is not None and turn == call.begins + call.cancelled:
+                task.cancel()
+        if turn in plan.deadlines:
+            pass_deadlines(gateway)
+        if turn % PATIENCE == PATIENCE - 1:
+            for line in server.lines:
+                line.hang_up()
+        await asyncio.sleep(0)
+        if all(task and task.done() for task in tasks):
+            break
+    for task in tasks:
+        assert task
+        assert task.cancelled() or task.result()
+
+
+async def be_quiet(gateway: GatewaySession, server: FailingServer) -> None:
+    """Wait until only connections that may be used again are open, and look what else is left."""
+    await server.until(lambda: all(line.at_rest or not line.open for line in server.lines))
+    left = asyncio.all_tasks() - server.tasks - {asyncio.current_task()}
+    if left:
+        _, pending = await asyncio.wait(left, timeout=20)
+        assert not pending
+    gate = gateway._core.open()._entrance.gate  # type: ignore[attr-defined]
+    assert gate.free == gate.size
+
+
+def check(
+    plan: Plan, records: list[Record], server: FailingServer, totals: Counter[object]
+) -> None:
+    """Compare what the calls of a run say with what the server received."""
+    sent = sum(record.sent for record in records)
+
+    assert len(server.receipts) <= sent
+    if plan.all_seen:
+        assert len(server.receipts) == sent
+        totals["all seen"] += 1
+    for record in records:
+        receipts = server.of(record.call)
+        assert lies(record, receipts) == []
+        if record.outcome in {Outcome.NOT_SENT, Outcome.REFUSED} and not is_read(record):
+            assert all(400 <= status < 500 for receipt in receipts for status in receipt.answers)
+            assert all(receipt.answers for receipt in receipts)
+        totals["calls"] += 1
+        totals["attempts"] += len(record.attempts)
+        for attempt in record.attempts:
+            totals[attempt.outcome, attempt.error] += 1
+
+
+def is_read(record: Record) -> bool:
+    """Tell whether a call only reads, so that its outcome is its last attempt's."""
+    return REPEATABILITY[record.operation] is Repeatability.READ
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", SEEDS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_whatever_happens_the_truth_is_told(engine: str, number: int) -> None:
+    """In random runs nothing is said that is not so, and nothing is left, lost or sent twice.
+
+    The plans are the same each time and are not shrunk, which may take longer than a test may.
+    """
+    totals: Counter[object] = Counter()
+
+    @seed(number)
+    @settings(max_examples=RUNS, deadline=None, database=None, phases=[Phase.generate])
+    @given(WILD | CALM)
+    def runs(plan: Plan) -> None:
+        asyncio.run(run(engine, plan, totals))
+
+    runs()
+
+    assert totals["calls"] > 5 * RUNS
+    assert totals["all seen"] > RUNS / 10
+    for seen in SEEN:
+        assert totals[seen] > 3, seen

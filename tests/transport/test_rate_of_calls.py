@@ -1,0 +1,250 @@
+"""A rate limit over whole sessions: retries, renewals, views, deadlines. In virtual time."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    ConfigurationError,
+    DeadlineExceededError,
+    GatewaySession,
+    Outcome,
+    RateLimit,
+    ReplyLostError,
+    RetryPolicy,
+)
+from gateway_sdk._transport.httpx_engine import HttpxEngine
+from tests.support.calls import CALLS
+from tests.support.virtual_time import now, run
+
+pytestmark = pytest.mark.httpx
+
+
+class Gateway(httpx.AsyncBaseTransport):
+    """Answers with one status after the other, the first time after so many seconds.
+
+    Attributes:
+        times: When each request came.
+    """
+
+    def __init__(self, *statuses: int, seconds: float = 0.0) -> None:
+        self.times: list[float] = []
+        self.tokens: list[str] = []
+        self._statuses: Iterator[int] = cycle(statuses or (200,))
+        self._seconds = seconds
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Note when a request came, and answer."""
+        self.times.append(now())
+        self.tokens.append(request.headers["Authorization"])
+        seconds, self._seconds = self._seconds, 0.0
+        await asyncio.sleep(seconds)
+        return httpx.Response(next(self._statuses), json={})
+
+    def most_within(self, seconds: float) -> int:
+        """Return the most requests that came in any stretch of so many seconds."""
+        return max(
+            sum(first <= time < first + seconds for time in self.times) for first in self.times
+        )
+
+
+Way = Callable[[pytest.MonkeyPatch, Gateway], dict[str, Any]]
+
+
+def _engine(monkeypatch: pytest.MonkeyPatch, gateway: Gateway) -> dict[str, Any]:
+    monkeypatch.setattr(HttpxEngine, "take", lambda _: gateway)
+    return {"engine": "httpx"}
+
+
+WAYS: dict[str, Way] = {
+    "engine": _engine,
+    "transport=": lambda _, gateway: {"transport": gateway},
+    "http_client=": lambda _, gateway: {"http_client": httpx.AsyncClient(transport=gateway)},
+}
+each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+
+
+class Renewing:
+    """Has a new token whenever one was rejected."""
+
+    count = 0
+
+    async def token(self, rejected: object = None) -> str:
+        """Return the token of the day."""
+        self.count += rejected is not None
+        return f"token-{self.count}"
+
+
+def session(**options: Any) -> GatewaySession:
+    """Make a session whose retries wait for a second."""
+    policy = RetryPolicy(backoff=1.0, jitter=0.0)
+    given = {"access_token": "t", "tenant_id": "acme", "retry": policy, "retry_budget": None}
+    return GatewaySession("https://gateway.test", **{**given, **options})
+
+
+@each_way
+@pytest.mark.parametrize("statuses", [(200,), (503, 200, 429), (401, 200), (503, 401, 200, 200)])
+def test_no_request_exceeds_the_limit(
+    monkeypatch: pytest.MonkeyPatch, way: Way, statuses: tuple[int, ...]
+) -> None:
+    """First attempts, retries and renewals come out of one limit, and use all of it."""
+
+    async def scenario() -> None:
+        gateway = Gateway(*statuses)
+        given = way(monkeypatch, gateway)
+        async with session(
+            access_token=Renewing(), rate_limit=RateLimit(5, 2.0), **given
+        ) as sending:
+            await asyncio.gather(
+                *[CALLS["order_history"](sending) for _ in range(23)],
+                return_exceptions=True,
+            )
+
+        assert gateway.most_within(2.0) == 5
+        assert len(gateway.times) >= 23
+        if statuses == (200,):
+            assert gateway.times == [number // 5 * 2.0 for number in range(23)]
+        if 401 in statuses:
+            assert len(set(gateway.tokens)) > 1
+
+    run(scenario())
+
+
+@each_way
+def test_views_share_the_limit(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    """A limit is that of the session, whichever view a call comes from."""
+
+    async def scenario() -> None:
+        gateway = Gateway()
+        async with session(rate_limit=RateLimit(1), **way(monkeypatch, gateway)) as sending:
+            views = [sending, *(sending.with_options(tenant_id=name) for name in "ab")]
+            await asyncio.gather(*[view.wallet.cancel_order("w", "o") for view in views])
+
+        assert gateway.times == [0.0, 1.0, 2.0]
+
+    run(scenario())
+
+
+@each_way
+def test_waiting_counts_in_the_deadline(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    """A call whose turn comes too late ends with its deadline, unsent, and takes no turn."""
+
+    async def scenario() -> None:
+        gateway = Gateway()
+        async with session(rate_limit=RateLimit(1, 10.0), **way(monkeypatch, gateway)) as sending:
+            hurried = sending.with_options(deadline=4.0)
+            await CALLS["create_customer"](sending)
+            late = asyncio.create_task(CALLS["create_customer"](hurried))
+            await asyncio.sleep(0)
+            patient = asyncio.create_task(CALLS["create_customer"](sending))
+            with pytest.raises(DeadlineExceededError) as caught:
+                await late
+            assert now() == 4.0
+            await patient
+
+        assert caught.value.outcome is Outcome.NOT_SENT
+        assert caught.value.safe_to_repeat
+        assert gateway.times == [0.0, 10.0]
+
+    run(scenario())
+
+
+@each_way
+def test_a_call_that_is_cancelled_while_it_waits_is_never_sent(
+    monkeypatch: pytest.MonkeyPatch, way: Way
+) -> None:
+    """Cancelling frees the turn for the next call."""
+
+    async def scenario() -> None:
+        gateway = Gateway()
+        async with session(rate_limit=RateLimit(1, 10.0), **way(monkeypatch, gateway)) as sending:
+            calls = [asyncio.create_task(CALLS["order_history"](sending)) for _ in range(4)]
+            await asyncio.sleep(1)
+            calls[1].cancel()
+            calls[2].cancel()
+            await asyncio.wait(calls)
+
+        assert gateway.times == [0.0, 10.0]
+        assert [call.cancelled() for call in calls] == [False, True, True, False]
+
+    run(scenario())
+
+
+def test_a_permit_is_taken_with_the_connection_in_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What queued for a connection does not burst out with permits from long ago."""
+
+    async def scenario() -> None:
+        gateway = Gateway(seconds=10.0)
+        async with session(
+            rate_limit=RateLimit(1), max_connections=1, **_engine(monkeypatch, gateway)
+        ) as sending:
+            await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(5)])
+
+        assert gateway.times == [0.0, 10.0, 11.0, 12.0, 13.0]
+
+    run(scenario())
+
+
+def test_a_back_off_holds_neither_connection_nor_permit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one call waits to be made again, the next one is sent."""
+
+    async def scenario() -> None:
+        gateway = Gateway(503, 200, 200)
+        async with session(
+            rate_limit=RateLimit(1, 0.25), max_connections=1, **_engine(monkeypatch, gateway)
+        ) as sending:
+            await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(2)])
+
+        assert gateway.times == [0.0, 0.25, 1.0]
+
+    run(scenario())
+
+
+async def test_behind_a_limit_a_foreign_transport_still_proves_nothing() -> None:
+    """Once the request was handed on, only the transport knows what left."""
+
+    def refuse(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused", request=request)
+
+    async with session(
+        transport=httpx.MockTransport(refuse), rate_limit=RateLimit(9), retry=None
+    ) as sending:
+        with pytest.raises(ReplyLostError) as caught:
+            await CALLS["create_customer"](sending)
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+
+
+async def test_a_transport_behind_a_limit_is_closed_with_the_session() -> None:
+    """The session closes a transport that was given to it, limit or not."""
+
+    class Closing(Gateway):
+        closed = False
+
+        async def aclose(self) -> None:
+            self.closed = True
+
+    transport = Closing()
+    async with session(transport=transport, rate_limit=RateLimit(9)):
+        assert not transport.closed
+
+    assert transport.closed
+
+
+async def test_a_client_behind_a_limit_stays_open() -> None:
+    """A client belongs to whoever made it."""
+    async with httpx.AsyncClient() as client:
+        async with session(http_client=client, rate_limit=RateLimit(9)):
+            pass
+        assert not client.is_closed
+
+
+@pytest.mark.parametrize("limit", [5, 1.0, (5, 1.0), "5/s", RateLimit])
+def test_what_is_no_limit(limit: object) -> None:
+    """A limit is a RateLimit, so that nobody guesses its unit."""
+    with pytest.raises(ConfigurationError, match="rate_limit must be a RateLimit"):
+        session(rate_limit=limit)

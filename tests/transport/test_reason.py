@@ -1,0 +1,474 @@
+"""Why there is no connection is said in plain words, with host and port, on every engine."""
+
+import asyncio
+import errno
+import os
+import pickle
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from gateway_sdk import ConnectionFailedError, GatewayError, Outcome, ReplyLostError
+from gateway_sdk._transport.factory import ENGINES
+from gateway_sdk._transport.reason import late_reason_of, place_of_url, reason_of
+from tests.support.calls import CALLS
+from tests.support.certificates import Authority
+from tests.support.failing_line import Line
+from tests.support.failing_server import FailingServer, Script
+from tests.support.failing_steps import at_once, never_look, serve, while_shaking_hands
+from tests.support.proxies import HOST, Proxy, server_context, serving
+from tests.support.truth import open_session, short
+from tests.support.witness import Witness
+
+LOCAL: Final = "127.0.0.1"
+BROKEN: Final = "the connection broke off before anything was sent"
+UNTRUSTED: Final = "its certificate is of an unknown authority: verify= names one to trust"
+
+
+class Authorities:
+    """One that clients trust, and one that they do not know."""
+
+    def __init__(self, folder: Path) -> None:
+        self.trusted, self.unknown = Authority(folder, "trusted"), Authority(folder, "unknown")
+
+    def server(self, version: ssl.TLSVersion, *, asks: bool) -> ssl.SSLContext:
+        """Make the context of a server that speaks one version of TLS."""
+        context = server_context(self.trusted, LOCAL)
+        context.minimum_version = context.maximum_version = version
+        if asks:
+            context.load_verify_locations(self.trusted.path)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def client(self, version: ssl.TLSVersion) -> ssl.SSLContext:
+        """Make the context of a client with a certificate that no server accepts."""
+        context = ssl.create_default_context(cafile=self.trusted.path)
+        context.minimum_version = version
+        context.load_cert_chain(*self.unknown.certify("client.test"))
+        return context
+
+
+@pytest.fixture(scope="module")
+def authorities(tmp_path_factory: pytest.TempPathFactory) -> Authorities:
+    """The authorities of the tests of this file."""
+    return Authorities(tmp_path_factory.mktemp("authorities"))
+
+
+async def error_of(url: str, engine: str, **options: Any) -> GatewayError:
+    """Make one call and return its error."""
+    async with open_session(url, engine, Witness(), **options) as gateway:
+        with pytest.raises(GatewayError) as caught:
+            await CALLS["create_customer"](gateway)
+    return caught.value
+
+
+def check(error: GatewayError, place: str, text: str, *, transient: bool) -> None:
+    """Compare what is said, and how often it was tried, with what should be."""
+    assert isinstance(error, ConnectionFailedError)
+    assert error.args == (f"no connection to {place}: {text}",)
+    assert error.outcome is Outcome.NOT_SENT
+    assert error.safe_to_repeat
+    assert (error.transient, error.retryable) == (transient, transient)
+    assert len(error.attempts) == (3 if transient else 1)
+    assert error.reason in error.args[0]
+    twin = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    assert (twin.reason, twin.retryable) == (error.reason, error.retryable)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_nobody_listens(engine: str) -> None:
+    """A server that is down may come up again."""
+    with socket.socket() as bound:
+        bound.bind((LOCAL, 0))
+        place = f"{LOCAL}:{bound.getsockname()[1]}"
+        error = await error_of(f"http://{place}", engine)
+
+    check(error, place, "connection refused", transient=True)
+
+
+Answer = Sequence[tuple[Any, ...]]
+
+
+def resolve(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], Answer]) -> None:
+    """Put an answer in the place of the system's resolver: tests ask no server for names."""
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_nobody_listens_at_any_address_of_a_name(
+    monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """A name with two addresses is refused once, in the text."""
+    with socket.socket() as bound, socket.socket(socket.AF_INET6) as bound6:
+        bound6.bind(("::1", 0))
+        port = bound6.getsockname()[1]
+        bound.bind((LOCAL, port))
+        stream = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+        resolve(
+            monkeypatch,
+            lambda: [
+                (socket.AF_INET6, *stream, ("::1", port, 0, 0)),
+                (socket.AF_INET, *stream, (LOCAL, port)),
+            ],
+        )
+        error = await error_of(f"https://{HOST}:{port}", engine)
+
+    assert isinstance(error, ConnectionFailedError)
+    assert len(error.attempts) == 3
+    assert error.args[0].startswith(f"no connection to {HOST}:{port}: ")
+    # Of two addresses that fail in two ways, asyncio keeps no more than a text.
+    assert error.reason in ("connection refused", BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "transient"),
+    [
+        (socket.EAI_NONAME, "the name is not known", False),
+        (socket.EAI_AGAIN, "the name could not be looked up", True),
+    ],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_name_that_is_not_found(
+    monkeypatch: pytest.MonkeyPatch, engine: str, number: int, text: str, transient: bool
+) -> None:
+    """A name that does not exist for sure is not looked up again; a resolver may come back."""
+
+    def fail() -> Answer:
+        raise socket.gaierror(number, "no")
+
+    resolve(monkeypatch, fail)
+    error = await error_of(f"https://{HOST}", engine)
+
+    check(error, f"{HOST}:443", text, transient=transient)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_name_that_cannot_be(engine: str) -> None:
+    """A part of a name has 63 characters at the most (RFC 1035, 2.3.4): no server is asked."""
+    host = "a" * 64 + ".test"
+    error = await error_of(f"https://{host}", engine)
+
+    check(error, f"{host}:443", "the name is not known", transient=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "expired", "known", "text"),
+    [
+        (LOCAL, True, True, "its certificate has expired"),
+        ("127.0.0.2", False, True, "its certificate is for another host"),
+        ("gateway.test", False, True, "its certificate is for another host"),
+        (LOCAL, False, False, UNTRUSTED),
+    ],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_certificate_that_will_not_do(
+    authorities: Authorities, engine: str, host: str, expired: bool, known: bool, text: str
+) -> None:
+    """The text says what is wrong with it, and no second attempt is made."""
+    authority = authorities.trusted if known else authorities.unknown
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.certify(host, expired=expired))
+    async with FailingServer(serve, tls=context) as server:
+        error = await error_of(server.url, engine, verify=authorities.trusted.path)
+
+    check(error, f"{LOCAL}:{server.port}", text, transient=False)
+    assert len(server.lines) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_certificate_for_another_name(authorities: Authorities, engine: str) -> None:
+    """A host that is a name is compared as one."""
+    async with FailingServer(serve, tls=server_context(authorities.trusted)) as server:
+        url = server.url.replace(LOCAL, "localhost")
+        error = await error_of(url, engine, verify=authorities.trusted.path)
+
+    text = "its certificate is for another host"
+    check(error, f"localhost:{server.port}", text, transient=False)
+
+
+HANDSHAKES: Final[dict[str, tuple[Script, str, bool]]] = {
+    "plain HTTP": (
+        while_shaking_hands(b"HTTP/1.1 400 Bad Request\r\n\r\n", Line.close),
+        "it is not a TLS server: is https right?",
+        False,
+    ),
+    "an alert": (
+        while_shaking_hands(b"\x15\x03\x03\x00\x02\x02\x50", Line.close),
+        "the TLS handshake failed: TLSV1_ALERT_INTERNAL_ERROR",
+        True,
+    ),
+    "a hang-up": (at_once(Line.close), BROKEN, True),
+}
+
+
+@pytest.mark.parametrize(("script", "text", "transient"), HANDSHAKES.values(), ids=HANDSHAKES)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_handshake_that_fails(
+    authorities: Authorities, engine: str, script: Script, text: str, transient: bool
+) -> None:
+    """What speaks no TLS will not learn it; a server in trouble may recover."""
+    async with FailingServer(script) as server:
+        url = server.url.replace("http:", "https:")
+        error = await error_of(url, engine, verify=authorities.trusted.path)
+
+    check(error, f"{LOCAL}:{server.port}", text, transient=transient)
+
+
+def refusing_after_the_handshake(context: ssl.SSLContext) -> Script:
+    """Shake hands, and leave the connection open after a handshake that failed.
+
+    Closing it with the request unread would reset it, which may overtake the alert.
+    """
+
+    async def script(line: Line) -> None:
+        with suppress(ssl.SSLError):
+            await line.shake_hands(context)
+        await line.ledger.may_go_on.wait()
+
+    return script
+
+
+TLS: Final = ssl.TLSVersion
+OLD: Final = (
+    "it refused the TLS handshake: it may want a client certificate (cert=), or other ciphers"
+)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("has_one", "text"), [(False, OLD), (True, "it did not accept the client certificate")]
+)
+async def test_a_server_that_wants_a_client_certificate(
+    authorities: Authorities, engine: str, has_one: bool, text: str
+) -> None:
+    """Under TLS 1.2 the handshake fails, and nothing is sent."""
+    verify = authorities.client(TLS.TLSv1_2) if has_one else authorities.trusted.path
+    script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_2, asks=True))
+    async with FailingServer(script) as server:
+        url = server.url.replace("http:", "https:")
+        error = await error_of(url, engine, verify=verify)
+
+    check(error, f"{LOCAL}:{server.port}", text, transient=False)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("has_one", "text"),
+    [
+        (False, "it wants a client certificate: cert= gives one"),
+        (True, "it did not accept the client certificate"),
+    ],
+)
+async def test_under_tls_1_3_it_says_so_after_the_request(
+    authorities: Authorities, engine: str, has_one: bool, text: str
+) -> None:
+    """There the request has left before the client hears of it: UNKNOWN, and not tried again."""
+    verify = authorities.client(TLS.TLSv1_3) if has_one else authorities.trusted.path
+    script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_3, asks=True))
+    async with FailingServer(script) as server:
+        url = server.url.replace("http:", "https:")
+        async with open_session(url, engine, Witness(), verify=verify) as gateway:
+            with pytest.raises(ReplyLostError) as caught:
+                await CALLS["order_history"](gateway)
+
+    assert caught.value.args == (f"no reply from {LOCAL}:{server.port}: {text}",)
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert len(caught.value.attempts) == 1
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_another_version_of_tls(authorities: Authorities, engine: str) -> None:
+    """A client that insists on a newer one is told."""
+    context = authorities.server(TLS.TLSv1_2, asks=False)
+    async with FailingServer(serve, tls=context) as server:
+        error = await error_of(server.url, engine, verify=authorities.client(TLS.TLSv1_3))
+
+    place = f"{LOCAL}:{server.port}"
+    check(error, place, "it speaks other versions of TLS", transient=False)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_handshake_that_hangs(authorities: Authorities, engine: str) -> None:
+    """The time-out for connecting is over it, and the text names it."""
+    async with FailingServer(never_look) as server:
+        error = await error_of(
+            server.url.replace("http:", "https:"),
+            engine,
+            timeout=short(connect=0.05),
+            verify=authorities.trusted.path,
+        )
+
+    text = "timed out after 0.05 s while connecting"
+    check(error, f"{LOCAL}:{server.port}", text, transient=True)
+
+
+async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    """Read all that comes, and never answer."""
+    await reader.read()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_no_connection_comes_free(engine: str) -> None:
+    """The text names the argument that bounds them."""
+    asked = asyncio.Event()
+
+    async def busy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await silent(reader, writer)
+
+    async with serving(busy) as port:
+        options = {"max_connections": 1, "timeout": short(pool=0.02)}
+        async with open_session(f"http://{LOCAL}:{port}", engine, Witness(), **options) as gateway:
+            holding = asyncio.create_task(CALLS["order_history"](gateway))
+            await asked.wait()
+            with pytest.raises(ConnectionFailedError) as caught:
+                await CALLS["create_customer"](gateway)
+            holding.cancel()
+            await asyncio.wait([holding])
+
+    text = "timed out after 0.02 s while all of max_connections were in use"
+    check(caught.value, f"{LOCAL}:{port}", text, transient=True)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_the_certificate_of_a_proxy(authorities: Authorities, engine: str) -> None:
+    """What is wrong with the proxy is not said of the gateway."""
+    async with serving(Proxy(1).handle, server_context(authorities.unknown, LOCAL)) as port:
+        error = await error_of(
+            f"https://{HOST}",
+            engine,
+            proxy=f"https://{LOCAL}:{port}",
+            verify=authorities.trusted.path,
+        )
+
+    check(error, f"the proxy {LOCAL}:{port}", UNTRUSTED, transient=False)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_the_certificate_behind_a_tunnel(authorities: Authorities, engine: str) -> None:
+    """What is wrong with the gateway is not said of the proxy."""
+    async with (
+        serving(silent, server_context(authorities.unknown)) as port,
+        serving(Proxy(port).handle) as proxy_port,
+    ):
+        error = await error_of(
+            f"https://{HOST}",
+            engine,
+            proxy=f"http://{LOCAL}:{proxy_port}",
+            verify=authorities.trusted.path,
+        )
+
+    check(error, f"{HOST}:443", UNTRUSTED, transient=False)
+
+
+def _caused(error: Exception, *causes: BaseException) -> Exception:
+    """Return an error with a chain of causes."""
+    last: BaseException = error
+    for cause in causes:
+        last.__cause__ = cause
+        last = cause
+    return error
+
+
+def _verification(code: int) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, "no")
+    error.verify_code, error.verify_message = code, "path length constraint exceeded"
+    return error
+
+
+TOO_MANY: Final = OSError(errno.EMFILE, "no")
+PLAIN: Final = httpx.Timeout(None)
+SAID: Final[list[tuple[Exception, str, bool]]] = [
+    (_caused(httpx.ConnectError("-"), TOO_MANY), "too many open files", True),
+    (_caused(httpx.ConnectError("-"), OSError("a text")), BROKEN, True),
+    (_caused(httpx.ConnectError("-"), ConnectionResetError()), BROKEN, True),
+    (
+        _caused(
+            httpx.ConnectError("-"),
+            OSError("all failed"),
+            ExceptionGroup("", [OSError("-"), ConnectionRefusedError()]),
+        ),
+        "connection refused",
+        True,
+    ),
+    (_caused(httpx.ConnectError("-"), UnicodeError()), "the name is not known", False),
+    (
+        _caused(httpx.ConnectError("-"), _verification(9)),
+        "its certificate is not valid yet: is the clock of this machine right?",
+        False,
+    ),
+    (
+        _caused(httpx.ConnectError("-"), _verification(25)),
+        "its certificate is not valid: path length constraint exceeded",
+        False,
+    ),
+    (_caused(httpx.ConnectError("-"), ssl.SSLError()), "the TLS handshake failed", True),
+    (httpx.ConnectTimeout("-"), "timed out while connecting", True),
+    (httpx.PoolTimeout("-"), "timed out while all of max_connections were in use", True),
+    (httpx.ProxyError("no tunnel: ReadError"), "made no tunnel", True),
+    (httpx.ProxyError("502 CANARY"), "refused a tunnel: it answered 502", True),
+    (
+        httpx.ProxyError("407 CANARY"),
+        "answered 407: it wants a user name and a password",
+        False,
+    ),
+    # What httpcore says of SOCKS.
+    (
+        httpx.ProxyError("Invalid username/password"),
+        "did not accept the user name and the password",
+        False,
+    ),
+    (
+        httpx.ProxyError(
+            "Requested NO AUTHENTICATION REQUIRED from proxy server, but got NO ACCEPTABLE METHODS."
+        ),
+        "did not accept the user name and the password",
+        False,
+    ),
+    (
+        httpx.ProxyError("Proxy Server could not connect: Host unreachable."),
+        "made no tunnel",
+        True,
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "text", "transient"), SAID)
+def test_what_no_server_here_can_show(error: Exception, text: str, transient: bool) -> None:
+    """Each error is put into words, and no word of a server's is among them."""
+    if "too many" in text:
+        text = os.strerror(errno.EMFILE)[0].lower() + os.strerror(errno.EMFILE)[1:]
+    reason = reason_of(error, PLAIN)
+
+    assert (reason.text, reason.transient) == (text, transient)
+
+
+def test_only_a_client_certificate_is_a_late_reason() -> None:
+    """Other troubles of TLS behind a request say nothing of the next one."""
+    wanted, other = ssl.SSLError(1, "no"), ssl.SSLError(1, "no")
+    wanted.reason, other.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED", "WRONG_VERSION_NUMBER"
+
+    assert late_reason_of(_caused(httpx.ReadError("-"), wanted)) is not None
+    assert late_reason_of(_caused(httpx.ReadError("-"), other)) is None
+    assert late_reason_of(_caused(httpx.ReadError("-"), ssl.SSLError())) is None
+    assert late_reason_of(httpx.ReadError("-")) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("https://gateway.test", "gateway.test:443"),
+        ("http://localhost", "localhost:80"),
+        ("http://[::1]:8080/x", "[::1]:8080"),
+    ],
+)
+def test_a_place_has_a_port(url: str, place: str) -> None:
+    """Also where it is the usual one; an IPv6 address has brackets."""
+    assert place_of_url(httpx.URL(url)) == place
