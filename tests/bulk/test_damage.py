@@ -282,6 +282,20 @@ async def test_a_lost_line_may_have_been_that_of_any_new_item(
     assert [line["state"] for line in lines(path)].count("lost") == 1
 
 
+async def test_a_line_that_was_blanked_is_a_lost_one(tmp_path: Path, writes: bytes) -> None:
+    """White space is nothing, unless there is so much of it that a line may have stood there."""
+    path = tmp_path / "journal.jsonl"
+    customers = Customers()
+    first, rest = writes.split(b"\n", 1)
+    path.write_bytes(b"\n" * len(first) + b"\n" + rest)
+
+    results = await customers.create(path, ITEMS, repair=True)
+
+    assert customers.created == []
+    assert isinstance(results["one"].error, GatewayError)
+    assert results["one"].error.outcome is Outcome.UNKNOWN
+
+
 async def test_reads_go_on_where_a_line_was_lost(tmp_path: Path, whole: bytes) -> None:
     """They do no harm, whether they were made before or not."""
     path = tmp_path / "journal.jsonl"

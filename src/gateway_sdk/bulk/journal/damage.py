@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
-from gateway_sdk.bulk.journal.line import HEAD_START, Failure, Head, Line, State
+from gateway_sdk.bulk.journal.line import HEAD_START, Failure, Head, Line, State, head_of
 from gateway_sdk.bulk.keys import DIGEST_BYTES
 
-UNREADABLE = Failure(
+UNREADABLE: Final = Failure(
     error="ReplyLostError",
     message="what the journal had of it was damaged",
     outcome="UNKNOWN",
@@ -14,8 +15,11 @@ UNREADABLE = Failure(
 )
 """What is said of an item that may have been made, and must not be made twice."""
 
-_NOTHING = b"\xef\xbb\xbf \t\r\n"
+_NOTHING: Final = b"\xef\xbb\xbf \t\r\n"
 """What an editor may add: a byte order mark, white space."""
+
+_SHORT: Final = head_of("")[1]
+"""No line is as short as this: where that much is blank, there may have been one."""
 
 
 @dataclass(slots=True)
@@ -65,7 +69,7 @@ def mended(job: str, text: bytes) -> Iterator[bytes]:
     """
     for head, piece in pieces(text):
         if head is None:
-            if piece.strip(_NOTHING):
+            if piece.strip(_NOTHING) or len(piece) >= _SHORT:
                 yield Line(job=job, key=bytes(DIGEST_BYTES), state=State.LOST).encode()
         elif _is_whole(piece):
             yield piece[: head.length - 1] + b"\n"

@@ -64,8 +64,8 @@ class Index:
             self._file.keep_beside([stretch.text for stretch in damaged])
             self._file.replace(self._repaired(damaged))
             self._scan()
-        counting = set(self._offsets.values())
-        if len(counting) < self._lines and CAN_REPLACE:
+        if len(self._offsets) < self._lines and CAN_REPLACE:
+            counting = set(self._offsets.values())
             self._file.replace(line for at, line in self._file.lines() if at in counting)
             self._scan()
 
