@@ -50,13 +50,14 @@ def fetch(gateway: Gateway, until: float, warm: float = 0.0) -> int:
             gateway.call,
             itertools.count(),
             concurrency=bulk.Adaptive(maximum=MAXIMUM),
+            deadline=until,
         )
         async with aclosing(run) as results:
             async for result in results:
-                failed += result.error is not None and virtual_time.now() > warm
                 if virtual_time.now() >= until:
-                    return failed
-        raise AssertionError
+                    break
+                failed += result.error is not None and virtual_time.now() > warm
+        return failed
 
     return virtual_time.run(main())
 
@@ -146,11 +147,10 @@ def test_a_gateway_that_refuses_everything_is_not_flooded() -> None:
     """While nothing gets through, hardly anything is under way."""
     gateway = Gateway(lambda _: 0, retry_after=1.0)
 
-    failed = fetch(gateway, 30)
+    fetch(gateway, 30)
 
     late = [time for time, _ in gateway.log if time >= 10]
-    assert len(late) <= 20 * 5
-    assert failed > 0
+    assert 0 < len(late) <= 20 * 5
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_calls_without_a_session_are_learned_from_too(error: Exception, slower: 
             under_way -= 1
 
     async def main() -> None:
-        async for _ in bulk.run(call, range(600), concurrency="adaptive"):
+        async for _ in bulk.run(call, range(600), concurrency="adaptive", patience=0):
             pass
 
     virtual_time.run(main())

@@ -175,7 +175,7 @@ async def test_every_query_has_one_result_whatever_goes_wrong(concurrency: Any) 
         results: list[bulk.BulkResult[ExchangeRateSeriesRequest, Any]] = [
             result
             async for result in gateway.currency.exchange_rate_series_bulk(
-                queries, concurrency=concurrency
+                queries, concurrency=concurrency, patience=0
             )
         ]
 

@@ -42,13 +42,14 @@ async def test_the_back_off_doubles_up_to_its_cap(
 
 
 async def test_retry_after_is_never_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wait is at least what the gateway asked for."""
+    """The wait is what the gateway asked for, and a random part of the back-off."""
     asked = httpx.Response(429, headers={"Retry-After": "17"})
     gateway, _, waits = scripted(monkeypatch, asked, httpx.Response(200, json={}))
 
     await CALLS["create_customer"](gateway)
 
-    assert waits == [17.0]
+    assert 17 <= waits[0] <= 17.5
+    assert len(waits) == 1
 
 
 async def test_a_retry_after_beyond_the_cap_is_raised_at_once(
@@ -89,7 +90,7 @@ async def test_without_a_deadline_every_wait_fits(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ServerError):
         await CALLS["order_history"](gateway)
 
-    assert waits == [59.0, 59.0]
+    assert [int(wait) for wait in waits] in ([59, 59], [59, 60])
 
 
 async def stream() -> AsyncIterator[bytes]:

@@ -134,7 +134,8 @@ async def try_again(
     """
 
     def wait(state: RetryCallState) -> float:
-        return max(_backoff(policy, state), _retry_after(state) or 0.0)
+        # In addition, so that callers who were asked to wait do not come back together.
+        return (_retry_after(state) or 0.0) + _backoff(policy, state)
 
     def stop(state: RetryCallState) -> bool:
         return (

@@ -11,13 +11,15 @@ from functools import partial
 from typing import Any, Final, Generic
 
 from gateway_sdk._call.events import CONTEXT_OBSERVERS, RECORD_INTENT, RecordIntent
+from gateway_sdk.bulk.backpressure import Waits
 from gateway_sdk.bulk.ledger import Ledger
 from gateway_sdk.bulk.limit import Limit, Ticket
 from gateway_sdk.bulk.result import BulkResult, Item, Value
 from gateway_sdk.bulk.source import Source
 from gateway_sdk.bulk.watch import ItemWatch
-from gateway_sdk.errors import DeadlineExceededError, GatewayError, JournalError
+from gateway_sdk.errors import DeadlineExceededError, GatewayError, JournalError, RateLimitedError
 from gateway_sdk.operations import Operation
+from gateway_sdk.outcome import Attempt
 
 AHEAD: Final = 8
 """Items taken and not yet given out, per call under way: behind a slow first one, or equal ones."""
@@ -47,8 +49,10 @@ class Engine(Generic[Item, Value]):
         ledger: Ledger[Item, Value],
         ordered: bool,
         deadline: float | None,
+        patience: float | None,
     ) -> None:
         self._call = call
+        self._patience = patience
         self._limit = limit
         self._ledger = ledger
         self._ordered = ordered
@@ -151,7 +155,7 @@ class Engine(Generic[Item, Value]):
         context.run(CONTEXT_OBSERVERS.set, (*CONTEXT_OBSERVERS.get(), watch))
         record_intent: RecordIntent = partial(self._record_intent, work, watch)
         context.run(RECORD_INTENT.set, (*RECORD_INTENT.get(), record_intent))
-        task = asyncio.create_task(self._run(work, watch), context=context)
+        task = asyncio.create_task(self._run(work, watch, ticket), context=context)
         self._running.add(task)
         task.add_done_callback(lambda task: self._ended(work, ticket, task))
 
@@ -168,14 +172,14 @@ class Engine(Generic[Item, Value]):
         if not is_new:
             raise JournalError("a damaged line may have said that this was made: it is not sent")
 
-    async def _run(self, work: Work[Item, Value], watch: ItemWatch) -> None:
+    async def _run(self, work: Work[Item, Value], watch: ItemWatch, ticket: Ticket) -> None:
         """Make one call; whatever it raises is its result, and loses nothing of the others."""
         began = time.monotonic()
         error: Exception | None = None
         value: Value | None = None
         was_cut = False
         try:
-            value = await self._call(work.item)
+            value = await self._call_until_taken(work.item, watch, ticket)
         except asyncio.CancelledError:
             was_cut = self._closing or self._expired
             error = watch.cut(self._why(), by_deadline=self._expired and not self._closing)
@@ -194,6 +198,20 @@ class Engine(Generic[Item, Value]):
             work.result = result if self._broken is None else None
         else:
             work.result = self._ledger.ended(work.digest, result, watch)
+
+    async def _call_until_taken(self, item: Item, watch: ItemWatch, ticket: Ticket) -> Value:
+        """Make one call, and again after each 429, as long as that can do no harm."""
+        waits = Waits(watch, self._patience)
+        while True:
+            try:
+                return await self._call(item)
+            except RateLimitedError as error:
+                if (seconds := waits.after(error)) is None:
+                    raise
+                if not watch.was_told:
+                    ticket.attempt_finished(Attempt(error.outcome, error.status, None, 0.0))
+            ticket.retry_scheduled(seconds)
+            await asyncio.sleep(seconds)
 
     def _why(self) -> str:
         """Say who ended a call before its time."""

@@ -5,7 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from gateway_sdk._config import check_seconds, check_switch, is_async
+from gateway_sdk._config import check_seconds, check_switch, check_wait, is_async
 from gateway_sdk.bulk.adaptive import Adaptive, Tuner
 from gateway_sdk.bulk.engine import Engine
 from gateway_sdk.bulk.journal.ledger import Journal
@@ -23,10 +23,11 @@ def run(
     call: Callable[[Item], Awaitable[Value]],
     items: Iterable[Item] | AsyncIterable[Item],
     *,
-    concurrency: int | Literal["adaptive"] | Adaptive = 20,
+    concurrency: int | Literal["adaptive"] | Adaptive = "adaptive",
     key: Callable[[Item], object] | None = None,
     ordered: bool = False,
     deadline: float | None = None,
+    patience: float | None = None,
     on_progress: OnProgress | None = None,
     journal: str | PathLike[str] | None = None,
     job: str | None = None,
@@ -45,14 +46,18 @@ def run(
     Args:
         call: What is called with each item.
         items: May be a generator without end, and asynchronous.
-        concurrency: Calls under way at once; or "adaptive", which finds out how many the gateway
-            takes, up to 100; or `Adaptive(maximum=...)`.
+        concurrency: "adaptive" finds out how many calls at once the gateway takes, up to 100;
+            `Adaptive(maximum=...)` has another bound; a number is the number of calls at once.
         key: Items with the same key are fetched once, and each has its result: a JSON value. The
             results are kept to the end of the run.
         ordered: Yield in the order of the items, not in that in which calls end.
         deadline: Seconds for the whole run; None for no limit. Then calls under way are ended,
             and every item left has a result with a `DeadlineExceededError`, whose `outcome` tells
             whether anything was sent. From an asynchronous iterable no more items are taken.
+        patience: Seconds that one item may wait after refusals with 429, beyond the retries of its
+            session; then the 429 is its result. None waits until the item is taken or the
+            deadline has passed, 0 does not wait. An item is tried again only if nothing that it
+            changed may have been done.
         on_progress: Called with a `Progress` before each result; what it raises is logged.
         journal: A file of JSON lines, one per item that has ended, written before its result is
             yielded. With the file of an earlier run only what is not in it is fetched; the rest is
@@ -85,6 +90,7 @@ def run(
         check_switch("retry_failed", retry_failed)
         check_switch("repair", repair)
         check_seconds("deadline", deadline)
+        patience = None if patience is None else check_wait("patience", patience)
     except ConfigurationError as error:
         raise InvalidArgumentError(*error.args) from None
     ledger: Ledger[Item, Value] = Ledger() if key is None else Memory(key)
@@ -106,6 +112,7 @@ def run(
         ledger=ledger,
         ordered=ordered,
         deadline=deadline,
+        patience=patience,
     )
     meter = Meter(on_progress, len(items) if isinstance(items, Sized) else None)
     return _counted(engine, make_source(items, engine.stir), meter)

@@ -1,7 +1,7 @@
 """What the calls of one item did, as their sessions tell it."""
 
 from gateway_sdk.bulk.limit import Ticket
-from gateway_sdk.errors import DeadlineExceededError, GatewayError
+from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
 
@@ -60,6 +60,22 @@ class ItemWatch(Observer):
     def may_repeat(self) -> bool:
         """Whether doing the item again can do no harm, as far as sessions have told."""
         return not self.sends_once or self.outcome in (Outcome.NOT_SENT, Outcome.REFUSED)
+
+    def may_begin_again(self, error: RateLimitedError) -> bool:
+        """Whether the item's function may be called again after this 429.
+
+        Only if every call of it that changes anything is proven to have done nothing, and if the
+        error is of a call that was heard here, or of none: what was done elsewhere is not known.
+        """
+        changing = any(
+            call.operation.repeatability is not Repeatability.READ
+            and outcome_of(attempts, call.operation.repeatability) > Outcome.REFUSED
+            for call, attempts in self._calls.items()
+        )
+        heard = error.operation is None or error.operation in {
+            call.operation.name for call in self._calls
+        }
+        return heard and not changing
 
     def cut(self, message: str, *, by_deadline: bool) -> GatewayError:
         """Make the error of an item that was ended, with what is known of it."""
