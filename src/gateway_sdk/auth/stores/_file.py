@@ -10,6 +10,7 @@ from typing import Final
 
 from gateway_sdk._repr import safe_repr
 from gateway_sdk.auth.stores._base import MAX_RECORD, TokenKey, UnusableRecordError, dump, parse
+from gateway_sdk.auth.stores._locks import try_lock
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
@@ -20,6 +21,10 @@ _HAS_MODES: Final = hasattr(os, "getuid")
 _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_LOCK: Final = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+_DRAFTS: Final = 10
+"""Drafts that one save may lose to logouts in the instant before they are locked."""
 
 
 class PrivateFileStore:
@@ -108,16 +113,23 @@ class PrivateFileStore:
             )
 
     def _save(self, token: Token) -> None:
-        # In the same folder, because a file can be replaced only within one file system.
-        draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
+        record = dump(token, self.key)
         try:
             _make_private_folder(self.path.parent)
             self._check_folder()
-            _write(draft, dump(token, self.key))
-            draft.replace(self.path)
-            _sync(self.path.parent)
+            for _ in range(_DRAFTS - 1):
+                with suppress(FileNotFoundError):  # a logout removed the draft
+                    return self._replace(record)
+            return self._replace(record)
         except OSError as error:
             raise self._store_error("cannot be written", error) from None
+
+    def _replace(self, record: bytes) -> None:
+        # In the same folder, because a file can be replaced only within one file system.
+        draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
+        try:
+            _write(draft, record, self.path)
+            _sync(self.path.parent)
         finally:
             with suppress(OSError):  # it exists only after an error
                 draft.unlink()
@@ -140,7 +152,8 @@ class PrivateFileStore:
         try:
             # Also the drafts of processes that were killed while they wrote.
             for draft in self.path.parent.glob(f".{self.path.name}.*"):
-                draft.unlink(missing_ok=True)
+                if not _is_being_written(draft):
+                    draft.unlink(missing_ok=True)
             self.path.unlink(missing_ok=True)
         except OSError as error:
             raise self._store_error("cannot be removed", error) from None
@@ -170,12 +183,28 @@ def _make_private_folder(folder: Path) -> None:
         missing.mkdir(mode=0o700, exist_ok=True)
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write a new file and sync it to the disk."""
-    with os.fdopen(os.open(path, _CREATE, 0o600), "wb") as file:
+def _write(draft: Path, content: bytes, path: Path) -> None:
+    """Write a draft, sync it to the disk, and let it replace a file; it is locked until then."""
+    with os.fdopen(os.open(draft, _CREATE, 0o600), "wb") as file:
+        try_lock(file.fileno())
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+        if not _HAS_MODES:
+            file.close()  # Windows cannot replace a file by an open one
+        draft.replace(path)
+
+
+def _is_being_written(draft: Path) -> bool:
+    """Return whether a process that lives holds the lock of a draft."""
+    try:
+        descriptor = os.open(draft, _LOCK)
+    except OSError:
+        return False
+    try:
+        return not try_lock(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync(folder: Path) -> None:
