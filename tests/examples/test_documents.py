@@ -1,11 +1,9 @@
 """The code in the documents runs, and their tables say what the code does."""
 
-import ast
 import inspect
 import re
-import textwrap
+import tomllib
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,40 +14,11 @@ from gateway_sdk._transport.factory import DEFAULTS
 from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
+from tests.support import field_reference
+from tests.support.documents import DOCUMENTS, ROOT, every
 
-ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = (ROOT / "README.md").read_text()
-ACROSS_LINES = re.MULTILINE | re.DOTALL
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text()
-
-
-def python_blocks() -> list[Any]:
-    """Return every Python block of every document, named by where it starts."""
-    return [
-        pytest.param(block[1], id=f"{document.name}:{block.start()}")
-        for document in DOCUMENTS
-        for block in re.finditer(r"^```python\n(.*?)^```", document.read_text(), ACROSS_LINES)
-    ]
-
-
-@pytest.mark.parametrize("code", python_blocks())
-async def test_the_code_in_the_documents_runs(
-    environment: dict[str, str],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    code: str,
-) -> None:
-    """Every Python block runs against the sandbox, as it stands."""
-    monkeypatch.chdir(tmp_path)  # where a journal may be left
-    program = compile(code, "document", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    names: dict[str, Any] = {}
-
-    coroutine = eval(program, names)  # noqa: S307 - our own documents
-    await coroutine
-
-    assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -111,7 +80,25 @@ def test_the_documents_link_to_files_that_exist() -> None:
 
 
 def test_commands_stand_on_one_line_each() -> None:
-    """The two commands of the README can be copied as they stand."""
-    commands = re.findall(r"^```sh\n(.*?)^```", README, ACROSS_LINES)
+    """The commands that install and test can be copied as they stand; CI greps the second."""
+    commands = [block.text for block in every("sh") if block.document.name == "README.md"]
 
-    assert [textwrap.dedent(command).count("\n") for command in commands] == [1, 1]
+    assert [command.count("\n") for command in commands] == [1, 1]
+    assert len(re.findall(r"^python3 -m venv .*nox$", README, re.MULTILINE)) == 1
+
+
+def test_the_readme_lists_every_extra() -> None:
+    """The table of extras has those that can be installed, in any order."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    table = README.partition("| extra | adds |")[2].partition("\n\n")[0]
+
+    listed = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+
+    assert sorted(listed) == sorted(project["optional-dependencies"])
+
+
+def test_the_fields_of_a_customer_are_those_of_the_models() -> None:
+    """To renew the page: `python -m tests.support.field_reference`."""
+    page = (ROOT / "docs" / "models.md").read_text()
+
+    assert page.endswith("\n\n" + field_reference.tables())

@@ -1,0 +1,125 @@
+"""The code in the documents, and how a reader runs it: files in a folder, lines in a shell."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SERVES: Final = re.compile(r"^gateway sandbox\b")
+FENCE: Final = re.compile(r"(?<=\n)```(\w+)\n(.*?)```$", re.MULTILINE | re.DOTALL)
+SAVED_AS: Final = re.compile(r"as `([\w.]+)`:\s*$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code in a document: its language, its text, and what it is to be saved as."""
+
+    document: Path
+    line: int
+    language: str
+    text: str
+    file: str | None
+
+    @property
+    def name(self) -> str:
+        """Where it stands, as the name of a test."""
+        return f"{self.document.name}:{self.line}"
+
+    @property
+    def commands(self) -> list[str]:
+        """What a reader types; the other lines of a console are what is printed."""
+        return [line[2:] for line in self.text.splitlines() if line.startswith("$ ")]
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is a server, which runs until it is stopped."""
+        return any(SERVES.match(command) for command in self.commands)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a process left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    """Yield the blocks of a document in their order."""
+    text = document.read_text(encoding="utf-8")
+    for found in FENCE.finditer(text):
+        before = text[: found.start()]
+        saved = SAVED_AS.search(before)
+        line = before.count("\n") + 1
+        yield Block(document, line, found[1], found[2], saved and saved[1])
+
+
+def every(*languages: str) -> list[Block]:
+    """Return the blocks of all documents in these languages."""
+    return [
+        block for document in DOCUMENTS for block in blocks(document) if block.language in languages
+    ]
+
+
+def save_files(document: Path, folder: Path) -> None:
+    """Save what the document tells its reader to save."""
+    for block in blocks(document):
+        if block.file:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+
+
+async def run_program(code: str, folder: Path) -> Ended:
+    """Save a program and run it, with warnings as errors."""
+    (folder / "program.py").write_text(code, encoding="utf-8")
+    return await run(sys.executable, "-W", "error", "program.py", folder=folder)
+
+
+async def run_console(block: Block, folder: Path, variables: Mapping[str, str]) -> Ended:
+    """Type the commands of a block into one shell, which ends at the first that fails.
+
+    The document's sandbox listens at its usual port, and the test's at one that was free.
+    """
+    script = "\n".join(["set -eo pipefail", *block.commands])
+    script = re.sub(r"http://127\.0\.0\.1:8080", variables["GATEWAY_BASE_URL"], script)
+    return await run("bash", "-c", script, folder=folder)
+
+
+async def run(*command: str, folder: Path) -> Ended:
+    """Run a command in a folder, with this environment's programs in its path."""
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=folder, env=_environment(), stdin=asyncio.subprocess.DEVNULL,
+        stdout=PIPE, stderr=PIPE,
+    )  # fmt: skip
+    out, err = await process.communicate()
+    return Ended(process.returncode or 0, out.decode(), err.decode())
+
+
+async def serve_until_ready(command: str, folder: Path) -> Ended:
+    """Start a server at a free port, wait until it is ready, and end it as Ctrl-C does."""
+    process = await asyncio.create_subprocess_exec(
+        *command.split(), "--port", "0", cwd=folder, env=_environment(), stdout=PIPE, stderr=PIPE
+    )
+    assert process.stdout
+    assert process.stderr
+    out = b""
+    while b"Ready" not in out and (line := await process.stdout.readline()):
+        out += line
+    process.send_signal(signal.SIGINT)
+    rest, err = await process.communicate()
+    return Ended(process.returncode or 0, (out + rest).decode(), err.decode())
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYTHONIOENCODING": "utf-8",
+    }
