@@ -1,0 +1,306 @@
+"""A connection to a server, of our own: bytes in both directions, and nothing of HTTP.
+
+What is sent is counted, what came unasked is seen, and it can be cut at once. One task at a time
+uses a connection: it reads and writes itself, and waits for one thing only.
+"""
+
+import asyncio
+import select
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final, cast
+
+from gateway_sdk._transport.dialling import dial
+from gateway_sdk._transport.tls import TlsLayer
+
+MOST_UNREAD: Final = 2**18
+"""Bytes that may have come and are not read yet; then the server has to wait."""
+
+
+async def connect(
+    host: str, port: int, lost: Callable[["Connection"], None] | None = None
+) -> "Connection":
+    """Open a connection; a caller that is cancelled leaves no socket behind.
+
+    Args:
+        host: A name or an IP address.
+        port: Of TCP.
+        lost: Called once, when nothing is left of the connection.
+
+    Raises:
+        OSError: there is none.
+        UnicodeError: it is no name of a host.
+    """
+    end = await dial(host, port)
+    loop = asyncio.get_running_loop()
+    _, connection = await loop.create_connection(lambda: Connection(lost), sock=end)
+    return connection
+
+
+class Connection(asyncio.Protocol):
+    """One connection, over TCP and any number of TLS layers.
+
+    Attributes:
+        written: How many bytes were given to `write`, without those of TLS itself.
+        can_write: Whether the system takes more; else `wait` until it does.
+        is_ended: Whether nothing more comes: the server or this end has closed it.
+        is_clean: Whether the server ended it in due form: under TLS, by saying so.
+        failure: Why nothing more comes, if that is an error.
+        closed: Done when nothing is left of it.
+    """
+
+    def __init__(self, lost: Callable[["Connection"], None] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._lost = lost
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        self.written = 0
+        self.can_write = True
+        self.is_ended = self.is_clean = False
+        self.failure: OSError | None = None
+        self._layers: list[TlsLayer] = []  # the innermost one is the last
+        self._received: list[bytes] = []
+        self._unread = 0
+        self._is_paused = self._is_idle = False
+        self._waiter: asyncio.Future[bool] | None = None
+        self._alarm = _Alarm(self._loop, lambda: self._wake(late=True))
+
+    # What the event loop tells.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._has_news = _watch(transport.get_extra_info("socket"))
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; what comes while the connection is idle ends it."""
+        for layer in self._layers:
+            data = self._decrypt(layer, data)
+        if data:
+            self._received.append(data)
+            self._unread += len(data)
+            if self._is_idle:
+                self.abort()
+            elif self._unread > MOST_UNREAD and not self._is_paused:
+                self._is_paused = True
+                self._transport.pause_reading()
+        self._wake()
+
+    def _decrypt(self, layer: TlsLayer, data: bytes) -> bytes:
+        plain = layer.decrypt(data)
+        self._encrypt(layer.pending(), self._layers.index(layer))
+        if layer.failure is not None:
+            self.failure = self.failure or layer.failure
+            self.abort()
+        elif layer.is_ended:
+            self._end(cleanly=layer is self._layers[-1])
+        return plain
+
+    def eof_received(self) -> None:
+        """Take the end; the event loop then closes the connection."""
+        self._end(cleanly=not self._layers)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        if exc is not None:
+            self._rescue()
+        if isinstance(exc, OSError) and not self.is_ended:
+            self.failure = self.failure or exc
+        self._end(cleanly=False)
+        self._alarm.stop()
+        if self._lost is not None:
+            self._lost(self)
+        self.closed.set_result(None)
+
+    def _rescue(self) -> None:
+        """Read what came before the connection broke while something was written.
+
+        It may be the reply: a server that refuses a request need not read all of it. The event
+        loop would forget it.
+        """
+        try:
+            with self._transport.get_extra_info("socket").dup() as end:
+                while self._unread <= MOST_UNREAD and (data := end.recv(MOST_UNREAD)):
+                    self.data_received(data)
+        except (OSError, TypeError):
+            pass  # there is no more; or the loop is uvloop, which has closed the socket by now
+
+    def pause_writing(self) -> None:
+        """Wait with what is to be sent until the system takes more."""
+        self.can_write = False
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self.can_write = True
+        self._wake()
+
+    # What the user of the connection does.
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it is closed, or about to be; nothing can be sent any more."""
+        return self._transport.is_closing()
+
+    @property
+    def tls(self) -> ssl.SSLObject | None:
+        """The innermost TLS; None without any."""
+        return self._layers[-1].ssl_object if self._layers else None
+
+    async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
+        """Go on with TLS, within the layers of TLS that there are.
+
+        Raises:
+            OSError: the handshake failed, an `ssl.SSLError` among others.
+        """
+        layer = TlsLayer(context, host)
+        data = b""
+        try:
+            while not layer.shake_hands(data):
+                self._encrypt(layer.pending(), len(self._layers))
+                data = await self.read(None)
+                if not data:
+                    raise ConnectionResetError("the server hung up in the TLS handshake")
+        finally:  # what tells the server why it failed, too
+            self._encrypt(layer.pending(), len(self._layers))
+        self._layers.append(layer)
+        self.data_received(b"")  # what came behind the handshake
+
+    def write(self, data: bytes) -> None:
+        """Send data, or keep them until the system takes them: see `can_write`."""
+        self.written += len(data)
+        self._is_idle = False
+        self._encrypt(data, len(self._layers))
+
+    def _encrypt(self, data: bytes, layers: int) -> None:
+        if not data:
+            return
+        for layer in reversed(self._layers[:layers]):
+            data = layer.encrypt(data)
+        self._transport.write(data)
+
+    async def drain(self, seconds: float | None) -> None:
+        """Wait until the system takes more.
+
+        Raises:
+            TimeoutError: it took nothing for so long.
+            OSError: the connection is closed.
+        """
+        while not self.can_write and not self.is_closing:
+            await self.wait(seconds)
+        if self.is_closing:
+            raise self.failure or ConnectionResetError("the connection was closed")
+
+    async def read(self, seconds: float | None) -> bytes:
+        """Return what has come, as soon as there is something; b"" at the end.
+
+        Raises:
+            TimeoutError: nothing came for so long.
+            OSError: the connection broke.
+        """
+        while not self._received and not self.is_ended:
+            await self.wait(seconds)
+        if not self._received and self.failure is not None:
+            raise self.failure
+        return self.take()
+
+    def take(self) -> bytes:
+        """Return what has come by now; b"" if that is nothing."""
+        if not self._received:
+            return b""
+        pieces, self._received, self._unread = self._received, [], 0
+        if self._is_paused:
+            self._is_paused = False
+            if not self.is_closing:
+                self._transport.resume_reading()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def rest(self) -> None:
+        """Be idle from now on until the next `write`: what comes meanwhile ends it."""
+        self._is_idle = True
+        if self._received:
+            self.abort()
+
+    def is_fit(self) -> bool:
+        """Tell whether it can be used again: it is open, and nothing has come that is not read.
+
+        Either may be known only to the system yet. A few bytes of TLS make it unfit, too.
+        """
+        return not (self._received or self.is_ended or self.is_closing or self._has_news())
+
+    def abort(self) -> None:
+        """Cut it at once: what the system has not taken yet is not sent any more."""
+        self._transport.abort()
+
+    # How it waits.
+
+    async def wait(self, seconds: float | None) -> None:
+        """Wait until something happens: data come, the system takes more, the connection ends.
+
+        Raises:
+            TimeoutError: nothing happened for so long.
+        """
+        self._waiter = self._loop.create_future()
+        self._alarm.set(seconds)
+        try:
+            if await self._waiter:
+                raise TimeoutError
+        finally:
+            self._waiter = None
+            self._alarm.set(None)
+
+    def _wake(self, *, late: bool = False) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(late)
+
+    def _end(self, *, cleanly: bool) -> None:
+        if not self.is_ended:
+            self.is_ended, self.is_clean = True, cleanly
+        if self._is_idle:
+            self.abort()
+        self._wake()
+
+
+class _Alarm:
+    """A timer that is set anew for each wait, and has one place in the loop's queue meanwhile."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
+        self._loop = loop
+        self._ring = ring
+        self._when: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self, seconds: float | None) -> None:
+        """Ring in so many seconds; None for not at all."""
+        if seconds is None:
+            self._when = None
+            return
+        self._when = self._loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._when:
+            self._start(self._when)
+
+    def stop(self) -> None:
+        """Leave the loop's queue."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _start(self, when: float) -> None:
+        self.stop()
+        self._timer = self._loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._when is None:
+            return
+        if self._when > self._loop.time():
+            self._start(self._when)
+        else:
+            self._ring()
+
+
+def _watch(end: socket.socket) -> Callable[[], object]:
+    """Return what tells whether something came to a socket that the event loop has not read."""
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(end.fileno(), select.POLLIN)
+        return lambda: poll.poll(0)
+    return lambda: select.select([end.fileno()], [], [], 0)[0]  # Windows

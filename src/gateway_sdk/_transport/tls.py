@@ -1,0 +1,58 @@
+"""TLS over bytes that a connection carries: no I/O here."""
+
+import ssl
+
+
+class TlsLayer:
+    """Encrypts what a client sends, and decrypts what it receives.
+
+    asyncio's own TLS drops data that arrives in one packet with a broken record, and does not say
+    whether the server ended the connection in due form.
+
+    Attributes:
+        ssl_object: What knows the certificate and the protocol.
+        is_ended: Whether the server said that nothing more will come (RFC 8446, 6.1).
+        failure: What is wrong with the data behind those that were decrypted, or None.
+    """
+
+    def __init__(self, context: ssl.SSLContext, host: str) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self.is_ended = False
+        self.failure: ssl.SSLError | None = None
+
+    def shake_hands(self, data: bytes) -> bool:
+        """Go on with the handshake, and tell whether it is done.
+
+        Raises:
+            ssl.SSLError: there will be no secure connection.
+        """
+        self._incoming.write(data)
+        try:
+            self.ssl_object.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        return True
+
+    def encrypt(self, data: bytes) -> bytes:
+        """Return what is to be sent for some data."""
+        self.ssl_object.write(data)
+        return self._outgoing.read()
+
+    def decrypt(self, data: bytes) -> bytes:
+        """Return all data that can be read by now, in spite of what may come behind them."""
+        self._incoming.write(data)
+        pieces: list[bytes] = []
+        try:
+            while piece := self.ssl_object.read(2**18):
+                pieces.append(piece)
+            self.is_ended = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError as error:
+            self.failure = error
+        return b"".join(pieces)
+
+    def pending(self) -> bytes:
+        """Return what TLS itself wants to send."""
+        return self._outgoing.read()

@@ -1,0 +1,248 @@
+"""TLS on a connection of our own: its ends, what is broken in it, and one within another."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+import pytest
+
+from gateway_sdk._transport.connection import Connection, connect
+from tests.support.certificates import Authority
+from tests.support.failing_steps import turns
+
+HOST: Final = "127.0.0.1"
+
+
+class Layer:
+    """The server's side of one layer of TLS."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+
+
+class Peer:
+    """A server that speaks TLS in any number of layers."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.end = end
+        self.layers: list[Layer] = []
+
+    async def shake_hands(self, context: ssl.SSLContext) -> None:
+        """Add a layer."""
+        layer = Layer(context)
+        while True:
+            try:
+                layer.tls.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
+            else:
+                break
+            finally:
+                if layer.outgoing.pending:
+                    await self.send(layer.outgoing.read())
+            layer.incoming.write(await self.receive())
+        self.layers.append(layer)
+        if layer.outgoing.pending:
+            await self.raw(self.wrap(layer.outgoing.read(), self.layers[:-1]))
+
+    async def receive(self) -> bytes:
+        """Receive something through all layers."""
+        while True:
+            data = await asyncio.get_running_loop().sock_recv(self.end, 65536)
+            if not data:
+                return b""
+            for layer in self.layers:
+                layer.incoming.write(data)
+                data = b""
+                with suppress(ssl.SSLWantReadError):
+                    while part := layer.tls.read(65536):
+                        data += part
+            if data:
+                return data
+
+    def wrap(self, data: bytes, layers: list[Layer]) -> bytes:
+        """Encrypt some data."""
+        for layer in reversed(layers):
+            layer.tls.write(data)
+            data = layer.outgoing.read()
+        return data
+
+    async def send(self, data: bytes) -> None:
+        """Send data through all layers."""
+        await self.raw(self.wrap(data, self.layers))
+
+    async def raw(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        await asyncio.get_running_loop().sock_sendall(self.end, data)
+
+    def goodbye(self) -> bytes:
+        """Return what says that the innermost layer ends."""
+        with suppress(ssl.SSLWantReadError):
+            self.layers[-1].tls.unwrap()
+        return self.wrap(self.layers[-1].outgoing.read(), self.layers[:-1])
+
+
+class Papers:
+    """The contexts of both sides."""
+
+    def __init__(self, authority: Authority) -> None:
+        self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.server.load_cert_chain(*authority.certify(HOST))
+        self.client = ssl.create_default_context(cafile=authority.path)
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    """Certificates that both sides agree on."""
+    return Papers(Authority(tmp_path_factory.mktemp("authority"), "tests"))
+
+
+@asynccontextmanager
+async def secured(papers: Papers, layers: int = 1) -> AsyncIterator[tuple[Connection, Peer]]:
+    """Open a connection with so many layers of TLS to a server of the test's own."""
+    with socket.create_server((HOST, 0)) as listener:
+        connection = await connect(HOST, listener.getsockname()[1])
+        end, _ = listener.accept()
+        end.settimeout(0)
+        peer = Peer(end)
+        try:
+            for _ in range(layers):
+                await asyncio.gather(
+                    peer.shake_hands(papers.server), connection.start_tls(papers.client, HOST)
+                )
+            yield connection, peer
+        finally:
+            connection.abort()
+            await connection.closed
+            end.close()
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+async def test_data_go_through_all_layers(papers: Papers, layers: int) -> None:
+    """A proxy that is reached over TLS carries another TLS inside."""
+    async with secured(papers, layers) as (connection, peer):
+        connection.write(bytes(100_000))
+        received = 0
+        while received < 100_000:
+            received += len(await peer.receive())
+        await peer.send(b"answer")
+
+        assert await connection.read(20) == b"answer"
+        assert connection.written == 100_000
+        assert connection.tls is not None
+        assert connection.tls.version() == "TLSv1.3"
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+async def test_an_end_that_was_said_is_clean(papers: Papers, layers: int) -> None:
+    """The server says that nothing more comes; the data before it are whole."""
+    async with secured(papers, layers) as (connection, peer):
+        await peer.send(b"all")
+        await peer.raw(peer.goodbye())
+
+        assert await connection.read(20) == b"all"
+        assert await connection.read(20) == b""
+        assert connection.is_clean
+
+
+async def test_the_end_of_an_outer_layer_is_not_that_of_the_inner(papers: Papers) -> None:
+    """A proxy that ends its own TLS has cut what it carries."""
+    async with secured(papers, 2) as (connection, peer):
+        await peer.send(b"a part")
+        peer.layers.pop()
+        await peer.raw(peer.goodbye())
+
+        assert await connection.read(20) == b"a part"
+        assert await connection.read(20) == b""
+        assert not connection.is_clean
+
+
+async def test_an_end_that_was_not_said_may_have_cut_something(papers: Papers) -> None:
+    """Anybody on the way can end a connection; only the server can say that it is the end."""
+    async with secured(papers) as (connection, peer):
+        await peer.send(b"a part")
+        peer.end.close()
+
+        assert await connection.read(20) == b"a part"
+        assert await connection.read(20) == b""
+        assert not connection.is_clean
+
+
+async def test_what_came_before_a_broken_record_is_read(papers: Papers) -> None:
+    """Even in the same packet; then comes the error, and the connection is cut."""
+    async with secured(papers) as (connection, peer):
+        await peer.raw(peer.wrap(b"good", peer.layers) + b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        assert await connection.read(20) == b"good"
+        with pytest.raises(ssl.SSLError):
+            await connection.read(20)
+        assert connection.is_closing
+
+
+@pytest.mark.parametrize("data", [b"H", b""], ids=["data", "the end"])
+async def test_what_is_said_while_it_is_idle_ends_it(papers: Papers, data: bytes) -> None:
+    """Data that nobody asked for, or the end of TLS alone."""
+    async with secured(papers) as (connection, peer):
+        await peer.send(b"-")  # behind which there are no tickets of the handshake any more
+        assert await connection.read(20) == b"-"
+        connection.rest()
+        assert connection.is_fit()
+        await (peer.send(data) if data else peer.raw(peer.goodbye()))
+        await connection.closed
+
+        assert not connection.is_fit()
+
+
+async def test_a_ticket_that_comes_late_does_no_harm(papers: Papers) -> None:
+    """It is TLS's own, and none of the server's data."""
+    async with secured(papers) as (connection, _):
+        await turns(5)
+        connection.rest()
+        connection.data_received(b"")
+        assert not connection.is_closing
+
+
+async def test_what_tls_itself_has_to_say_is_sent(papers: Papers) -> None:
+    """An alert about what cannot be read reaches the server."""
+    async with secured(papers) as (connection, peer):
+        await peer.raw(b"\x17\x03\x03\x00\x05broke")
+        with pytest.raises(ssl.SSLError):
+            await connection.read(20)
+        with pytest.raises(ssl.SSLError, match="ALERT"):
+            await peer.receive()
+
+
+async def test_a_certificate_of_an_unknown_authority_is_refused(papers: Papers) -> None:
+    """The server is told why, and nothing else was sent."""
+    with socket.create_server((HOST, 0)) as listener:
+        connection = await connect(HOST, listener.getsockname()[1])
+        end, _ = listener.accept()
+        with end:
+            end.settimeout(0)
+            mine, theirs = await asyncio.gather(
+                connection.start_tls(ssl.create_default_context(), HOST),
+                Peer(end).shake_hands(papers.server),
+                return_exceptions=True,
+            )
+            connection.abort()
+            await connection.closed
+
+    assert isinstance(mine, ssl.SSLCertVerificationError)
+    assert isinstance(theirs, ssl.SSLError)
+    assert "ALERT_UNKNOWN_CA" in theirs.reason
+    assert connection.written == 0
+
+
+async def test_a_server_that_hangs_up_in_the_handshake_is_an_error(papers: Papers) -> None:
+    """It is none that has sent anything."""
+    with socket.create_server((HOST, 0)) as listener:
+        connection = await connect(HOST, listener.getsockname()[1])
+        end, _ = listener.accept()
+        end.shutdown(socket.SHUT_WR)
+        with end, pytest.raises(ConnectionResetError, match="handshake"):
+            await connection.start_tls(papers.client, HOST)
+        await connection.closed
