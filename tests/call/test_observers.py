@@ -58,7 +58,7 @@ CASES: dict[str, tuple[str, list[Step], list[Event]]] = {
         [status(429, **{"Retry-After": "17"}), OK],
         [
             ("attempt", 1, REFUSED, 429, "RateLimitedError"),
-            ("retry", 1, 429, 17.0),
+            ("retry", 1, 429, 17.5),
             ("attempt", 1, APPLIED, 200, None),
             ("finished", 1, APPLIED, None),
         ],
