@@ -10,7 +10,7 @@ from gateway_sdk import auth, bulk, models, operations
 from gateway_sdk._call.budget import RetryBudget
 from gateway_sdk._call.retry import RetryPolicy
 from gateway_sdk._http.body import Multipart
-from gateway_sdk._transport.rate import RateLimit
+from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk._version import __version__
 from gateway_sdk.auth import Token, TokenSource
 from gateway_sdk.errors import (

@@ -19,8 +19,8 @@ from gateway_sdk._call.retry import RetryPolicy
 from gateway_sdk._config import UNSET, UnsetType
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._sending import Sending
+from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
-from gateway_sdk._transport.rate import RateLimit
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.auth._environment import with_access_token
 from gateway_sdk.errors import ConfigurationError

@@ -7,14 +7,14 @@ import pytest
 
 from benchmarks import profile
 from gateway_sdk._call import call
-from gateway_sdk._transport import gate
+from gateway_sdk._transport import admission
 
 
 @pytest.mark.parametrize(
     ("file", "room"),
     [
-        (call.__file__, "gateway_sdk call"),
-        (gate.__file__, "gateway_sdk _engine"),
+        (call.__file__, "gateway_sdk _call"),
+        (admission.__file__, "gateway_sdk _transport"),
         (aiohttp.__file__, "aiohttp"),
         (asyncio.events.__file__, "asyncio"),
         (profile.__file__, "the callers"),

@@ -232,7 +232,7 @@ class Stuck(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Wait for ever."""
-        request.extensions["gateway_sdk.progress"].sent = self.sends
+        request.extensions["gateway_sdk.transmission"].sent = self.sends
         self.asked.set()
         await asyncio.Event().wait()
         raise AssertionError

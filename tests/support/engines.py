@@ -6,9 +6,9 @@ from typing import Final, cast
 
 import httpx
 
-from gateway_sdk._transport.transmission import EXTENSION, Progress
+from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
-IDLE: Final = "<AiohttpEngine <Gate 0 of 2 taken, 0 waiting>>"
+IDLE: Final = "<AiohttpEngine <Slots 0 of 2 taken, 0 waiting>>"
 """How an engine with two slots shows itself when none is taken."""
 PIECE: Final = bytes(65536)
 
@@ -16,7 +16,7 @@ PIECE: Final = bytes(65536)
 def make_request(
     url: str,
     method: str = "GET",
-    progress: Progress | None = None,
+    transmission: Transmission | None = None,
     *,
     content: bytes | AsyncIterator[bytes] | None = None,
     **short: float,
@@ -27,7 +27,7 @@ def make_request(
         method,
         url,
         content=content,
-        extensions={"timeout": times, **({EXTENSION: progress} if progress else {})},
+        extensions={"timeout": times, **({EXTENSION: transmission} if transmission else {})},
     )
 
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from gateway_sdk._transport.aiohttp_engine import AiohttpEngine
-from gateway_sdk._transport.transmission import Progress
+from gateway_sdk._transport.transmission import Transmission
 from tests.support.engines import IDLE, make_request
 from tests.support.failing_steps import turns
 from tests.support.raw_server import raw_server
@@ -29,7 +29,7 @@ async def test_a_connection_that_is_lost_at_once_is_none(
     engine: AiohttpEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that has hung up before the request began has not got a byte of it."""
-    progress = Progress(sent=False)
+    transmission = Transmission(sent=False)
     connector: Any = engine._session.connector
     make = connector._create_connection
 
@@ -45,9 +45,9 @@ async def test_a_connection_that_is_lost_at_once_is_none(
     monkeypatch.setattr(connector, "_create_connection", make_and_lose)
     async with raw_server(swallow) as url:
         with pytest.raises(httpx.ConnectError, match="hung up at once"):
-            await engine.handle_async_request(make_request(url, progress=progress))
+            await engine.handle_async_request(make_request(url, transmission=transmission))
 
-    assert not progress.sent
+    assert not transmission.sent
     assert repr(engine) == IDLE
     assert not connector._acquired
 
@@ -77,13 +77,15 @@ async def test_no_connection_is_said_in_the_words_of_httpx(
     async def fail(*_: Any) -> None:
         raise error
 
-    progress = Progress(sent=False)
+    transmission = Transmission(sent=False)
     monkeypatch.setattr(engine._session.connector, "_create_connection", fail)
     with pytest.raises(httpx.TransportError) as caught:
-        await engine.handle_async_request(make_request("http://g.test/canary", progress=progress))
+        await engine.handle_async_request(
+            make_request("http://g.test/canary", transmission=transmission)
+        )
 
     assert type(caught.value) is kind
-    assert not progress.sent
+    assert not transmission.sent
     assert "canary" not in str(caught.value) + str(caught.value.__cause__)
     assert repr(engine) == IDLE
 
@@ -96,13 +98,15 @@ async def test_a_handshake_that_hangs_ends_with_the_connect_time_out(
     async def swallow(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    progress = Progress(sent=False)
+    transmission = Transmission(sent=False)
     async with raw_server(swallow) as url:
-        request = make_request(url.replace("http", "https"), progress=progress, connect=0.05)
+        request = make_request(
+            url.replace("http", "https"), transmission=transmission, connect=0.05
+        )
         with pytest.raises(httpx.ConnectTimeout):
             await engine.handle_async_request(request)
 
-    assert not progress.sent
+    assert not transmission.sent
     assert repr(engine) == IDLE
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gateway_sdk._transport.aiohttp_engine import AiohttpEngine
-from gateway_sdk._transport.transmission import Progress
+from gateway_sdk._transport.transmission import Transmission
 from tests.support.engines import IDLE, PIECE, Greedy, Pieces, body_of, make_request
 from tests.support.raw_server import OK, raw_server
 
@@ -59,14 +59,14 @@ async def test_an_upload_that_is_given_up_is_cut(
 ) -> None:
     """What waits to be sent is thrown away: a server receives far less than all of it."""
     content, server = bytes(LARGE), Greedy(b"" if how == "cancelled" else OK[:-2])
-    progress = Progress(sent=False)
+    transmission = Transmission(sent=False)
 
     async def stream() -> AsyncIterator[bytes]:
         for start in range(0, LARGE, piece):
             yield content[start : start + piece]
 
     async with raw_server(server.handle) as url:
-        request = make_request(url, "PUT", progress, content=stream())
+        request = make_request(url, "PUT", transmission, content=stream())
         call = asyncio.create_task(engine.handle_async_request(request))
         await server.has_head.wait()
         if how == "cancelled":
@@ -78,7 +78,7 @@ async def test_an_upload_that_is_given_up_is_cut(
         server.may_read.set()
         await server.ended.wait()
 
-    assert progress.sent
+    assert transmission.sent
     assert server.received < LARGE / 2
 
 
@@ -101,11 +101,11 @@ async def test_a_server_that_hangs_up_while_it_is_sent_to(engine: AiohttpEngine)
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
 
-    progress = Progress(sent=False)
+    transmission = Transmission(sent=False)
     async with raw_server(hang_up) as url:
-        request = make_request(url, "PUT", progress, content=aiter(Pieces()))
+        request = make_request(url, "PUT", transmission, content=aiter(Pieces()))
         with pytest.raises((httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)):
             await engine.handle_async_request(request)
 
-    assert progress.sent
+    assert transmission.sent
     assert repr(engine) == IDLE

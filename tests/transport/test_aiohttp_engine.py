@@ -11,10 +11,10 @@ import pytest
 from aiohttp import connector
 
 from gateway_sdk._config import KEEPALIVE_EXPIRY
+from gateway_sdk._transport.admission import RateLimit, RateLimiter
 from gateway_sdk._transport.aiohttp_engine import AiohttpEngine
 from gateway_sdk._transport.aiohttp_exchange import CURRENT
-from gateway_sdk._transport.rate import RateLimit, RateLimiter
-from gateway_sdk._transport.transmission import Progress
+from gateway_sdk._transport.transmission import Transmission
 from tests.support.engines import IDLE, body_of, make_request
 from tests.support.failing_steps import turns
 from tests.support.raw_server import OK, raw_server, read_request
@@ -159,31 +159,35 @@ async def test_nothing_is_sent_a_second_time(
             writer.write(OK)
         received.append(await read_request(reader))
 
-    progress = Progress(sent=False)
+    transmission = Transmission(sent=False)
     content = b"x" if method in {"PUT", "POST"} else None
     async with raw_server(hang_up) as url:
         if used:
             await body_of(await engine.handle_async_request(make_request(url)))
         with pytest.raises(httpx.RemoteProtocolError) as caught:
-            await engine.handle_async_request(make_request(url, method, progress, content=content))
+            await engine.handle_async_request(
+                make_request(url, method, transmission, content=content)
+            )
 
     assert len(received) == 1
-    assert progress.sent
+    assert transmission.sent
     assert caught.value.__context__ is None  # whose text would show where it was sent
     assert repr(engine) == IDLE
 
 
 async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: AiohttpEngine) -> None:
     """A caller that finds no free slot in time gets PoolTimeout, and nothing was sent."""
-    progress = Progress(sent=False)
+    transmission = Transmission(sent=False)
     async with raw_server(Server().handle) as url:
         held = [await engine.handle_async_request(make_request(url)) for _ in range(2)]
         with pytest.raises(httpx.PoolTimeout):
-            await engine.handle_async_request(make_request(url, progress=progress, pool=0.01))
+            await engine.handle_async_request(
+                make_request(url, transmission=transmission, pool=0.01)
+            )
         for response in held:
             await body_of(response)
 
-    assert not progress.sent
+    assert not transmission.sent
     assert repr(engine) == IDLE
 
 

@@ -16,7 +16,7 @@ from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewaySessio
 from gateway_sdk._transport.aiohttp_connector import is_readable
 from gateway_sdk._transport.aiohttp_exchange import AiohttpExchange
 from gateway_sdk._transport.factory import ENGINES
-from gateway_sdk._transport.transmission import Progress
+from gateway_sdk._transport.transmission import Transmission
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.failing_steps import turns
@@ -84,7 +84,7 @@ def test_what_is_readable(monkeypatch: pytest.MonkeyPatch, system: str) -> None:
 
 async def test_what_nobody_asks_of_a_content_is_refused() -> None:
     """No part of aiohttp's client shows what is sent, or sends it without regard to its length."""
-    content: Any = AiohttpExchange([], httpx.ByteStream(b"x"), Progress(sent=False), None)
+    content: Any = AiohttpExchange([], httpx.ByteStream(b"x"), Transmission(sent=False), None)
 
     with pytest.raises(NotImplementedError):
         content.decode()

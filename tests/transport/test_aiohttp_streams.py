@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sdk import DeadlineExceededError, GatewaySession, Outcome, UploadFailedError
 from gateway_sdk._transport.aiohttp_engine import AiohttpEngine
-from gateway_sdk._transport.transmission import Progress
+from gateway_sdk._transport.transmission import Transmission
 from tests.support.engines import IDLE, Greedy, Pieces, body_of, make_request
 from tests.support.failing_steps import turns
 from tests.support.raw_server import OK, raw_server
@@ -28,7 +28,7 @@ async def engine() -> AsyncIterator[AiohttpEngine]:
 @pytest.mark.parametrize("after", [0, 1, 3])
 async def test_the_error_of_a_content_is_the_errors_own(engine: AiohttpEngine, after: int) -> None:
     """It comes up as it is, with what it hides; before the first piece nothing was sent."""
-    progress, bug = Progress(sent=False), ZeroDivisionError("bug")
+    transmission, bug = Transmission(sent=False), ZeroDivisionError("bug")
     server = Greedy()
 
     async def broken() -> AsyncIterator[bytes]:
@@ -41,11 +41,13 @@ async def test_the_error_of_a_content_is_the_errors_own(engine: AiohttpEngine, a
 
     async with raw_server(server.handle) as url:
         with pytest.raises(UploadFailedError, match="of the content") as caught:
-            await engine.handle_async_request(make_request(url, "PUT", progress, content=broken()))
+            await engine.handle_async_request(
+                make_request(url, "PUT", transmission, content=broken())
+            )
         server.may_read.set()
 
     assert caught.value.__context__ is bug
-    assert progress.sent == bool(after)
+    assert transmission.sent == bool(after)
     assert repr(engine) == IDLE
 
 
@@ -66,16 +68,16 @@ async def test_an_empty_content_is_sent(engine: AiohttpEngine, length: str | Non
         writer.write(OK)
         await reader.read()
 
-    progress = Progress(sent=False)
+    transmission = Transmission(sent=False)
     async with raw_server(handle) as url:
-        request = make_request(url, "PUT", progress)
+        request = make_request(url, "PUT", transmission)
         request.stream = Empty()
         framing = ("Content-Length", length) if length else ("Transfer-Encoding", "chunked")
         request.headers = httpx.Headers([("Host", "g.test"), framing])
         assert await body_of(await engine.handle_async_request(request)) == b"{}"
 
     assert asked == [True]
-    assert progress.sent
+    assert transmission.sent
     assert len(received) == 1
 
 
@@ -121,7 +123,7 @@ async def test_what_is_cancelled_before_its_first_piece_is_not_sent(
     engine: AiohttpEngine, turn: int
 ) -> None:
     """The piece is there, and the caller has not had its turn yet to notice that it is over."""
-    progress, server = Progress(sent=False), Greedy()
+    transmission, server = Transmission(sent=False), Greedy()
 
     async def stream() -> AsyncIterator[bytes]:
         await turns(turn)
@@ -130,12 +132,12 @@ async def test_what_is_cancelled_before_its_first_piece_is_not_sent(
 
     async with raw_server(server.handle) as url:
         call = asyncio.create_task(
-            engine.handle_async_request(make_request(url, "PUT", progress, content=stream()))
+            engine.handle_async_request(make_request(url, "PUT", transmission, content=stream()))
         )
         await asyncio.wait([call])
 
     assert call.cancelled()
-    assert not progress.sent
+    assert not transmission.sent
     assert not server.has_head.is_set()
     assert repr(engine) == IDLE
 
@@ -146,7 +148,7 @@ async def test_a_content_that_is_cancelled_itself_cancels_the_call(
     engine: AiohttpEngine, after: int, turn: int
 ) -> None:
     """Whatever it waited for was cancelled: that comes up as it is, as from any coroutine."""
-    progress, server = Progress(sent=False), Greedy()
+    transmission, server = Transmission(sent=False), Greedy()
 
     async def stream() -> AsyncIterator[bytes]:
         for _ in range(after):
@@ -156,10 +158,12 @@ async def test_a_content_that_is_cancelled_itself_cancels_the_call(
 
     async with raw_server(server.handle) as url:
         with pytest.raises(asyncio.CancelledError):
-            await engine.handle_async_request(make_request(url, "PUT", progress, content=stream()))
+            await engine.handle_async_request(
+                make_request(url, "PUT", transmission, content=stream())
+            )
         server.may_read.set()
 
-    assert progress.sent == bool(after)
+    assert transmission.sent == bool(after)
     assert repr(engine) == IDLE
 
 
@@ -167,7 +171,7 @@ async def test_a_connection_that_ends_before_the_first_piece_was_sent_nothing(
     engine: AiohttpEngine,
 ) -> None:
     """The head goes with the first piece: as long as that is awaited, nothing was sent."""
-    progress, hung_up = Progress(sent=False), asyncio.Event()
+    transmission, hung_up = Transmission(sent=False), asyncio.Event()
 
     async def late() -> AsyncIterator[bytes]:
         await hung_up.wait()
@@ -183,9 +187,11 @@ async def test_a_connection_that_ends_before_the_first_piece_was_sent_nothing(
 
     async with raw_server(hang_up) as url:
         with pytest.raises(httpx.TransportError) as caught:
-            await engine.handle_async_request(make_request(url, "PUT", progress, content=late()))
+            await engine.handle_async_request(
+                make_request(url, "PUT", transmission, content=late())
+            )
 
-    assert not progress.sent
+    assert not transmission.sent
     assert isinstance(caught.value, httpx.ConnectError | httpx.ReadError)
     assert repr(engine) == IDLE
 
@@ -194,7 +200,7 @@ async def test_a_connection_that_ends_in_the_turn_of_the_first_piece_was_sent_no
     engine: AiohttpEngine,
 ) -> None:
     """Writing looks itself whether there is a connection: reading may tell a turn later."""
-    progress, server = Progress(sent=False), Greedy()
+    transmission, server = Transmission(sent=False), Greedy()
     connector: Any = engine._session.connector
 
     async def stream() -> AsyncIterator[bytes]:
@@ -204,9 +210,11 @@ async def test_a_connection_that_ends_in_the_turn_of_the_first_piece_was_sent_no
 
     async with raw_server(server.handle) as url:
         with pytest.raises(httpx.ConnectError):
-            await engine.handle_async_request(make_request(url, "PUT", progress, content=stream()))
+            await engine.handle_async_request(
+                make_request(url, "PUT", transmission, content=stream())
+            )
 
-    assert not progress.sent
+    assert not transmission.sent
     assert not server.has_head.is_set()
     assert repr(engine) == IDLE
 

@@ -8,9 +8,8 @@ from typing import cast
 import httpx
 import pytest
 
-from gateway_sdk._transport.httpx_engine import HttpxEngine
-from gateway_sdk._transport.transmission import EXTENSION, Progress
-from gateway_sdk._transport.unsolicited import has_more
+from gateway_sdk._transport.httpx_engine import HttpxEngine, _has_unsolicited
+from gateway_sdk._transport.transmission import EXTENSION, Transmission
 from tests.support.raw_server import OK, raw_server, read_request
 
 pytestmark = pytest.mark.httpx
@@ -24,11 +23,11 @@ async def engine() -> AsyncIterator[HttpxEngine]:
     await made.aclose()
 
 
-def request(url: str, progress: Progress | None = None, pool: float = 5) -> httpx.Request:
+def request(url: str, transmission: Transmission | None = None, pool: float = 5) -> httpx.Request:
     """Make a GET with short time-outs."""
     extensions = {"timeout": {"connect": 5, "read": 5, "write": 5, "pool": pool}}
     return httpx.Request(
-        "GET", url, extensions={**extensions, **({EXTENSION: progress} if progress else {})}
+        "GET", url, extensions={**extensions, **({EXTENSION: transmission} if transmission else {})}
     )
 
 
@@ -61,7 +60,7 @@ async def test_a_connection_is_used_again(engine: HttpxEngine) -> None:
             assert await body_of(await engine.handle_async_request(request(url))) == b"{}"
 
     assert connections == 1
-    assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 1 idle>"
+    assert repr(engine) == "<HttpxEngine <Slots 0 of 2 taken, 0 waiting>, 1 idle>"
 
 
 async def test_a_reply_that_was_not_read_to_its_end_costs_its_connection(
@@ -74,7 +73,7 @@ async def test_a_reply_that_was_not_read_to_its_end_costs_its_connection(
         await stream.aclose()
         await stream.aclose()  # closing twice does not give the slot back twice
 
-        assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 0 idle>"
+        assert repr(engine) == "<HttpxEngine <Slots 0 of 2 taken, 0 waiting>, 0 idle>"
 
 
 async def test_a_cancelled_call_frees_its_slot_and_cuts_its_connection(
@@ -95,7 +94,7 @@ async def test_a_cancelled_call_frees_its_slot_and_cuts_its_connection(
         await received.wait()
         call.cancel()
         await asyncio.wait([call])
-        assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 0 idle>"
+        assert repr(engine) == "<HttpxEngine <Slots 0 of 2 taken, 0 waiting>, 0 idle>"
         await cut.wait()
 
     assert call.cancelled()
@@ -103,42 +102,42 @@ async def test_a_cancelled_call_frees_its_slot_and_cuts_its_connection(
 
 async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: HttpxEngine) -> None:
     """A caller that finds no free slot in time gets PoolTimeout, and nothing was sent."""
-    progress = Progress(sent=False)
+    transmission = Transmission(sent=False)
     async with raw_server(answer) as url:
         held = [await engine.handle_async_request(request(url)) for _ in range(2)]
         with pytest.raises(httpx.PoolTimeout):
-            await engine.handle_async_request(request(url, progress, pool=0.01))
+            await engine.handle_async_request(request(url, transmission, pool=0.01))
         for response in held:
             await body_of(response)
 
-    assert not progress.sent
-    assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 2 idle>"
+    assert not transmission.sent
+    assert repr(engine) == "<HttpxEngine <Slots 0 of 2 taken, 0 waiting>, 2 idle>"
 
 
 async def test_sent_is_true_once_the_head_was_begun(engine: HttpxEngine) -> None:
-    """The progress of a request says that it was sent, also if no reply comes."""
+    """The transmission of a request says that it was sent, also if no reply comes."""
 
     async def hang_up(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         await read_request(reader)
 
-    progress = Progress(sent=False)
+    transmission = Transmission(sent=False)
     async with raw_server(hang_up) as url:
         with pytest.raises(httpx.RemoteProtocolError):
-            await engine.handle_async_request(request(url, progress))
+            await engine.handle_async_request(request(url, transmission))
 
-    assert progress.sent
+    assert transmission.sent
 
 
 async def test_nothing_is_sent_if_nobody_listens(engine: HttpxEngine) -> None:
-    """A refused connection leaves the progress at not sent."""
-    progress = Progress(sent=False)
+    """A refused connection leaves the transmission at not sent."""
+    transmission = Transmission(sent=False)
     async with raw_server(answer) as url:
         pass  # closed again: nobody listens there now
 
     with pytest.raises(httpx.ConnectError):
-        await engine.handle_async_request(request(url, progress))
+        await engine.handle_async_request(request(url, transmission))
 
-    assert not progress.sent
+    assert not transmission.sent
 
 
 async def test_old_idle_connections_are_closed() -> None:
@@ -198,7 +197,7 @@ async def test_a_connection_that_cannot_be_made_costs_no_slot(
         with pytest.raises(MemoryError):
             await engine.handle_async_request(request("http://127.0.0.1:1"))
 
-    assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 0 idle>"
+    assert repr(engine) == "<HttpxEngine <Slots 0 of 2 taken, 0 waiting>, 0 idle>"
 
 
 async def test_a_failure_while_giving_back_costs_the_connection(engine: HttpxEngine) -> None:
@@ -216,9 +215,9 @@ async def test_a_failure_while_giving_back_costs_the_connection(engine: HttpxEng
         with pytest.raises(httpx.CloseError):
             await response.aclose()
 
-    assert repr(engine) == "<HttpxEngine <Gate 0 of 2 taken, 0 waiting>, 0 idle>"
+    assert repr(engine) == "<HttpxEngine <Slots 0 of 2 taken, 0 waiting>, 0 idle>"
 
 
 def test_a_connection_that_cannot_be_looked_into_is_not_used_again() -> None:
     """Where another release of httpx hides what was read, each request has its own connection."""
-    assert has_more(object())
+    assert _has_unsolicited(object())

@@ -177,7 +177,7 @@ async def be_quiet(gateway: GatewaySession, server: FailingServer) -> None:
     if left:
         _, pending = await asyncio.wait(left, timeout=20)
         assert not pending
-    gate = gateway._core.open()._entrance.gate  # type: ignore[attr-defined]
+    gate = gateway._core.open()._admission.slots  # type: ignore[attr-defined]
     assert gate.free == gate.size
 
 

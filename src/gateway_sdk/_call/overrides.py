@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from gateway_sdk._call.budget import RetryBudget
 from gateway_sdk._call.retry import RetryPolicy
+from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk._transport.factory import Certificate, EngineName
-from gateway_sdk._transport.rate import RateLimit
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import Observer

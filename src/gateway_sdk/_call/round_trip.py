@@ -12,7 +12,7 @@ from gateway_sdk._http.content import BodyReader
 from gateway_sdk._http.headers import RawHeaders, field_of
 from gateway_sdk._http.reply import RawReply, cut_reply, outcome_of_status, read_reply
 from gateway_sdk._transport.reason import Reason, late_reason_of, place_of_url, reason_of
-from gateway_sdk._transport.transmission import EXTENSION, Progress
+from gateway_sdk._transport.transmission import EXTENSION, Transmission
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     ConnectionFailedError,
@@ -54,7 +54,7 @@ class Prepared:
         """Whether the body is all there: it was never begun, or it can begin anew."""
         return self.body is None or self.body.can_be_sent
 
-    def request(self, token: AccessToken, progress: Progress) -> httpx.Request:
+    def request(self, token: AccessToken, transmission: Transmission) -> httpx.Request:
         """Make the request of one attempt."""
         return httpx.Request(
             self.operation.method,
@@ -66,7 +66,7 @@ class Prepared:
                 *self._framing(),
             ],
             stream=self.body or httpx.ByteStream(b""),
-            extensions={"timeout": self.timeout.as_dict(), EXTENSION: progress},
+            extensions={"timeout": self.timeout.as_dict(), EXTENSION: transmission},
         )
 
     def _framing(self) -> RawHeaders:
@@ -91,7 +91,7 @@ class Exchange:
         self._core = core
         self._transport = transport
         self._prepared = prepared
-        self._progress = Progress(sent=not core.tells_what_was_sent)
+        self._transmission = Transmission(sent=not core.tells_what_was_sent)
         self._begun: tuple[httpx.Response, BodyReader] | None = None  # a reply whose head came
 
     async def run(self, token: AccessToken) -> tuple[RawReply, Any]:
@@ -117,21 +117,23 @@ class Exchange:
 
     def _end(self, began: float, outcome: Outcome, error: str | None) -> None:
         elapsed = time.monotonic() - began
-        self.ended = Attempt(outcome, self._progress.status, error, elapsed)
+        self.ended = Attempt(outcome, self._transmission.status, error, elapsed)
 
     def _outcome_of(self, error: BaseException) -> Outcome:
         """Tell what an attempt did that ended like this; a cancellation knows how far it got."""
         if isinstance(error, _SELF_EXPLAINING):
             return error.outcome
-        if self._progress.status is not None:
+        if self._transmission.status is not None:
             # Of a reply that a proxy may have made, the body is missing that could tell.
-            return outcome_of_status(self._progress.status, doubtful=self._progress.forwarded)
-        return Outcome.UNKNOWN if self._progress.sent else Outcome.NOT_SENT
+            return outcome_of_status(
+                self._transmission.status, doubtful=self._transmission.forwarded
+            )
+        return Outcome.UNKNOWN if self._transmission.sent else Outcome.NOT_SENT
 
     async def _send(self, token: AccessToken) -> RawReply:
         """Send the request and collect the reply; the content is let go of in any case."""
         try:
-            return await self._exchange(self._prepared.request(token, self._progress))
+            return await self._exchange(self._prepared.request(token, self._transmission))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             failure = self._failure(error)
             if isinstance(failure, ConnectionFailedError):
@@ -147,7 +149,7 @@ class Exchange:
 
     async def _exchange(self, request: httpx.Request) -> RawReply:
         response = await self._transport.handle_async_request(request)
-        self._progress.status = response.status_code
+        self._transmission.status = response.status_code
         stream = cast("httpx.AsyncByteStream", response.stream)
         try:
             return await self._read(response, stream)
@@ -171,7 +173,7 @@ class Exchange:
             response.headers,
             reader.finish(),
             reader.problem,
-            self._progress.forwarded,
+            self._transmission.forwarded,
         )
 
     def _failure(self, error: Exception) -> GatewayError:
@@ -180,7 +182,7 @@ class Exchange:
         gateway = place_of_url(self._prepared.url)
         if self._begun is not None:
             return cut_reply(self._raw_reply(*self._begun), what)
-        if isinstance(error, _NOT_SENT) and not self._progress.sent:
+        if isinstance(error, _NOT_SENT) and not self._transmission.sent:
             return self._not_connected(error, gateway)
         kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
         reason = late_reason_of(error) or Reason(what, transient=True)
@@ -191,7 +193,7 @@ class Exchange:
     def _not_connected(self, error: Exception, gateway: str) -> ConnectionFailedError:
         """Say why nothing was sent, and whether it was the proxy's doing."""
         reason = reason_of(error, self._prepared.timeout)
-        proxy = self._progress.proxy
+        proxy = self._transmission.proxy
         if isinstance(error, httpx.ProxyError):
             message = f"no connection to {gateway}: {proxy or 'the proxy'} {reason.text}"
         else:

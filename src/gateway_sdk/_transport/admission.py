@@ -1,22 +1,145 @@
-"""The way into an engine: through the gate, and no faster than the rate limit allows."""
+"""Who may send, and when: slots for requests on the wire, and a limit of their rate."""
 
 import asyncio
+from collections import OrderedDict, deque
+from contextlib import suppress
+from dataclasses import dataclass
 
 import httpx
 
-from gateway_sdk._transport.gate import Gate
-from gateway_sdk._transport.rate import RateLimiter
+from gateway_sdk._config import check_count, check_seconds
+from gateway_sdk._repr import safe_repr
+from gateway_sdk.errors import ConfigurationError
 
 
-class Entrance:
+class Slots:
+    """Let so many callers in at once; the others wait in the order in which they came.
+
+    A caller that is cancelled while it waits keeps nothing.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.free = size
+        self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
+
+    async def enter(self) -> None:
+        """Take a slot, now or when one comes free."""
+        if self.free:  # then nobody waits: `leave` hands slots over while anybody does
+            self.free -= 1
+            return
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = None
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter in self._waiters:
+                del self._waiters[waiter]
+            elif not waiter.cancelled():
+                self.leave()  # the slot was handed over in the same turn: pass it on
+            raise
+
+    def leave(self) -> None:
+        """Give the slot back, to the longest waiting caller if there is one."""
+        while self._waiters:
+            waiter, _ = self._waiters.popitem(last=False)
+            if not waiter.done():  # else cancelled, and its task has not run yet
+                waiter.set_result(None)
+                return
+        self.free += 1
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<Slots {self.size - self.free} of {self.size} taken, {len(self._waiters)} waiting>"
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """So many requests in any stretch of so many seconds, and never more.
+
+    Raises:
+        ConfigurationError: a number is out of its range.
+    """
+
+    requests: int
+    seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_count("requests", self.requests)
+        if check_seconds("seconds", self.seconds) is None:
+            raise ConfigurationError("seconds must be a number of seconds")
+
+
+class RateLimiter:
+    """Lets requests pass as its limit allows; first come, first served.
+
+    A waiting caller that is cancelled keeps nothing, and no newcomer overtakes those who wait.
+    """
+
+    def __init__(self, limit: RateLimit) -> None:
+        self._limit = limit
+        self._passed: deque[float] = deque()  # when, oldest first, of the last `seconds`
+        self._waiters: OrderedDict[asyncio.Future[float], None] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def enter(self) -> None:
+        """Pass, now or when it is this caller's turn."""
+        loop = asyncio.get_running_loop()
+        if not self._waiters and self._has_room(loop.time()):
+            self._passed.append(loop.time())
+            return
+        waiter: asyncio.Future[float] = loop.create_future()
+        self._waiters[waiter] = None
+        self._set_timer(loop)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if waiter in self._waiters:
+                del self._waiters[waiter]
+            elif not waiter.cancelled():  # it was let through in the same turn: let the next one
+                with suppress(ValueError):  # its time may have passed meanwhile
+                    self._passed.remove(waiter.result())
+                self._let_through(loop)
+            raise
+
+    def _has_room(self, now: float) -> bool:
+        # Added up as for the timer, which rounding would else let come too early for ever.
+        while self._passed and self._passed[0] + self._limit.seconds <= now:
+            self._passed.popleft()
+        return len(self._passed) < self._limit.requests
+
+    def _let_through(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let through whom the limit allows, and look again when it allows the next one."""
+        now = loop.time()
+        while self._waiters and self._has_room(now):
+            waiter, _ = self._waiters.popitem(last=False)
+            if not waiter.done():  # else cancelled, and its task has not run yet
+                self._passed.append(now)
+                waiter.set_result(now)
+        self._set_timer(loop)
+
+    def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiters:
+            at = self._passed[0] + self._limit.seconds
+            self._timer = loop.call_at(at, self._let_through, loop)
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<RateLimiter {self._limit}, {len(self._waiters)} waiting>"
+
+
+class Admission:
     """Lets so many requests in at once, each with a slot of its own.
 
     Attributes:
-        gate: The slots.
+        slots: Those of requests on the wire.
     """
 
     def __init__(self, max_connections: int, limiter: RateLimiter | None) -> None:
-        self.gate = Gate(max_connections)
+        self.slots = Slots(max_connections)
         self._limiter = limiter
 
     async def enter(self, request: httpx.Request) -> None:
@@ -25,15 +148,15 @@ class Entrance:
         Raises:
             httpx.PoolTimeout: no slot came free in time.
         """
-        if self.gate.free:
-            await self.gate.enter()
+        if self.slots.free:
+            await self.slots.enter()
         else:
             await self._queue(request)
         if self._limiter is not None:
             try:
                 await self._limiter.enter()  # with a slot in hand: what passes is sent at once
             except BaseException:
-                self.gate.leave()
+                self.slots.leave()
                 raise
 
     async def _queue(self, request: httpx.Request) -> None:
@@ -42,10 +165,10 @@ class Entrance:
         seconds = None if paced else request.extensions.get("timeout", {}).get("pool")
         try:
             async with asyncio.timeout(seconds):
-                await self.gate.enter()
+                await self.slots.enter()
         except TimeoutError:
             raise httpx.PoolTimeout("no connection came free", request=request) from None
 
     def leave(self) -> None:
         """Give the slot back."""
-        self.gate.leave()
+        self.slots.leave()

@@ -69,7 +69,7 @@ def _blame_proxy(req: aiohttp.ClientRequest, error: Exception) -> None:
         isinstance(error, aiohttp.ClientResponseError) or place == (req.proxy.host, req.proxy.port)
     ):
         proxy = place_of(str(req.proxy.host), req.proxy.port or 0)
-        CURRENT.get().progress.proxy = f"the proxy {proxy}"
+        CURRENT.get().transmission.proxy = f"the proxy {proxy}"
 
 
 def _is_fit(connection: Connection) -> bool:

@@ -19,7 +19,7 @@ from yarl import URL
 
 from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._repr import safe_repr
-from gateway_sdk._transport.admission import Entrance
+from gateway_sdk._transport.admission import Admission, RateLimiter
 from gateway_sdk._transport.aiohttp_connector import Connector
 from gateway_sdk._transport.aiohttp_exchange import (
     CURRENT,
@@ -28,8 +28,7 @@ from gateway_sdk._transport.aiohttp_exchange import (
     tell_truth,
 )
 from gateway_sdk._transport.proxy import forwards
-from gateway_sdk._transport.rate import RateLimiter
-from gateway_sdk._transport.transmission import EXTENSION, Progress
+from gateway_sdk._transport.transmission import EXTENSION, Transmission
 from gateway_sdk.errors import ConfigurationError
 
 _LONGEST_HEAD: Final = 100 * 1024  # bytes of a reply's line, or field; as on the other engine
@@ -52,7 +51,7 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         proxy: httpx.Proxy | None = None,
         limiter: RateLimiter | None = None,
     ) -> None:
-        self._entrance = Entrance(max_connections, limiter)
+        self._admission = Admission(max_connections, limiter)
         self._proxy = proxy
         self._credentials = _credentials(proxy)
         self._through: dict[str, Any] = (
@@ -85,11 +84,11 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
         exchange = AiohttpExchange(
             self._fields(request),
             _content_of(request),
-            request.extensions.get(EXTENSION) or Progress(sent=False),
+            request.extensions.get(EXTENSION) or Transmission(sent=False),
             timeout.get("write"),
         )
-        exchange.progress.forwarded = forwards(self._proxy, request.url)
-        await self._entrance.enter(request)
+        exchange.transmission.forwarded = forwards(self._proxy, request.url)
+        await self._admission.enter(request)
         token = CURRENT.set(exchange)
         try:
             reply = await self._session.request(
@@ -117,12 +116,12 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
 
     def keep(self) -> None:
         """Give the slot back; aiohttp has the connection, which came to the reply's end."""
-        self._entrance.leave()
+        self._admission.leave()
 
     async def drop(self, exchange: AiohttpExchange) -> None:
         """Give the slot back at once, and cut the connection: its state is not known."""
         exchange.cut()
-        self._entrance.leave()
+        self._admission.leave()
         await exchange.stop()
 
     def _fields(self, request: httpx.Request) -> list[tuple[str, str]]:
@@ -146,7 +145,7 @@ class AiohttpEngine(httpx.AsyncBaseTransport):
 
     @safe_repr
     def __repr__(self) -> str:
-        return f"<AiohttpEngine {self._entrance.gate!r}>"
+        return f"<AiohttpEngine {self._admission.slots!r}>"
 
 
 class _ReplyStream(httpx.AsyncByteStream):

@@ -12,7 +12,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import StreamWriter
 from aiohttp.payload import Payload
 
-from gateway_sdk._transport.transmission import Progress
+from gateway_sdk._transport.transmission import Transmission
 
 CURRENT: Final[ContextVar["AiohttpExchange"]] = ContextVar("exchange")
 """The exchange that aiohttp works for, to those parts of it that are ours."""
@@ -27,7 +27,7 @@ class AiohttpExchange(Payload):
 
     Attributes:
         fields: The header fields, which are sent as they are, and no others.
-        progress: Whose `sent` becomes true before the first byte is written.
+        transmission: Whose `sent` becomes true before the first byte is written.
         is_whole: Whether all of the content was sent, which a reply need not wait for.
     """
 
@@ -35,12 +35,12 @@ class AiohttpExchange(Payload):
         self,
         fields: list[tuple[str, str]],
         content: AsyncIterable[bytes] | None,
-        progress: Progress,
+        transmission: Transmission,
         timeout: float | None,
     ) -> None:
         super().__init__(content)
         self.fields = fields
-        self.progress = progress
+        self.transmission = transmission
         self.is_whole = content is None
         length = dict(fields).get("Content-Length")
         self._length = None if length is None else int(length)
@@ -65,7 +65,7 @@ class AiohttpExchange(Payload):
         """Take the connection over which the request is about to be sent."""
         self._connection = connection
         if self._value is None:  # else the content is asked for first, which may take its time
-            self.progress.sent = True
+            self.transmission.sent = True
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         """Refuse: nobody looks at what is sent."""
@@ -102,13 +102,13 @@ class AiohttpExchange(Payload):
 
     def _begin(self) -> None:
         """Say that it is sent, unless it must not or cannot be."""
-        if self.progress.sent:
+        if self.transmission.sent:
             return
         if self._times_cancelled > self._cancelled:  # before 3.12 the writing begins a turn later
             raise asyncio.CancelledError
         if self._connection is None or self._connection.is_closing():
             raise httpx.ConnectError("the connection was closed")
-        self.progress.sent = True
+        self.transmission.sent = True
 
     async def _write(self, writer: StreamWriter, piece: bytes) -> None:
         await writer.write(piece, drain=False)

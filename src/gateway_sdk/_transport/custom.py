@@ -4,8 +4,8 @@ from typing import Final
 
 import httpx
 
-from gateway_sdk._transport.rate import RateLimiter
-from gateway_sdk._transport.transmission import EXTENSION, Progress
+from gateway_sdk._transport.admission import RateLimiter
+from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -39,10 +39,10 @@ class PacedTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Wait for the turn of the request, and hand it on."""
-        progress: Progress = request.extensions[EXTENSION]
-        progress.sent = False  # of what is still in the queue this much is known
+        transmission: Transmission = request.extensions[EXTENSION]
+        transmission.sent = False  # of what is still in the queue this much is known
         await self._limiter.enter()
-        progress.sent = True
+        transmission.sent = True
         return await self._transport.handle_async_request(request)
 
     async def aclose(self) -> None:

@@ -9,10 +9,10 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 import httpx
 
 from gateway_sdk._config import DEFAULT_MAX_CONNECTIONS, UNSET, check_count, check_switch
+from gateway_sdk._transport.admission import RateLimit, RateLimiter
 from gateway_sdk._transport.custom import ClientTransport, PacedTransport
 from gateway_sdk._transport.httpx_engine import HttpxEngine
 from gateway_sdk._transport.proxy import parse_proxy, proxy_for
-from gateway_sdk._transport.rate import RateLimit, RateLimiter
 from gateway_sdk.errors import ConfigurationError
 
 EngineName: TypeAlias = Literal["httpx", "aiohttp"]

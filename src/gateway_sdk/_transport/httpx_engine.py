@@ -1,7 +1,7 @@
-"""The httpx engine: one-connection transports behind a gate.
+"""The httpx engine: one-connection transports behind slots of our own.
 
 httpx's own pool loses slots for good when waiting callers are cancelled (encode/httpcore#1093)
-and looks at every connection on each request. Here the gate does the waiting, so that no pool
+and looks at every connection on each request. Here the slots do the waiting, so that no pool
 ever has a queue; each transport holds one connection, is run by its caller directly, and is
 thrown away after any error or cancellation.
 """
@@ -17,12 +17,10 @@ import httpx
 
 from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._repr import safe_repr
-from gateway_sdk._transport.admission import Entrance
+from gateway_sdk._transport.admission import Admission, RateLimiter
 from gateway_sdk._transport.proxy import forwards
-from gateway_sdk._transport.rate import RateLimiter
 from gateway_sdk._transport.reason import place_of
-from gateway_sdk._transport.transmission import EXTENSION, Progress
-from gateway_sdk._transport.unsolicited import has_more
+from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
 _ONE_CONNECTION = httpx.Limits(
     max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_EXPIRY
@@ -53,7 +51,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         limiter: RateLimiter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._entrance = Entrance(max_connections, limiter)
+        self._admission = Admission(max_connections, limiter)
         self._ssl_context = ssl_context
         self.proxy = proxy
         self._clock = clock
@@ -68,7 +66,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
             httpx.PoolTimeout: no slot came free in time.
             httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
         """
-        await self._entrance.enter(request)
+        await self._admission.enter(request)
         lease = _Lease(self)
         try:
             response = await lease.send(request)
@@ -89,7 +87,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
 
     def leave(self) -> None:
         """Give a slot back."""
-        self._entrance.leave()
+        self._admission.leave()
 
     def take(self) -> httpx.AsyncHTTPTransport:
         """Return the connection that was idle for the shortest time, or a new one."""
@@ -125,7 +123,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
 
     @safe_repr
     def __repr__(self) -> str:
-        return f"<HttpxEngine {self._entrance.gate!r}, {len(self._idle)} idle>"
+        return f"<HttpxEngine {self._admission.slots!r}, {len(self._idle)} idle>"
 
 
 class _Lease:
@@ -134,16 +132,16 @@ class _Lease:
     def __init__(self, engine: HttpxEngine) -> None:
         self._engine = engine
         self._connection: httpx.AsyncHTTPTransport | None = None
-        self._progress: Progress | None = None
+        self._transmission: Transmission | None = None
         self._tunnelling = False
         self._socket: Any = None
         self._cause: BaseException | None = None
 
     async def send(self, request: httpx.Request) -> httpx.Response:
         """Send the request over a connection that nobody else uses."""
-        self._progress = request.extensions.get(EXTENSION)
-        if self._progress is not None:
-            self._progress.forwarded = forwards(self._engine.proxy, request.url)
+        self._transmission = request.extensions.get(EXTENSION)
+        if self._transmission is not None:
+            self._transmission.forwarded = forwards(self._engine.proxy, request.url)
         request.extensions["trace"] = self._trace
         self._connection = self._engine.take()
         try:
@@ -159,28 +157,30 @@ class _Lease:
 
     async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         """Follow what httpcore does: `sent` must be true before the first byte is written."""
-        if event == "http11.send_request_headers.started" and self._progress is not None:
+        if event == "http11.send_request_headers.started" and self._transmission is not None:
             # What asks a proxy for a tunnel is not the request yet.
             self._tunnelling = info["request"].method == b"CONNECT"
-            self._progress.sent = not self._tunnelling
+            self._transmission.sent = not self._tunnelling
         elif event == "connection.connect_tcp.complete":
             self._socket = info["return_value"]
         elif event.endswith((".connect_tcp.failed", ".start_tls.failed")):
             self._cause = info["exception"].__cause__
-        elif self._engine.proxy is not None and self._progress is not None:
-            self._follow_proxy(self._progress, event, info)
+        elif self._engine.proxy is not None and self._transmission is not None:
+            self._follow_proxy(self._transmission, event, info)
 
-    def _follow_proxy(self, progress: Progress, event: str, info: Mapping[str, Any]) -> None:
+    def _follow_proxy(
+        self, transmission: Transmission, event: str, info: Mapping[str, Any]
+    ) -> None:
         """Tell which failures are the proxy's: those before the handshake behind it."""
         if event.endswith(".connect_tcp.started"):
-            progress.proxy = f"the proxy {place_of(info['host'], info['port'])}"
+            transmission.proxy = f"the proxy {place_of(info['host'], info['port'])}"
         elif event in ("proxy.start_tls.started", "socks.start_tls.started"):
-            progress.proxy = None
+            transmission.proxy = None
 
     def keep(self) -> None:
         """Give the slot back, and the connection to whoever comes next."""
         connection = cast("httpx.AsyncHTTPTransport", self._connection)
-        if has_more(connection):
+        if _has_unsolicited(connection):
             self.drop()
             return
         self._engine.keep(connection)
@@ -230,3 +230,27 @@ class _LeasedStream(httpx.AsyncByteStream):
             lease.drop()
             raise
         lease.keep()
+
+
+def _has_unsolicited(connection: Any) -> bool:
+    """Tell whether more was read than a reply, which would be taken for the next request's.
+
+    It may lie with h11, with TLS or with anyio, and no public way leads there. If the way has
+    changed with one of their releases, it is yes: a new connection costs less than a wrong reply.
+    """
+    try:
+        for part in connection._pool.connections:  # noqa: SLF001 - see above
+            while not hasattr(part, "_h11_state"):
+                part = part._connection  # noqa: PLW2901, SLF001
+            if part._h11_state.trailing_data[0]:  # noqa: SLF001
+                return True
+            stream = part._network_stream._stream  # noqa: SLF001
+            while hasattr(stream, "transport_stream"):
+                if stream._read_bio.pending:  # noqa: SLF001
+                    return True
+                stream = stream.transport_stream
+            if stream._protocol.read_queue:  # noqa: SLF001
+                return True
+    except AttributeError:
+        return True
+    return False

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
-EXTENSION: Final = "gateway_sdk.progress"
-"""The key of `Progress` in the extensions of an `httpx.Request`."""
+EXTENSION: Final = "gateway_sdk.transmission"
+"""The key of `Transmission` in the extensions of an `httpx.Request`."""
 
 
 @dataclass(slots=True)
-class Progress:
+class Transmission:
     """How far one attempt got.
 
     Attributes:

@@ -5,12 +5,12 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sdk._transport.gate import Gate
+from gateway_sdk._transport.admission import Slots
 
 
 async def test_a_free_gate_is_passed_without_waiting() -> None:
     """Entering a free gate takes a slot and never suspends."""
-    gate = Gate(1)
+    gate = Slots(1)
 
     coroutine = gate.enter()
     try:
@@ -20,12 +20,12 @@ async def test_a_free_gate_is_passed_without_waiting() -> None:
     else:
         raise AssertionError
 
-    assert repr(gate) == "<Gate 1 of 1 taken, 0 waiting>"
+    assert repr(gate) == "<Slots 1 of 1 taken, 0 waiting>"
 
 
 async def test_waiters_are_let_in_first_come_first_served() -> None:
     """Slots go to the callers in the order in which they came."""
-    gate = Gate(1)
+    gate = Slots(1)
     order: list[int] = []
 
     async def pass_through(number: int) -> None:
@@ -36,7 +36,7 @@ async def test_waiters_are_let_in_first_come_first_served() -> None:
     await gate.enter()
     tasks = [asyncio.create_task(pass_through(number)) for number in range(5)]
     await asyncio.sleep(0)
-    assert repr(gate) == "<Gate 1 of 1 taken, 5 waiting>"
+    assert repr(gate) == "<Slots 1 of 1 taken, 5 waiting>"
     gate.leave()
     await asyncio.gather(*tasks)
 
@@ -46,7 +46,7 @@ async def test_waiters_are_let_in_first_come_first_served() -> None:
 
 async def test_a_cancelled_waiter_is_passed_over() -> None:
     """A caller that gave up while waiting does not take the slot with it."""
-    gate = Gate(1)
+    gate = Slots(1)
     await gate.enter()
     gone = asyncio.create_task(gate.enter())
     next_one = asyncio.create_task(gate.enter())
@@ -63,7 +63,7 @@ async def test_a_cancelled_waiter_is_passed_over() -> None:
 
 async def test_a_slot_handed_to_a_caller_being_cancelled_is_passed_on() -> None:
     """A caller that is cancelled in the turn in which it got its slot passes the slot on."""
-    gate = Gate(1)
+    gate = Slots(1)
     await gate.enter()
     waiting = asyncio.create_task(gate.enter())
     await asyncio.sleep(0)
@@ -84,7 +84,7 @@ def test_every_slot_comes_back(size: int, callers: list[tuple[int, bool]]) -> No
     """However callers come, hold on and are cancelled, the gate is free again in the end."""
 
     async def scenario() -> None:
-        gate = Gate(size)
+        gate = Slots(size)
         inside = most = 0
 
         async def caller(turns: int) -> None:
