@@ -1,0 +1,288 @@
+"""Judge `concurrency="adaptive"` in a simulation: gateways with hidden limits, on many seeds.
+
+Nothing waits and nothing is sent: the controller of bulk runs is told of events in the order of
+their times. A minute takes a quarter of a second.
+"""
+
+import argparse
+import heapq
+import itertools
+import math
+import random
+import statistics
+import sys
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from gateway_sdk.bulk.controller import Controller, Slot
+from gateway_sdk.bulk.load import TOO_MANY
+
+SECONDS: Final = 60.0
+LATENCY: Final = 0.1
+REFUSAL: Final = 0.01
+"""Seconds until a refusal comes."""
+
+ATTEMPTS: Final = 3
+"""Of a session, before an item waits in the run."""
+
+COLUMNS: Final = ("gateway", "of the capacity", "worst", "wanted", "refused", "worst", "at most")
+
+
+class Limits(Protocol):
+    """Says whether a gateway takes a request."""
+
+    def takes(self, now: float, serving: int) -> bool:
+        """Tell whether it does, while it serves so many."""
+
+
+@dataclass
+class AtOnce:
+    """So many requests at once, and another number in the second half."""
+
+    limit: int
+    later: int | None = None
+
+    def takes(self, now: float, serving: int) -> bool:
+        """Compare with the limit of the time."""
+        is_late = self.later is not None and now >= SECONDS / 2
+        return serving < (self.later if is_late and self.later is not None else self.limit)
+
+
+@dataclass
+class PerSecond:
+    """So many requests in any stretch of a second."""
+
+    limit: int
+    passed: deque[float] = field(default_factory=deque)
+
+    def takes(self, now: float, serving: int) -> bool:
+        """Compare with what came in the last second."""
+        del serving
+        while self.passed and self.passed[0] <= now - 1:
+            self.passed.popleft()
+        if len(self.passed) >= self.limit:
+            return False
+        self.passed.append(now)
+        return True
+
+
+@dataclass
+class Bucket:
+    """So many requests per second, and as many at once if there were none before."""
+
+    limit: int
+    left: float = 0.0
+    filled: float = 0.0
+
+    def takes(self, now: float, serving: int) -> bool:
+        """Take one out of the bucket."""
+        del serving
+        self.left = min(self.limit, self.left + self.limit * (now - self.filled))
+        self.filled = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway, and what is wanted of a run.
+
+    Attributes:
+        limits: Makes what says which requests it takes.
+        capacity: Calls per second that it takes at the most.
+        wanted: The share of it that a run reaches.
+        refused: The share of refusals that may be, from *since* on.
+        status: How it refuses.
+        retry_after: Seconds that it asks to wait.
+        noise: The share of requests that it answers with 503 for no reason.
+        sigma: How much latencies vary: that of a log-normal distribution.
+        pool: Calls from which on latency grows with the square of their number.
+        since: Seconds after which refusals count.
+    """
+
+    limits: Callable[[], Limits]
+    capacity: float
+    wanted: float
+    refused: float = 1.0
+    status: int = TOO_MANY
+    retry_after: float | None = None
+    noise: float = 0.0
+    sigma: float = 0.02
+    pool: int | None = None
+    since: float = 0.0
+
+
+def _fifty() -> Limits:
+    return AtOnce(50)
+
+
+def _none() -> Limits:
+    return AtOnce(10**9)
+
+
+FIFTY: Final = 50 / LATENCY
+TABLE: Final = {
+    "limit 50": Gateway(_fifty, FIFTY, 0.95, 0.01),
+    "limit 50, with 503": Gateway(_fifty, FIFTY, 0.95, 0.01, status=503),
+    "limit 50, 1 % noise": Gateway(_fifty, FIFTY, 0.92, noise=0.01),
+    "limit 50, 3 % noise": Gateway(_fifty, FIFTY, 0.8, noise=0.03),
+    "no limit, 1 % noise": Gateway(_none, 100 / LATENCY, 0.9, noise=0.01),
+    "limit 50, latency varies (sigma 1)": Gateway(_fifty, FIFTY, 0.9, sigma=1.0),
+    "limit 50, then 25": Gateway(
+        lambda: AtOnce(50, 25), 0.75 * FIFTY, 0.9, 0.04, since=SECONDS / 2
+    ),
+    "100 in any second, Retry-After: 1": Gateway(
+        lambda: PerSecond(100), 100, 0.88, 0.05, retry_after=1.0
+    ),
+    "100 per second, saved up, Retry-After: 1": Gateway(
+        lambda: Bucket(100), 100, 0.88, 0.05, retry_after=1.0
+    ),
+    "a pool of 20 that thrashes": Gateway(_none, 20 / LATENCY, 0.7, pool=20),
+}
+
+
+@dataclass
+class Outcome:
+    """What came of a simulated run.
+
+    Attributes:
+        share: Of the capacity that was used.
+        refused: The share of refusals.
+    """
+
+    share: float
+    refused: float
+
+
+class Simulation:
+    """One run against one gateway."""
+
+    def __init__(self, gateway: Gateway, controller: Controller, seed: int) -> None:
+        self._gateway = gateway
+        self._limits = gateway.limits()
+        self._controller = controller
+        self._random = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._now = 0.0
+        self._serving = 0
+        self._wakes_at = -1.0
+        self._fine = 0
+        self._counted = [0, 0]  # taken and refused, from when they count
+
+    def run(self) -> Outcome:
+        """Simulate until the time is over."""
+        self._fill()
+        while self._events and self._events[0][0] <= SECONDS:
+            self._now, _, act = heapq.heappop(self._events)
+            act()
+            self._fill()
+        share = self._fine / SECONDS / self._gateway.capacity
+        return Outcome(share, self._counted[1] / sum(self._counted))
+
+    def _in(self, seconds: float, act: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self._now + seconds, next(self._order), act))
+
+    def _fill(self) -> None:
+        while self._controller.has_room(self._now, 0):
+            self._send(self._controller.begin(self._now), 1)
+        wakes_at = self._controller.wakes_at(self._now)
+        if wakes_at is not None and self._wakes_at <= self._now:
+            self._wakes_at = wakes_at
+            self._in(wakes_at - self._now, lambda: None)
+
+    def _send(self, slot: Slot, attempt: int) -> None:
+        if not self._limits.takes(self._now, self._serving):
+            self._in(REFUSAL, lambda: self._refused(slot, attempt, self._gateway.status))
+        elif self._random.random() < self._gateway.noise:
+            self._in(REFUSAL, lambda: self._refused(slot, attempt, 503))
+        else:
+            self._serving += 1
+            self._in(self._latency(), lambda: self._taken(slot))
+
+    def _latency(self) -> float:
+        sigma = self._gateway.sigma
+        latency = LATENCY * math.exp(self._random.gauss(0, sigma) - sigma**2 / 2)
+        pool = self._gateway.pool or self._serving
+        return latency * max(1.0, self._serving / pool) ** 2
+
+    def _taken(self, slot: Slot) -> None:
+        self._serving -= 1
+        self._fine += 1
+        self._count(refused=False)
+        self._controller.heard(slot, self._now, refused=False, is_429=False)
+        self._controller.ended(slot)
+
+    def _refused(self, slot: Slot, attempt: int, status: int) -> None:
+        self._count(refused=True)
+        self._controller.heard(slot, self._now, refused=True, is_429=status == TOO_MANY)
+        if attempt == ATTEMPTS and status != TOO_MANY:
+            self._controller.ended(slot)
+            return
+        asked = self._gateway.retry_after if status == TOO_MANY else None
+        seconds = (asked or 0.0) + self._random.uniform(0, 0.5 * 2 ** (attempt - 1))
+        self._controller.sleeps(slot, self._now, seconds)
+        self._in(seconds, lambda: self._send(slot, attempt % ATTEMPTS + 1))
+
+    def _count(self, *, refused: bool) -> None:
+        if self._now >= self._gateway.since:
+            self._counted[refused] += 1
+
+
+def simulate(name: str, seed: int) -> Outcome:
+    """Run against the gateway of this name."""
+    return Simulation(TABLE[name], Controller(maximum=100, start=4), seed).run()
+
+
+def missed(name: str, outcomes: list[Outcome]) -> list[str]:
+    """Say which targets the median of the runs misses."""
+    gateway = TABLE[name]
+    share = statistics.median(outcome.share for outcome in outcomes)
+    refused = statistics.median(outcome.refused for outcome in outcomes)
+    found = []
+    if share < gateway.wanted:
+        found.append(f"{name}: {share:.2f} of the capacity, {gateway.wanted:.2f} wanted")
+    if refused > gateway.refused:
+        found.append(f"{name}: {refused:.1%} refused, {gateway.refused:.0%} at most")
+    return found
+
+
+def row(name: str, outcomes: list[Outcome]) -> str:
+    """Return one row of the table: medians and the worst of all runs."""
+    gateway = TABLE[name]
+    shares = [outcome.share for outcome in outcomes]
+    refused = [outcome.refused for outcome in outcomes]
+    cells = (
+        name,
+        f"{statistics.median(shares):.3f}",
+        f"{min(shares):.3f}",
+        f"{gateway.wanted:.2f}",
+        f"{statistics.median(refused):.2%}",
+        f"{max(refused):.2%}",
+        f"{gateway.refused:.0%}" if gateway.refused < 1 else "",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the table; return how many targets were missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20, help="runs for each gateway")
+    given = parser.parse_args(arguments)
+    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
+    problems = []
+    for name in TABLE:
+        outcomes = [simulate(name, seed) for seed in range(given.seeds)]
+        print(row(name, outcomes), flush=True)
+        problems += missed(name, outcomes)
+    for problem in problems:
+        print(f"missed: {problem}")
+    return len(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

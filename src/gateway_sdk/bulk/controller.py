@@ -1,0 +1,346 @@
+"""How many calls may be under way: learned from what the gateway takes and refuses. No I/O."""
+
+import math
+from enum import Enum, auto
+from typing import Final
+
+from gateway_sdk.bulk.evidence import Alarm, Base, Latency, Stage, log_likelihood
+from gateway_sdk.bulk.pace import Pace
+
+_ERROR: Final = 0.01
+"""How often a trial may end wrongly. With it, a test by likelihood ratios (Wald's SPRT) ends at
+the logarithm of 1 / error."""
+
+_FALSE_ALARM: Final = 1e-4
+"""One false alarm in ten thousand attempts at the most: a drop costs about a hundred (CUSUM: the
+mean run length is at least 1 / this)."""
+
+_RESOLUTION: Final = 1 / 32
+"""The smallest difference that is looked for, in the number of calls and in the share of
+refusals: within 5 % of the limit with room for what looking costs."""
+
+_COST: Final = 1 / 400
+"""The share of refusals that trials may cost: half a percent is left for what comes of them
+later, such as retries that are refused again."""
+
+_NOISE: Final = 1 / 20
+"""Refusals that are borne without having been learned, at the start."""
+
+_FLOOD: Final = 1 / 5
+"""What is surely too many: four times the noise, told from it by seven refusals in a row."""
+
+_MOST_NOISE: Final = 1 / 16
+"""The share of refusals that is taken for noise; a gateway that refuses more is left alone."""
+
+_MEMORY: Final = 2000
+"""Attempts that say how much is refused for no reason: 3 % of them are known to within 0.4 %."""
+
+_ALARM: Final = -math.log(_FALSE_ALARM)
+_DECISION: Final = -math.log(_ERROR)
+
+
+class Phase(Enum):
+    """What the controller is about."""
+
+    START = auto()
+    """The number doubles with each round trip."""
+    LEARN = auto()
+    """Fewer calls than were refused: what is refused now has nothing to do with their number."""
+    TRIAL = auto()
+    """More calls than are known to be good."""
+    HOLD = auto()
+    """As many as are known to be good."""
+
+
+class Slot:
+    """One item under way.
+
+    Attributes:
+        began: When its attempt began, or will begin if it waits for a retry.
+        stage: The stage in which its first attempt began.
+        was_asleep: Whether its attempt is not the first.
+    """
+
+    def __init__(self, began: float, stage: Stage) -> None:
+        self.began = began
+        self.stage = stage
+        self.was_asleep = False
+
+
+class Controller:
+    """Finds the number of calls that the gateway takes at once, and stays there.
+
+    It lies between `_good`, which was held, and `_bad`, which was too much. All times are seconds
+    of one clock that never goes back.
+
+    Args:
+        maximum: Calls under way at the most.
+        start: How many it begins with.
+    """
+
+    def __init__(self, maximum: int, start: int) -> None:
+        self._maximum = maximum
+        self._good = 1
+        self._bad: int | None = None
+        self._step = 1
+        self._slots: set[Slot] = set()
+        self._sleeping: set[Slot] = set()
+        self._duration = 0.0
+        self._base = Base(_MEMORY)
+        self._pace = Pace()
+        self._latencies: dict[int, Latency] = {}
+        self._crowded: tuple[Stage, int | None] | None = None
+        self._patience = 0.0
+        self._failed: Stage | None = None
+        self._alarm = Alarm()
+        self._block = 0, 0  # attempts and refusals, until they are added to the base
+        self._phase = Phase.START
+        self._stage = Stage(min(start, maximum), 0.0)
+
+    @property
+    def size(self) -> int:
+        """How many calls may be under way now."""
+        return self._stage.size
+
+    def has_room(self, now: float, waiting: int) -> bool:
+        """Tell whether one more may begin, which those that wait for a retry will not meet."""
+        if len(self._sleeping) >= max(2, self.size):
+            return False  # nearly all are refused: let them be heard first
+        next_one = min((slot.began for slot in self._sleeping), default=now)
+        if self._pace.is_stopped and next_one > now:
+            return False  # nothing gets through: one of them will tell when that is over
+        soon = now + 2 * self._duration
+        away = sum(slot.began > soon for slot in self._sleeping)
+        if len(self._slots) - away + waiting >= self.size:
+            self._stage.is_used = self._stage.is_used or not waiting
+            return False
+        return self.wakes_at(now) is None
+
+    def wakes_at(self, now: float) -> float | None:
+        """Return when to look again for room, if nothing else happens; None if that is all."""
+        return self._pace.wait_until(now)
+
+    def begin(self, now: float) -> Slot:
+        """Count an item that begins."""
+        slot = Slot(now, self._stage)
+        self._slots.add(slot)
+        self._stage.begun += 1
+        self._pace.begin(now)
+        return slot
+
+    def sleeps(self, slot: Slot, now: float, seconds: float) -> None:
+        """Free the place of an item that waits for its retry."""
+        self._pace.sleeps(now, seconds)
+        slot.began = now + seconds
+        slot.was_asleep = True
+        self._sleeping.add(slot)
+
+    def ended(self, slot: Slot) -> None:
+        """Free the place of an item."""
+        self._slots.discard(slot)
+        self._sleeping.discard(slot)
+
+    def heard(self, slot: Slot, now: float, *, refused: bool | None, is_429: bool) -> None:
+        """Learn from an attempt that has ended; None is neither a refusal nor a success."""
+        self._sleeping.discard(slot)
+        if refused is None:
+            return
+        if refused:
+            was_fine = self._phase is Phase.START or self._stage.fine >= 2 * self.size
+            self._pace.refused(slot.began, now, is_429=is_429, was_fine=was_fine)
+        else:
+            self._succeeded(slot, now)
+        if self._counts(slot, refused=refused):
+            self._stage.refused += refused
+            self._stage.fine += not refused
+            self._act(now, refused=refused)
+
+    def _succeeded(self, slot: Slot, now: float) -> None:
+        seconds = now - slot.began
+        self._duration += (0.1 if self._duration else 1.0) * (seconds - self._duration)
+        if not slot.was_asleep:  # also of a stage that is over, which else knew its quickest only
+            slot.stage.latency.add(seconds)
+        self._pace.taken(slot.began, now)
+
+    def _counts(self, slot: Slot, *, refused: bool) -> bool:
+        """Tell whether an attempt says something of the present number of calls."""
+        if slot.was_asleep:
+            # It came when the session chose, perhaps as one too many.
+            on_wire = len(self._slots) - len(self._sleeping)
+            counts = slot.began >= self._stage.since and on_wire <= self.size
+            self._stage.begun += counts
+            return counts
+        if refused and slot.stage is self._failed:
+            self._patience += 1 / _COST
+        return slot.stage is self._stage
+
+    def _act(self, now: float, *, refused: bool) -> None:
+        acts = {
+            Phase.START: self._start,
+            Phase.LEARN: self._learn,
+            Phase.TRIAL: self._try,
+            Phase.HOLD: self._hold,
+        }
+        acts[self._phase](now, refused=refused)
+
+    @property
+    def _excess(self) -> float:
+        """The excess of refusals that is looked for: what one call too many of all would bring."""
+        return max(_RESOLUTION, 1 / self.size)
+
+    @property
+    def _unit(self) -> int:
+        """The smallest step."""
+        return max(1, int(self._good * _RESOLUTION))
+
+    @staticmethod
+    def _flood(refused: int, attempts: int) -> float:
+        """Return the evidence that far too much is refused, for which no base is needed."""
+        return log_likelihood(refused, attempts, _FLOOD) - log_likelihood(refused, attempts, _NOISE)
+
+    def _start(self, now: float, *, refused: bool) -> None:
+        """Double the number with each round trip, until it is too much."""
+        stage = self._stage
+        if refused and self._flood(stage.refused, stage.begun) >= _ALARM:
+            self._bad, self._good = stage.size, max(1, stage.size // 2)
+            self._go_to(self._good, Phase.LEARN, now)
+        elif (
+            stage.is_used
+            and stage.fine >= stage.size / 2
+            and self._flood(stage.refused, stage.ended) < 0
+        ):
+            if self._is_crowded():
+                self._thin_out(now)
+                return
+            self._keep(stage.refused, stage.ended)
+            self._good = stage.size
+            more = stage.size < self._maximum
+            self._go_to(2 * stage.size, Phase.START if more else Phase.HOLD, now)
+
+    def _learn(self, now: float, *, refused: bool) -> None:
+        """Learn what is refused for no reason, then look for more."""
+        stage = self._stage
+        if refused and self._flood(stage.refused, stage.begun) >= _ALARM:
+            self._drop(stage.refused / stage.begun, now)
+        elif stage.ended >= 4 / self._excess:
+            if stage.share > _MOST_NOISE:
+                self._drop(stage.share, now)
+                return
+            self._keep(stage.refused, stage.ended, replace=True)
+            if self._still_crowded():
+                self._thin_out(now)
+            else:
+                self._look_for_more(now)
+
+    def _try(self, now: float, *, refused: bool) -> None:
+        """Hold more than is known to be good, until it is clear whether that is refused more."""
+        stage, base = self._stage, self._base
+        if refused and base.evidence_of_more(stage.refused, stage.begun) >= _DECISION:
+            self._fail(now)
+            return
+        same = base.evidence_of_same(stage.refused, stage.ended, self._excess)
+        if same < _DECISION and stage.ended < 8 / self._excess:
+            return
+        if stage.share - base.rate > self._excess / 2:
+            self._fail(now)
+        elif stage.is_used:
+            if self._is_crowded():
+                self._fail(now)
+                return
+            self._keep(stage.refused, stage.ended)
+            self._good, self._patience = stage.size, 0.0
+            self._look_for_more(now)
+
+    def _hold(self, now: float, *, refused: bool) -> None:
+        """Stay, unless the limit has become lower, or until it is time to try again."""
+        stage = self._stage
+        usual = self._base.rate
+        self._alarm.add(refused=refused, usual=usual, more=min(0.9, usual + self._excess))
+        if self._alarm.evidence >= _ALARM:
+            self._drop(self._alarm.share, now)
+            return
+        attempts, refusals = self._block
+        self._block = attempts + 1, refusals + refused
+        if attempts >= 8 / self._excess:
+            if self._is_crowded():
+                self._thin_out(now)
+                return
+            self._keep(refusals, attempts)
+            self._block = 0, 0
+        is_time = stage.ended >= max(self._patience, stage.size)
+        if is_time and stage.is_used and stage.size < self._maximum:
+            self._go_to(self._good + max(self._step, self._unit), Phase.TRIAL, now)
+
+    def _drop(self, share: float, now: float) -> None:
+        """Go down by the share that was refused, at least by an eighth and at most by half."""
+        self._bad = self.size
+        self._good = max(1, min(self.size - 1, int(self.size * (1 - min(0.5, max(0.125, share))))))
+        self._step = 1
+        self._crowded = None
+        self._go_to(self._good, Phase.LEARN, now)
+
+    def _fail(self, now: float) -> None:
+        """Go back from a trial; the next one comes when refusals are rare enough again."""
+        stage = self._failed = self._stage
+        self._bad, self._step = stage.size, 1
+        self._patience = max(2.0, stage.refused - self._base.rate * stage.ended) / _COST
+        if self._bad - self._good > self._unit:
+            self._look_for_more(now)
+        else:
+            self._go_to(self._good, Phase.HOLD, now)
+
+    def _look_for_more(self, now: float) -> None:
+        """Go on: halfway to what was too much, or beyond it if that is no more."""
+        if self._bad is not None and self._good < self._bad <= self._good + self._unit:
+            self._step = 1
+            self._go_to(self._good, Phase.HOLD, now)
+        elif self._bad is not None and self._bad > self._good:
+            self._go_to((self._good + self._bad) // 2, Phase.TRIAL, now)
+        elif self._good >= self._maximum:
+            self._bad = None
+            self._go_to(self._good, Phase.HOLD, now)
+        else:
+            self._bad = None
+            self._step *= 2
+            self._go_to(self._good + max(self._step, self._unit), Phase.TRIAL, now)
+
+    def _keep(self, refused: int, attempts: int, *, replace: bool = False) -> None:
+        """Remember what was seen with a number of calls that is good."""
+        self._base.add(refused, attempts, replace=replace)
+        self._latencies[self.size] = self._stage.latency
+
+    def _is_crowded(self) -> bool:
+        """Whether replies take so much longer than with fewer calls that more are in vain."""
+        fewer, weighted = Latency(), 0.0
+        for size, latency in self._latencies.items():
+            if size <= 0.75 * self.size:
+                fewer.merge(latency)
+                weighted += latency.count * math.log(size)
+        growth = math.log(self.size) - weighted / max(1, fewer.count)
+        return self._stage.latency.is_slower_than(fewer, growth)
+
+    def _thin_out(self, now: float) -> None:
+        """Halve the number, and see whether that makes replies quicker."""
+        self._crowded = self._stage, self._bad
+        self._bad, self._good = self.size, max(1, self.size // 2)
+        self._latencies.clear()
+        self._go_to(self._good, Phase.LEARN, now)
+
+    def _still_crowded(self) -> bool:
+        """Whether halving has helped; if not, the replies were slow for another reason."""
+        if self._crowded is None:
+            return False
+        before, bad = self._crowded
+        self._crowded = None
+        growth = math.log(before.size / self.size)
+        if before.latency.is_slower_than(self._stage.latency, growth):
+            return self.size > 1
+        self._bad = bad
+        return False
+
+    def _go_to(self, size: int, phase: Phase, now: float) -> None:
+        # A trial that failed changes nothing of what was seen before it.
+        if phase is not Phase.TRIAL and not (phase is Phase.HOLD and self._phase is Phase.TRIAL):
+            self._alarm, self._block = Alarm(), (0, 0)
+        self._phase = phase
+        self._stage = Stage(max(1, min(size, self._maximum)), now)
