@@ -41,6 +41,8 @@ RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 FOUND.setdefault(RUNNING, str(Path(sys.executable).parent))  # perhaps newer than we know
 MEASURED = list(FOUND)[-1]
 REDIS = shutil.which("redis-server")
+# Debian keeps it where an ordinary user's PATH does not reach.
+NATS = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
 APART = ("--ignore=tests/bare", "--ignore=tests/real")  # they have sessions of their own
 IN_PARALLEL = ("-n", "auto", "--dist", "worksteal")
 CHROMIUM = next(
@@ -78,6 +80,8 @@ def install_for_tests(session: nox.Session) -> None:
         session.warn("not tested, because no redis-server was found: tokens in Redis")
     if not CHROMIUM:
         session.warn("not tested, because no Chromium was found: logging in with a real browser")
+    if not NATS:
+        session.warn("not tested, because no nats-server was found: the worker of the examples")
     session.install("-e", EVERYTHING, *group("test"), *group("browser"), *group("examples"))
 
 

@@ -1,18 +1,33 @@
 """A web service that awaits the gateway: one session for all requests, closed with the service.
 
-Run it against the sandbox (`gateway sandbox` prints the variables to set):
+It needs `pip install '.[sandbox]' --group examples`. Run it against the sandbox
+(`gateway sandbox` prints the variables to set), in the folder above this one:
 
-    fastapi run examples/web_service.py
+    uvicorn examples.web_service:app --port 8000
+    curl -X DELETE -H 'tenant: demo' localhost:8000/wallets/wallet-0004/orders/order-0056
 """
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from fastapi import Depends, FastAPI, Header, Request
+from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import JSONResponse
 
-from gateway_sdk import GatewayError, GatewaySession, Outcome
+from gateway_sdk import (
+    AuthError,
+    ConfigurationError,
+    ConflictError,
+    GatewayError,
+    GatewaySession,
+    InvalidArgumentError,
+    InvalidRequestError,
+    NotFoundError,
+    StatusError,
+    UnauthorizedError,
+)
+
+CONFLICT, UNPROCESSABLE, BAD_GATEWAY, UNAVAILABLE = 409, 422, 502, 503
 
 
 @asynccontextmanager
@@ -27,9 +42,12 @@ app = FastAPI(lifespan=lifespan)
 
 
 def tenants_gateway(request: Request, tenant: Annotated[str, Header()]) -> GatewaySession:
-    """Return a view with the caller's tenant: same connections, no tenant in another's call."""
+    """Return a view with the caller's tenant: it shares the connections, and nothing else."""
     gateway: GatewaySession = request.app.state.gateway
-    return gateway.with_options(tenant_id=tenant, deadline=10)
+    try:
+        return gateway.with_options(tenant_id=tenant, deadline=10)
+    except ConfigurationError as error:  # the caller's header, not our settings
+        raise HTTPException(UNPROCESSABLE, str(error)) from error
 
 
 Gateway = Annotated[GatewaySession, Depends(tenants_gateway)]
@@ -37,7 +55,7 @@ Gateway = Annotated[GatewaySession, Depends(tenants_gateway)]
 
 @app.delete("/wallets/{wallet_id}/orders/{order_id}")
 async def cancel_order(wallet_id: str, order_id: str, gateway: Gateway) -> Any:
-    """Cancel an order; a caller that hangs up cancels the call, and nothing leaks."""
+    """Cancel an order."""
     return await gateway.wallet.cancel_order(wallet_id, order_id)
 
 
@@ -48,16 +66,44 @@ async def create_customer(customer: dict[str, Any], gateway: Gateway) -> Any:
 
 
 @app.exception_handler(GatewayError)
-async def say_what_happened(_: Request, error: GatewayError) -> JSONResponse:
-    """Tell the caller whether anything was changed; the text holds no secret and no body."""
-    status = 503 if error.retryable else 502
-    if error.outcome is Outcome.UNKNOWN and not error.safe_to_repeat:
-        status = 409
-    return JSONResponse(
-        {
-            "error": str(error),
-            "outcome": error.outcome.name,
-            "retryable": error.retryable,
-        },
-        status,
-    )
+async def answer(_: Request, error: GatewayError) -> JSONResponse:
+    """Tell the caller what happened; the text holds no secret, no body and no personal data."""
+    content = {
+        "error": str(error),
+        "outcome": error.outcome.name,
+        "retryable": error.retryable,
+    }
+    wait = error.retry_after if isinstance(error, StatusError) else None
+    headers = {} if wait is None else {"Retry-After": str(round(wait))}
+    return JSONResponse(content, status_of(error), headers)
+
+
+def status_of(error: GatewayError) -> int:
+    """Return the status of our reply.
+
+    The first rule comes first because many clients and proxies repeat a request after 502, 503
+    or 504: a write that may have been done needs a status that they do not repeat.
+    """
+    if not error.safe_to_repeat:
+        return CONFLICT
+    for kind, status in STATUSES.items():
+        if isinstance(error, kind):
+            return status
+    return UNAVAILABLE if error.retryable else BAD_GATEWAY
+
+
+STATUSES: dict[type[GatewayError], int] = {
+    # What the caller sent, refused by the SDK or by the gateway.
+    InvalidArgumentError: UNPROCESSABLE,
+    InvalidRequestError: UNPROCESSABLE,
+    NotFoundError: 404,
+    ConflictError: CONFLICT,
+    # Our settings. The caller can change nothing.
+    ConfigurationError: 500,
+    # Our access token, not the caller's: 401 would ask the caller to log in. It works again
+    # after `gateway login`, without a restart.
+    AuthError: UNAVAILABLE,
+    UnauthorizedError: UNAVAILABLE,
+}
+"""A limit of the gateway (429) is one for this service, not for its caller: it is not listed here,
+and becomes 503 because it is retryable."""

@@ -1,26 +1,37 @@
-"""A worker that uploads documents from a queue: headless, one session per process.
+"""A worker that uploads documents from a queue: without a user, one session per process.
 
-Run it against the sandbox (`gateway sandbox` prints the variables to set), with a broker of
-your own in the place of the one in memory:
+It needs `pip install '.[sandbox]' --group examples` and a NATS server with JetStream
+(`nats-server -js`); NATS_URL is its address if it is not on this machine. Run the worker against
+the sandbox (`gateway sandbox` prints the variables to set), in the folder above this one:
 
     taskiq worker examples.worker:broker
+
+and, from another process, put documents into the queue and see what became of them:
+
+    python -m examples.worker passport.pdf licence.pdf
+
+The queue holds paths: both processes need the same files.
 """
 
+import asyncio
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
-from taskiq import (
-    Context,
-    InMemoryBroker,
-    SimpleRetryMiddleware,
-    TaskiqDepends,
-    TaskiqEvents,
-    TaskiqState,
-)
+from taskiq import Context, SimpleRetryMiddleware, TaskiqDepends, TaskiqEvents, TaskiqState
+from taskiq.serializers import JSONSerializer
+from taskiq_nats import NATSObjectStoreResultBackend, PullBasedJetStreamBroker
 
 from gateway_sdk import GatewayError, GatewaySession
 
-broker = InMemoryBroker(await_inplace=True).with_middlewares(SimpleRetryMiddleware())
+NATS_URL = os.environ.get("NATS_URL", "nats://127.0.0.1:4222")
+
+broker = (
+    PullBasedJetStreamBroker(NATS_URL, pull_consume_timeout=1)
+    .with_result_backend(NATSObjectStoreResultBackend(NATS_URL, serializer=JSONSerializer()))
+    .with_middlewares(SimpleRetryMiddleware())
+)
 
 
 @broker.on_event(TaskiqEvents.WORKER_STARTUP)
@@ -35,13 +46,37 @@ async def close_session(state: TaskiqState) -> None:
     await state.gateway.aclose()
 
 
-@broker.task(retry_on_error=True, max_retries=3)
+# A queue delivers a task again if the worker dies, or is slow, before it acknowledges the task.
+# An upload that is made twice is stored twice: so it is acknowledged before it begins. The price
+# is that a worker that is killed loses its uploads, and their callers get no result.
+@broker.task(
+    "upload",  # a name of its own: this module is `__main__` in the process of the caller
+    ack_type="when_received",  # a label travels as text
+    retry_on_error=True,
+    max_retries=3,
+)
 async def upload(path: str, context: Context = TaskiqDepends()) -> dict[str, Any]:
-    """Upload a file; have it tried again if that can help, and cannot store it twice."""
+    """Upload a file; raise what may succeed later and cannot store the file twice."""
     gateway: GatewaySession = context.state.gateway
     try:
         return {"stored": await gateway.aml.upload_document(Path(path))}
     except GatewayError as error:
         if error.retryable:
-            raise
-        return {"needs_a_look": str(error)}
+            raise  # the middleware puts the task into the queue again
+        return {"check": str(error), "outcome": error.outcome.name}
+
+
+async def main(paths: list[str]) -> None:
+    """Put files into the queue, and print one result for each."""
+    await broker.startup()
+    try:
+        tasks = [await upload.kiq(path) for path in paths]
+        for path, task in zip(paths, tasks, strict=True):
+            result = await task.wait_result(timeout=60)
+            print(path, result.error or result.return_value)
+    finally:
+        await broker.shutdown()
+
+
+if __name__ == "__main__":
+    asyncio.run(main([str(Path(path).resolve()) for path in sys.argv[1:]]))

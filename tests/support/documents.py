@@ -99,7 +99,12 @@ async def run(*command: str, folder: Path) -> Ended:
         *command, cwd=folder, env=_environment(), stdin=asyncio.subprocess.DEVNULL,
         stdout=PIPE, stderr=PIPE,
     )  # fmt: skip
-    out, err = await process.communicate()
+    try:
+        out, err = await process.communicate()
+    finally:
+        if process.returncode is None:  # the caller was cancelled
+            process.kill()
+            await process.wait()
     return Ended(process.returncode or 0, out.decode(), err.decode())
 
 

@@ -1,0 +1,145 @@
+"""The web service of the examples: what its callers are told, and that it starts."""
+
+import asyncio
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE
+
+import httpx
+import pytest
+
+from examples import web_service
+from gateway_sdk import (
+    ConfigurationError,
+    ConflictError,
+    ForbiddenError,
+    GatewayError,
+    InvalidArgumentError,
+    LoginRequiredError,
+    ServerError,
+)
+from gateway_sdk.sandbox import Fault, Sandbox
+from tests.support.documents import ROOT
+
+
+def client() -> httpx.AsyncClient:
+    """Return a client of the service in process."""
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(web_service.app),
+        base_url="http://service",
+        headers={"tenant": "acme"},
+    )
+
+
+async def post_customer(body: object, **headers: str) -> httpx.Response:
+    """Ask the service to create a customer."""
+    async with web_service.app.router.lifespan_context(web_service.app), client() as caller:
+        return await caller.post("/customers", json=body, headers=headers)
+
+
+async def test_it_cancels_and_creates(environment: dict[str, str]) -> None:
+    """The service passes calls on for the tenant that its caller names."""
+    async with web_service.app.router.lifespan_context(web_service.app), client() as caller:
+        cancelled = await caller.delete("/wallets/wallet-0004/orders/order-0056")
+        created = await caller.post("/customers", json={"customerName": "Ada"})
+
+    assert cancelled.json()["status"] == "cancelled"
+    assert created.json()["customerId"] == "customer-0005"
+
+
+async def test_an_order_that_does_not_exist_is_404(environment: dict[str, str]) -> None:
+    """The gateway's 404 is about what the caller asked for."""
+    async with web_service.app.router.lifespan_context(web_service.app), client() as caller:
+        reply = await caller.delete("/wallets/wallet-0004/orders/none")
+
+    assert reply.status_code == 404
+    assert reply.json()["outcome"] == "REFUSED"
+
+
+async def test_a_lost_customer_is_409(environment: dict[str, str], sandbox: Sandbox) -> None:
+    """A customer that may have been created is not a failure to repeat."""
+    sandbox.faults.on("create_customer", Fault.drop_after_read(), at=1)
+
+    lost = await post_customer({"customerName": "Ada"})
+
+    assert lost.status_code == 409
+    assert lost.json()["outcome"] == "UNKNOWN"
+    assert lost.json()["retryable"] is False
+
+
+@pytest.mark.parametrize(
+    ("body", "tenant"), [({"customerNam": "Ada"}, "acme"), ({}, ""), ([], "acme")]
+)
+async def test_what_the_caller_did_wrong_is_422(
+    environment: dict[str, str], sandbox: Sandbox, body: object, tenant: str
+) -> None:
+    """A wrong field, an empty tenant and a list for an object are refused; nothing is sent."""
+    refused = await post_customer(body, tenant=tenant)
+
+    assert refused.status_code == 422
+    assert not sandbox.received
+
+
+async def test_a_busy_gateway_is_503(environment: dict[str, str], sandbox: Sandbox) -> None:
+    """The caller is told that it may come again, and when."""
+    sandbox.faults.on("create_customer", Fault.too_many_requests(retry_after=3600))
+
+    busy = await post_customer({"customerName": "Ada"})
+
+    assert busy.status_code == 503
+    assert busy.headers["Retry-After"] == "3600"
+    assert busy.json()["retryable"] is True
+
+
+async def test_a_token_that_is_refused_is_503(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token is the service's own: its caller is not asked to log in."""
+    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "wrong")
+
+    refused = await post_customer({"customerName": "Ada"})
+
+    assert refused.status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidArgumentError("wrong"), 422),
+        (ConfigurationError("wrong"), 500),
+        (LoginRequiredError("log in"), 503),
+        (ConflictError("no", status=409), 409),
+        (ForbiddenError("no", status=403), 502),
+        (ServerError("no", status=501), 502),
+        (ServerError("later", status=503), 503),
+    ],
+    ids=lambda value: value if isinstance(value, int) else type(value).__name__,
+)
+def test_each_error_has_its_status(error: GatewayError, status: int) -> None:
+    """These errors say that nothing was done, so that their kind alone counts."""
+    assert web_service.status_of(error) == status
+
+
+async def test_it_starts_as_its_docstring_says(environment: dict[str, str]) -> None:
+    """Uvicorn serves it from the project's folder, and ends it in order."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "uvicorn", "examples.web_service:app", "--port", "0",
+        cwd=ROOT, stderr=PIPE,
+    )  # fmt: skip
+    assert process.stderr
+    said = ""
+    while not (address := re.search(r"running on (http://\S+)", said)):
+        line = await process.stderr.readline()
+        assert line, said
+        said += line.decode()
+
+    async with httpx.AsyncClient(trust_env=False) as caller:
+        reply = await caller.delete(
+            f"{address[1]}/wallets/wallet-0004/orders/order-0056", headers={"tenant": "demo"}
+        )
+    process.send_signal(signal.SIGTERM)
+    _, rest = await process.communicate()
+
+    assert reply.json()["status"] == "cancelled"
+    assert "Application shutdown complete." in rest.decode()
