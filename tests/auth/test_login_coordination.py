@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway_sdk import LoginError
 from gateway_sdk.auth._login_coordination import SingleFlight
 
 
@@ -58,7 +59,7 @@ async def test_all_who_ask_while_it_runs_share_one_result() -> None:
 
     assert await asyncio.gather(*callers) == [1] * 100
     assert await flight.join() == 2
-    assert flight._flights == {}
+    assert flight._tasks == {}
 
 
 async def test_an_error_is_raised_to_all() -> None:
@@ -90,25 +91,48 @@ async def test_whoever_asked_first_may_leave() -> None:
     assert work.cancelled == 0
 
 
-async def test_the_work_ends_with_its_last_caller() -> None:
-    """Once nobody waits any more, the work is cancelled, and the last one waits for its end."""
+async def test_the_work_goes_on_without_callers() -> None:
+    """Once nobody waits any more, the work goes on, and who joins next gets its result."""
     work = Work()
-    work.may_clean_up.clear()
     flight = SingleFlight(work)
     callers = [asyncio.create_task(flight.join()) for _ in range(5)]
     await turns()
 
     for caller in callers:
         caller.cancel()
+    await asyncio.gather(*callers, return_exceptions=True)
+    assert all(caller.cancelled() for caller in callers)
+    newcomer = asyncio.create_task(flight.join())
+    await turns()
+    work.may_end.set()
+
+    assert await newcomer == 1
+    assert (work.began, work.cancelled) == (1, 0)
+    assert flight._tasks == {}
+
+
+async def test_work_can_be_ended() -> None:
+    """Who ends it waits until it has cleaned up; who waited for it, or comes meanwhile, is told."""
+    work = Work()
+    work.may_clean_up.clear()
+    flight = SingleFlight(work)
+    await flight.end()
+    waiting = asyncio.create_task(flight.join())
+    await turns()
+    ending = asyncio.create_task(flight.end())
+    await turns()
+    newcomer = asyncio.create_task(flight.join())
     await turns()
     assert work.cancelled == 1
-    assert [caller.done() for caller in callers] == [True] * 4 + [False]
-    work.may_clean_up.set()
-    await asyncio.gather(*callers, return_exceptions=True)
+    assert [task.done() for task in (ending, waiting, newcomer)] == [False] * 3
 
-    assert all(caller.cancelled() for caller in callers)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert flight._flights == {}
+    work.may_clean_up.set()
+    ends = await asyncio.gather(waiting, newcomer, ending, return_exceptions=True)
+
+    assert [(type(end), str(end)) for end in ends[:2]] == [(LoginError, "the login was ended")] * 2
+    assert ends[2] is None
+    assert work.began == work.at_once == 1
+    assert flight._tasks == {}
 
 
 async def test_a_time_out_of_one_caller_harms_nobody() -> None:
@@ -125,46 +149,8 @@ async def test_a_time_out_of_one_caller_harms_nobody() -> None:
     assert await asyncio.gather(*others) == [1] * 3
 
 
-async def test_a_newcomer_waits_for_the_end_of_what_is_being_cancelled() -> None:
-    """Work that was given up is not shared, and new work begins only once it has cleaned up."""
-    work = Work()
-    work.may_clean_up.clear()
-    flight = SingleFlight(work)
-    gone = asyncio.create_task(flight.join())
-    await turns()
-    gone.cancel()
-    newcomers = [asyncio.create_task(flight.join()) for _ in range(3)]
-    await turns()
-    assert work.began == 1  # else a login would find its port taken by the one before
-
-    work.may_clean_up.set()
-    work.may_end.set()
-
-    assert await asyncio.gather(*newcomers) == [2] * 3
-    assert gone.cancelled()
-    assert work.at_once == 1
-
-
-async def test_newcomers_that_leave_too_leave_nothing_behind() -> None:
-    """Work that was given up before it could begin never begins."""
-    work = Work()
-    work.may_clean_up.clear()
-    flight = SingleFlight(work)
-    for _ in range(3):
-        gone = asyncio.create_task(flight.join())
-        await turns()
-        gone.cancel()
-        await turns()
-    work.may_clean_up.set()
-    await turns(20)
-
-    assert work.began == 1
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert flight._flights == {}
-
-
 async def test_an_error_that_nobody_waits_for_is_not_reported() -> None:
-    """Work that fails while it is cancelled tells nobody: nobody is left."""
+    """Work that fails when nobody is left makes no report."""
     reports: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))
     begun = asyncio.Event()
@@ -176,10 +162,12 @@ async def test_an_error_that_nobody_waits_for_is_not_reported() -> None:
         finally:
             raise LookupError
 
-    caller = asyncio.create_task(SingleFlight(fails).join())
+    flight = SingleFlight(fails)
+    caller = asyncio.create_task(flight.join())
     await begun.wait()
     caller.cancel()
     await asyncio.gather(caller, return_exceptions=True)
+    await flight.end()
     assert caller.cancelled()
     del caller  # whose traceback keeps the work alive
     await asyncio.sleep(0)  # so does the turn in which we were told of its end
@@ -201,7 +189,7 @@ def test_event_loops_may_follow_each_other() -> None:
     flight = SingleFlight(work)
 
     assert [asyncio.run(ask()) for _ in range(3)] == [True] * 3
-    assert flight._flights == {}
+    assert flight._tasks == {}
 
 
 def test_event_loops_may_run_side_by_side() -> None:
@@ -224,7 +212,7 @@ def test_event_loops_may_run_side_by_side() -> None:
         thread.join()
 
     assert len(done) == len(set(done)) == 2
-    assert flight._flights == {}
+    assert flight._tasks == {}
 
 
 @given(
@@ -261,13 +249,13 @@ def test_nothing_is_left_however_callers_come_and_go(
             if cancels and victim.cancel():
                 cancelled.add(victim)
         results = await asyncio.gather(*tasks, return_exceptions=True)
-        await turns(20)
+        await turns(20)  # the work of those who were cancelled has ended by itself
 
         for task, result in zip(tasks, results, strict=True):
             assert result == "done" or task in cancelled
         assert most <= 1
         assert running == 0
         assert asyncio.all_tasks() == {asyncio.current_task()}
-        assert flight._flights == {}
+        assert flight._tasks == {}
 
     asyncio.run(scenario())

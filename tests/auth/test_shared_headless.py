@@ -1,3 +1,4 @@
+import asyncio
 import time
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 
 from gateway_sdk import LoginRequiredError, TokenStoreError
 from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token
-from tests.support.logins import KEY, Clock, Store, make_token
+from tests.support.logins import KEY, Clock, Store, at_once, make_token
 from tests.support.secrecy import CANARY, texts_of
 
 
@@ -27,10 +28,10 @@ async def test_without_a_token_the_command_is_named() -> None:
 async def test_an_expired_token_is_told_with_its_end() -> None:
     """The error says when the token that is kept ends."""
     clock = Clock()
-    source = SharedTokenSource(Store(make_token("old", expires_at=clock.now + 5)), clock=clock)
+    source = SharedTokenSource(Store(make_token("old", expires_at=clock.now - 5)), clock=clock)
 
     assert await why_not(source) == (
-        "the access token expires at 1970-01-12 13:46:45 UTC: log in with `gateway login`"
+        "the access token expired at 1970-01-12 13:46:35 UTC: log in with `gateway login`"
     )
 
 
@@ -63,20 +64,85 @@ async def test_a_token_that_another_process_keeps_is_found_without_a_restart() -
 
 
 async def test_a_refused_token_is_tried_again_after_a_while() -> None:
-    """If it was the gateway that was out of order, workers recover without a login."""
+    """If the fault was the gateway's, workers recover without a login, and soon if it was brief."""
     clock, kept = Clock(), make_token("kept")
     source = SharedTokenSource(Store(kept), hold=30, clock=clock)
     assert await source.token() is kept
 
-    await why_not(source, rejected=kept)
-    clock.now += 29.9
-    await why_not(source)
-    clock.now += 0.2
-    assert await source.token() is kept
-    await why_not(source, rejected=kept)
-    clock.now += 29.9
+    for pause in (1, 2, 4, 8, 16, 30, 30):
+        await why_not(source, rejected=kept)
+        clock.now += pause - 0.1
+        await why_not(source)
+        clock.now += 0.2
+        assert await source.token() is kept
 
+
+async def test_refusals_in_a_pause_do_not_prolong_it() -> None:
+    """A thousand calls that were under way together count as one refusal."""
+    clock, kept = Clock(), make_token("kept")
+    source = SharedTokenSource(Store(kept), hold=30, clock=clock)
+    for _ in range(1000):
+        await why_not(source, rejected=kept)
+        clock.now += 0.0009
+
+    clock.now += 0.11
+
+    assert await source.token() is kept
+
+
+async def test_a_success_ends_the_pause() -> None:
+    """What another call has seen counts: the refusal was a mistake, and the next one is a first."""
+    clock, kept = Clock(), make_token("kept")
+    source = SharedTokenSource(Store(kept), hold=30, clock=clock)
+    await source.token()
+    for _ in range(5):
+        await why_not(source, rejected=kept)
+        source.note_success(kept)
+        assert at_once(source) == kept
+    source.note_success(make_token("other"))
+
+    await why_not(source, rejected=kept)
+    source.note_success(make_token("other"))
     await why_not(source)
+    clock.now += 1
+
+    assert await source.token() is kept
+
+
+async def test_a_token_about_to_expire_is_used_by_a_new_process_too() -> None:
+    """A token with 25 s left works: a process that has just begun uses it as its neighbour does."""
+    clock = Clock()
+    store = Store(make_token("kept", expires_at=clock.now + 25), KEY)
+    source = SharedTokenSource(store, clock=clock)
+
+    assert await source.token() == await store.load()
+    clock.now += 24.9
+    assert await source.token() == await store.load()
+    clock.now += 0.2
+
+    assert (await why_not(source)).startswith("the access token expired at")
+
+
+async def test_a_token_about_to_expire_is_looked_for_beside_the_calls() -> None:
+    """In the last 30 s the store is read once in a second, while calls use the token they have."""
+    clock, monotonic = Clock(), Clock(0)
+    store = Store(make_token("kept", expires_at=clock.now + 25))
+    source = SharedTokenSource(store, clock=clock, monotonic=monotonic)
+    kept = await source.token()
+    store.loads = 0
+
+    for _ in range(100):
+        assert at_once(source) is kept
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        monotonic.now += 0.1
+    assert store.loads in (10, 11)
+    await store.save(newer := make_token("newer"))
+    monotonic.now += 1
+
+    assert at_once(source) is kept
+    await source._renewal.join()
+    assert at_once(source) is newer
 
 
 async def test_an_expired_token_is_not_tried_again() -> None:
@@ -88,7 +154,7 @@ async def test_an_expired_token_is_not_tried_again() -> None:
 
     clock.now += 31
 
-    assert (await why_not(source)).startswith("the access token expires at")
+    assert (await why_not(source)).startswith("the access token expired at")
 
 
 async def test_without_a_hold_a_refused_token_is_returned_again() -> None:

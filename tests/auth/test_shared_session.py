@@ -22,7 +22,7 @@ from gateway_sdk import (
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, TokenKey
 from tests.support.calls import CALLS
 from tests.support.deadlines import pass_deadlines
-from tests.support.logins import KEY, Person, Store, make_token
+from tests.support.logins import KEY, Clock, Person, Store, make_token
 from tests.support.scripted import ScriptedEngine, scripted
 from tests.support.secrecy import CANARY, logged, texts_of
 
@@ -57,7 +57,7 @@ async def test_an_expired_token_is_renewed_before_anything_is_sent(
     monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     """No request is wasted on a token whose end is known."""
-    store = Store(make_token("old", expires_at=time.time() + 10), KEY)
+    store = Store(make_token("old", expires_at=time.time() - 1), KEY)
     source = SharedTokenSource(store, Person(make_token("new")))
     gateway, engine, _ = scripted(monkeypatch, good(operation), access_token=source)
 
@@ -248,26 +248,37 @@ async def test_a_deadline_ends_the_wait_for_a_login_but_not_the_login(
     assert person.asked == 1
 
 
-async def test_a_login_ends_with_the_deadline_of_the_last_call(
+async def test_calls_with_short_deadlines_one_after_another_open_one_login(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """When nobody is left who waits for it, the login is over before the error is raised."""
+    """A login stays open when the last call has left it: the next one finds it, or its token."""
     person = Person()
     person.may_answer.clear()
-    gateway, _, _ = scripted(monkeypatch, OK, access_token=SharedTokenSource(Store(), person))
-    call = asyncio.create_task(CALLS["create_customer"](gateway))
-    await person.sits.wait()
+    source = SharedTokenSource(Store(), person)
+    for _ in range(5):
+        gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
+        call = asyncio.create_task(CALLS["create_customer"](gateway))
+        await person.sits.wait()
+        await asyncio.sleep(0)
+        pass_deadlines(gateway)
+        with pytest.raises(DeadlineExceededError):
+            await call
+        await gateway.aclose()
+    assert (person.asked, person.done) == (1, 0)
+    person.may_answer.set()
+    await person.ended.wait()
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
 
-    pass_deadlines(gateway)
-    with pytest.raises(DeadlineExceededError):
-        await call
+    await CALLS["create_customer"](gateway)
 
-    assert person.done == 1
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert sent(engine) == ["1"]
+    assert person.asked == 1
 
 
-async def test_closing_a_session_ends_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A login does not outlive the session whose call waits for it."""
+async def test_a_login_belongs_to_its_source_and_not_to_a_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Closing a session ends its calls, and leaves the login to the next session's."""
     person = Person()
     person.may_answer.clear()
     source = SharedTokenSource(Store(), person)
@@ -278,8 +289,104 @@ async def test_closing_a_session_ends_its_login(monkeypatch: pytest.MonkeyPatch)
     await gateway.aclose()
     with pytest.raises(SessionStateError):
         await call
+    assert person.done == 0
+    await source.aclose()
 
     assert person.done == 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_calls_use_a_token_that_works_while_the_next_one_is_obtained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With 25 s left, calls go out at once with the old token, and one login takes place."""
+    person = Person()
+    person.may_answer.clear()
+    store = Store(make_token("old", expires_at=time.time() + 25), KEY)
+    source = SharedTokenSource(store, person)
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
+
+    for _ in range(3):
+        await CALLS["create_customer"](gateway)
+    await person.sits.wait()
+    await CALLS["create_customer"](gateway)
+    person.may_answer.set()
+    await person.ended.wait()
+    await source._renewal.join()
+    await CALLS["create_customer"](gateway)
+
+    assert sent(engine) == ["old"] * 4 + ["1"]
+    assert person.asked == 1
+
+
+async def test_a_gateway_that_refuses_all_tokens_says_so_to_every_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thousand calls cost two logins and end with the same error; one more sends nothing."""
+    person = Person()
+    source = SharedTokenSource(Store(), person)
+    gateway, engine, _ = scripted(monkeypatch, *[REFUSED] * 4000, access_token=source)
+
+    errors = await asyncio.gather(
+        *(CALLS["create_customer"](gateway) for _ in range(1000)), return_exceptions=True
+    )
+    requests = len(engine.requests)
+    with pytest.raises(TokenRejectedError, match="of the latest logins") as late:
+        await CALLS["create_customer"](gateway)
+
+    assert {type(error) for error in errors} == {TokenRejectedError}
+    assert person.asked == 2
+    assert len(engine.requests) == requests
+    assert (late.value.outcome, late.value.status) == (Outcome.NOT_SENT, 401)
+
+
+async def test_a_caller_whose_token_is_known_to_be_useless_is_told_with_its_own_reply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A 401 after which no login takes place ends the call with the body of that 401."""
+    source = SharedTokenSource(Store(), Person())
+    gateway, _, _ = scripted(
+        monkeypatch, REFUSED, httpx.Response(401, json={"reason": "mine"}), access_token=source
+    )
+    source.reject(await source.token())
+    await source.token()
+
+    with pytest.raises(TokenRejectedError) as caught:
+        await CALLS["create_customer"](gateway)
+
+    assert caught.value.outcome is Outcome.REFUSED
+    assert len(caught.value.attempts) == 1
+
+
+async def test_a_spurious_401_stops_no_headless_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply to a call that was under way with the same token ends the pause after a 401."""
+    kept = make_token("kept")
+    source = SharedTokenSource(Store(kept, KEY), clock=Clock())
+    late, here = asyncio.Event(), asyncio.Event()
+
+    class Mistaken(ScriptedEngine):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            response = await super().handle_async_request(request)
+            here.set()
+            if len(self.requests) == 1:
+                await late.wait()
+            return response
+
+    engine = Mistaken([OK, REFUSED, OK])
+    gateway = GatewaySession(
+        "https://gateway.test", access_token=source, tenant_id="acme", transport=engine
+    )
+    async with gateway:
+        slow = asyncio.create_task(CALLS["create_customer"](gateway))
+        await here.wait()
+        for _ in range(2):
+            with pytest.raises(LoginRequiredError):
+                await CALLS["create_customer"](gateway)
+        late.set()
+        await slow
+        await CALLS["create_customer"](gateway)
+
+    assert sent(engine) == ["kept"] * 3
 
 
 async def test_a_login_that_is_cancelled_from_inside_does_not_cancel_the_call(

@@ -7,12 +7,25 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from gateway_sdk import ConfigurationError, LoginError, LoginRequiredError, TokenStoreError
+from gateway_sdk import (
+    ConfigurationError,
+    LoginError,
+    LoginRequiredError,
+    TokenRejectedError,
+    TokenStoreError,
+)
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
+from gateway_sdk.auth._held_token import HeldToken
 from gateway_sdk.auth._shared_source import _MAX_REFUSED
 from gateway_sdk.auth.token import text_of
 from tests.support.logins import KEY, Clock, Person, Store, at_once, make_token
 from tests.support.secrecy import CANARY, texts_of
+
+
+async def turns(count: int) -> None:
+    """Let every task go on for a few turns of the event loop."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 async def test_without_a_token_somebody_logs_in() -> None:
@@ -50,10 +63,10 @@ async def test_a_token_at_hand_costs_no_wait() -> None:
         (100, 2, 2),
     ],
 )
-async def test_a_token_is_used_until_shortly_before_its_end(
+async def test_a_token_is_renewed_beside_the_calls_shortly_before_its_end(
     life: float, leeway: float, seconds_left: float
 ) -> None:
-    """The leeway is what is left of a token's life when it is renewed, a tenth of it at most."""
+    """What is left of its life then is the leeway, a tenth of it at most; it is still used."""
     clock = Clock()
     first = make_token("first", expires_at=clock.now + life, life=life)
     second = make_token("second", expires_at=clock.now + 2 * life, life=life)
@@ -62,20 +75,45 @@ async def test_a_token_is_used_until_shortly_before_its_end(
     assert await source.token() is first
     clock.now += life - seconds_left - 0.01
     assert await source.token() is first
+    await turns(10)
     clock.now += 0.02
+    assert await source.token() is (first if seconds_left else second)
+    await turns(10)
     assert await source.token() is second
 
 
-async def test_a_clock_that_is_set_back_harms_no_token() -> None:
-    """A token that was got in the future is used."""
-    clock = Clock()
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(stored: bool) -> None:
+    """A token that was got in the future is used, but for no longer than its lifetime."""
+    clock, monotonic = Clock(), Clock(0)
     token = make_token("first", expires_at=clock.now + 3600)
-    source = SharedTokenSource(Store(), Person(token), clock=clock)
-    assert await source.token() is token
+    if stored:
+        clock.now -= 500_000
+        source = SharedTokenSource(Store(token), None, clock=clock, monotonic=monotonic)
+    else:
+        source = SharedTokenSource(Store(), Person(token), clock=clock, monotonic=monotonic)
+        assert await source.token() is token
+        clock.now -= 500_000
 
-    clock.now -= 1_000_000
-
     assert await source.token() is token
+    clock.now += 3599
+    monotonic.now += 3599
+    assert await source.token() is token
+    clock.now += 1
+    monotonic.now += 1
+
+    assert source._working() is None
+
+
+async def test_a_record_of_nonsense_ends_when_it_says() -> None:
+    """A token that ended before it was obtained counts as valid until its end."""
+    clock = Clock()
+    odd = Token("odd", expires_at=clock.now + 5, obtained_at=clock.now + 10)
+    source = SharedTokenSource(Store(odd), clock=clock, monotonic=Clock(0))
+
+    assert await source.token() is odd
+    clock.now += 5
+    assert source._working() is None
 
 
 @pytest.mark.parametrize("form", [lambda token: token, text_of, lambda t: SecretStr(text_of(t))])
@@ -134,10 +172,27 @@ async def test_tokens_that_are_refused_again_and_again_end_the_call() -> None:
     store = Fickle()
     source = SharedTokenSource(store)
 
-    with pytest.raises(LoginRequiredError, match="refused each new access token"):
+    with pytest.raises(LoginRequiredError, match="refused each new access token at once: log in"):
         await source.token()
 
     assert store.loads == 3
+
+
+async def test_logins_that_are_refused_as_they_come_end_the_call() -> None:
+    """The same with somebody who can log in, and without a hold between the logins."""
+
+    async def acquire() -> Token:
+        token = await person()
+        asyncio.get_running_loop().call_soon(source.reject, token)
+        return token
+
+    person = Person()
+    source = SharedTokenSource(Store(), acquire, hold=0)
+
+    with pytest.raises(TokenRejectedError, match="refused each new access token at once"):
+        await source.token()
+
+    assert person.asked == 3
 
 
 async def test_logins_in_vain_are_held_back_after_the_second() -> None:
@@ -147,9 +202,9 @@ async def test_logins_in_vain_are_held_back_after_the_second() -> None:
 
     first = await source.token()
     second = await source.token(rejected=first)
-    with pytest.raises(LoginError, match="refuses the access tokens of the latest logins"):
+    with pytest.raises(TokenRejectedError, match="refuses the access tokens of the latest logins"):
         await source.token(rejected=second)
-    with pytest.raises(LoginError):
+    with pytest.raises(TokenRejectedError):
         await source.token()
     assert person.asked == 2
 
@@ -186,7 +241,7 @@ async def test_renewal_ahead_of_time_may_fail() -> None:
         await source.token()
 
 
-@pytest.mark.parametrize("refused", [0, 1])
+@pytest.mark.parametrize("refused", [0, 1, 2])
 async def test_a_token_that_is_not_refused_is_returned_even_late(refused: int) -> None:
     """No token that somebody logged in for is left lying, were the ones before it refused."""
 
@@ -197,7 +252,7 @@ async def test_a_token_that_is_not_refused_is_returned_even_late(refused: int) -
         return token
 
     person = Person()
-    source = SharedTokenSource(Store(), acquire)
+    source = SharedTokenSource(Store(), acquire, hold=0)
 
     assert text_of(await source.token()) == f"{CANARY}-{refused + 1}"
     assert person.asked == refused + 1
@@ -206,7 +261,7 @@ async def test_a_token_that_is_not_refused_is_returned_even_late(refused: int) -
 def test_a_source_shows_no_token_and_is_not_pickled() -> None:
     """Its text names the store; it cannot be pickled or copied, for it holds a secret."""
     source = SharedTokenSource(MemoryStore())
-    source._token = make_token("held")
+    source._held = HeldToken(make_token("held"), 0, 0, 0)
 
     assert repr(source) == "<SharedTokenSource in <MemoryStore>>"
     for save in (pickle.dumps, copy.copy, copy.deepcopy):
@@ -235,6 +290,7 @@ async def test_a_source_knows_its_gateway_from_its_store() -> None:
         ({"hold": float("inf")}, "hold"),
         ({"hold": True}, "hold"),
         ({"clock": 7}, "clock"),
+        ({"monotonic": 7}, "monotonic"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict[str, Any], named: str) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from gateway_sdk import TokenStoreError
-from gateway_sdk.auth import SharedTokenSource
+from gateway_sdk import LoginError, LoginRequiredError, TokenStoreError
+from gateway_sdk.auth import SharedTokenSource, Token
 from gateway_sdk.auth.token import text_of
+from tests.support import virtual_time
 from tests.support.logins import Clock, Person, Store, at_once, make_token
 from tests.support.secrecy import CANARY, logged, texts_of
 
@@ -129,10 +130,10 @@ async def test_a_token_that_cannot_be_kept_is_used(
 
 
 @pytest.mark.parametrize("step", ["load", "save"])
-async def test_a_caller_may_leave_while_the_store_is_busy(
+async def test_a_source_may_be_closed_while_the_store_is_busy(
     step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Cancelling a caller is no error of the store: it ends as cancelled, without a warning."""
+    """Closing it is no error of the store: who waits is told, and nothing is logged or left."""
     busy = asyncio.Event()
 
     async def work(*_: object) -> None:
@@ -141,12 +142,137 @@ async def test_a_caller_may_leave_while_the_store_is_busy(
 
     store = Store()
     monkeypatch.setattr(store, step, work)
-    asking = asyncio.create_task(SharedTokenSource(store, Person()).token())
+    source = SharedTokenSource(store, Person())
+    asking = asyncio.create_task(source.token())
     await busy.wait()
 
-    asking.cancel()
-    await asyncio.gather(asking, return_exceptions=True)
+    await source.aclose()
+    done = (await asyncio.gather(asking, return_exceptions=True))[0]
 
-    assert asking.cancelled()
+    if step == "load":
+        assert isinstance(done, LoginError)
+        assert str(done) == "the login was ended"
+    else:
+        assert done is source._working()
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+class Slow(Store):
+    """Takes some seconds for each answer, by a clock that a test looks at."""
+
+    def __init__(self, token: Token | None, seconds: float) -> None:
+        super().__init__(token)
+        self.monotonic = Clock(0)
+        self._seconds = seconds
+
+    async def load(self) -> Token | None:
+        """Return the token, or raise, after that time."""
+        self.monotonic.now += self._seconds
+        return await super().load()
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(0.2, 0.2), (5, 5), (50, 5)])
+async def test_a_slow_failure_of_a_store_is_kept_for_as_long_as_it_took(
+    seconds: float, kept: float
+) -> None:
+    """A store that hangs does not hold up each call; after a moment it is asked again."""
+    store = Slow(make_token("kept"), seconds)
+    store.down = TokenStoreError("hangs")
+    source = SharedTokenSource(store, monotonic=store.monotonic)
+
+    errors = []
+    for _ in range(100):
+        with pytest.raises(TokenStoreError, match="hangs") as caught:
+            await source.token()
+        errors.append(caught.value)
+    assert store.loads == 1
+    assert len({id(error) for error in errors}) == 100
+    store.down = None
+    store.monotonic.now += kept
+
+    assert await source.token() is await store.load()
+
+
+async def test_a_success_counts_while_the_store_is_asked_in_vain() -> None:
+    """Who waits for another token gets the old one, if another call has just succeeded with it."""
+
+    async def fail() -> None:
+        source.note_success(kept)
+        raise TokenStoreError("down")
+
+    store = Store(make_token("kept"))
+    source = SharedTokenSource(store)
+    kept = await source.token()
+    store.load = fail  # type: ignore[method-assign]
+
+    assert await source.token(rejected=kept) is kept
+
+
+async def test_a_quick_answer_is_not_kept() -> None:
+    """A store that answers at once is asked each time: its answer may have changed."""
+    store = Slow(None, 0.09)
+    source = SharedTokenSource(store, monotonic=store.monotonic)
+
+    for _ in range(3):
+        with pytest.raises(LoginRequiredError):
+            await source.token()
+
+    assert store.loads == 3
+
+
+async def test_a_slow_answer_is_forgotten_when_another_token_is_saved() -> None:
+    """After a login the store is read again where it matters."""
+    store = Slow(None, 5)
+    source = SharedTokenSource(store, Person(), monotonic=store.monotonic)
+    first = await source.token()
+    newer = make_token("newer")
+    await store.save(newer)
+
+    assert await source.token(rejected=first) is newer
+
+
+async def test_a_token_in_memory_goes_on_being_used_while_the_store_hangs() -> None:
+    """No call waits for a store as long as there is a token that works."""
+    clock = Clock()
+    store = Store(make_token("kept", expires_at=clock.now + 25))
+    source = SharedTokenSource(store, clock=clock)
+    kept = await source.token()
+    hangs = asyncio.Event()
+
+    async def load() -> None:
+        hangs.set()
+        await asyncio.Event().wait()
+
+    store.load = load  # type: ignore[method-assign]
+    for _ in range(10):
+        assert at_once(source) is kept
+        await asyncio.sleep(0)
+
+    assert hangs.is_set()
+    await source.aclose()
+
+
+@pytest.mark.parametrize("step", ["load", "save"])
+def test_a_store_that_never_answers_is_given_up(
+    step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a minute the store counts as broken."""
+
+    async def hang(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        store = Store()
+        monkeypatch.setattr(store, step, hang)
+        source = SharedTokenSource(store, Person(), monotonic=virtual_time.now)
+        if step == "load":
+            with pytest.raises(TokenStoreError, match="cannot be read: TimeoutError"):
+                await source.token()
+        else:
+            await source.token()
+        assert virtual_time.now() == 60
+
+    virtual_time.run(scenario())
+
+    assert ("not saved for other processes: TimeoutError" in caplog.text) is (step == "save")

@@ -1,5 +1,10 @@
 import asyncio
+import gc
+import subprocess
+import sys
 import threading
+import time
+import warnings
 from collections import Counter
 from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
@@ -7,11 +12,13 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession
+from gateway_sdk import GatewaySession, LoginError
 from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, Token, login
+from gateway_sdk.auth._held_token import HeldToken
+from gateway_sdk.auth._login_coordination import LoginCooldown
 from gateway_sdk.auth.token import text_of
 from tests.support.calls import CALLS
-from tests.support.logins import Person, Store, make_token
+from tests.support.logins import Clock, Person, Store, make_token
 from tests.support.scripted import ScriptedEngine
 from tests.support.secrecy import CANARY
 
@@ -41,9 +48,11 @@ class Listening:
     def __init__(self, redirect_uri: str = "http://127.0.0.1:0/callback") -> None:
         self.redirect_uri = redirect_uri
         self.shown: asyncio.Queue[str] = asyncio.Queue()
+        self.begun = 0
 
     async def __call__(self) -> Token:
         """Log in without a browser."""
+        self.begun += 1
         return await login(
             FLOW, redirect_uri=self.redirect_uri, browser=False, show=self.shown.put_nowait
         )
@@ -73,7 +82,7 @@ async def test_a_thousand_callers_share_one_login() -> None:
 
     tokens = await asyncio.gather(*(source.token() for _ in range(1000)))
 
-    assert {id(token) for token in tokens} == {id(source._token)}
+    assert {id(token) for token in tokens} == {id(source._working())}
     assert (person.asked, store.loads, store.saves) == (1, 1, 1)
 
 
@@ -142,44 +151,159 @@ async def test_the_time_out_of_one_caller_harms_no_other() -> None:
     assert person.asked == 1
 
 
-async def test_a_login_that_nobody_waits_for_is_over() -> None:
-    """When all callers are cancelled, a real login ends with them: no task, no open port."""
+async def test_a_login_that_nobody_waits_for_stays_open() -> None:
+    """When all callers are cancelled, a real login goes on for those who come next."""
     listening = Listening()
     source = SharedTokenSource(MemoryStore(), listening)
     callers = [asyncio.create_task(source.token()) for _ in range(100)]
     port = await listening.port()
-    assert await is_open(port)
 
-    for caller in callers:
-        caller.cancel()
-    await asyncio.gather(*callers, return_exceptions=True)
+    for _ in range(3):
+        for caller in callers:
+            caller.cancel()
+        await asyncio.gather(*callers, return_exceptions=True)
+        assert all(caller.cancelled() for caller in callers)
+        assert await is_open(port)
+        callers = [asyncio.create_task(source.token()) for _ in range(100)]
+        await asyncio.sleep(0)
+    await source.aclose()
+    ends = await asyncio.gather(*callers, return_exceptions=True)
 
-    assert all(caller.cancelled() for caller in callers)
+    assert {(type(end), str(end)) for end in ends} == {(LoginError, "the login was ended")}
+    assert listening.begun == 1
     assert not await is_open(port)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_who_comes_while_a_login_is_being_given_up_can_log_in_at_the_same_port() -> None:
-    """A login that listens at a fixed port does not meet the one before it there."""
+def test_a_login_that_nobody_waits_for_ends_with_its_event_loop(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """At the end of asyncio.run it ends quietly, and its port is closed."""
+
+    async def leave() -> int:
+        listening = Listening()
+        source._login = LoginCooldown(listening, 30, time.time)
+        caller = asyncio.create_task(source.token())
+        port = await listening.port()
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        assert await is_open(port)
+        return port
+
+    source = SharedTokenSource(MemoryStore(), Listening())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ports = [asyncio.run(leave()) for _ in range(2)]
+        gc.collect()
+
+    assert [asyncio.run(is_open(port)) for port in ports] == [False, False]
+    assert caplog.records == []
+    assert source._renewal._tasks == {}
+
+
+def test_a_login_that_nobody_waits_for_keeps_no_process_from_ending() -> None:
+    """A program whose call has left its login ends at once, with nothing on standard error."""
+    program = """
+import asyncio
+from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, login
+
+async def main():
+    flow = ImplicitFlow("https://login.test/authorize", "client-1")
+    shown = asyncio.Event()
+    source = SharedTokenSource(
+        MemoryStore(), lambda: login(flow, browser=False, show=lambda line: shown.set())
+    )
+    call = asyncio.create_task(source.token())
+    await shown.wait()
+    call.cancel()
+    await asyncio.wait([call])
+    print("done")
+
+asyncio.run(main(), debug=True)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        encoding="utf-8",
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
+
+
+async def test_who_comes_while_a_login_is_being_ended_is_told_so() -> None:
+    """The next one can log in at the same port, because the one before has left it."""
     listening = Listening()
     source = SharedTokenSource(MemoryStore(), listening)
-    given_up = asyncio.create_task(source.token())
+    first = asyncio.create_task(source.token())
     port = await listening.port()
     listening.redirect_uri = f"http://127.0.0.1:{port}/callback"
 
-    given_up.cancel()
+    closing = asyncio.create_task(source.aclose())
+    await asyncio.sleep(0)
+    with pytest.raises(LoginError, match="was ended"):
+        await source.token()
+    await closing
     newcomer = asyncio.create_task(source.token())
 
-    async with asyncio.timeout(10):
-        assert await listening.port() == port
-    assert given_up.cancelled()
-    assert await is_open(port)
-    newcomer.cancel()
-    await asyncio.gather(newcomer, return_exceptions=True)
+    assert await listening.port() == port
+    await source.aclose()
+    await asyncio.gather(first, newcomer, return_exceptions=True)
 
 
-async def test_a_login_that_ends_while_it_is_being_given_up_is_not_repeated() -> None:
-    """A token that comes in the last moment serves whoever comes next, store or no store."""
+async def test_closing_a_source_without_a_login_does_nothing() -> None:
+    """It can be closed at any time and used again."""
+    source = SharedTokenSource(MemoryStore(), Person())
+    await source.aclose()
+    token = await source.token()
+    await source.aclose()
+
+    assert await source.token() is token
+
+
+async def test_a_failure_that_nobody_waited_for_is_told_to_who_comes_next() -> None:
+    """A login that was left and then failed is not repeated within the hold."""
+    person = Person(LoginError("nobody came"))
+    person.may_answer.clear()
+    clock = Clock()
+    source = SharedTokenSource(Store(), person, clock=clock)
+    caller = asyncio.create_task(source.token())
+    await person.sits.wait()
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    person.may_answer.set()
+    await asyncio.wait([source._renewal.start()])
+
+    clock.now += 29
+    ends = await asyncio.gather(*(source.token() for _ in range(100)), return_exceptions=True)
+    assert {(type(end), str(end)) for end in ends} == {(LoginError, "nobody came")}
+    assert person.asked == 1
+    clock.now += 2
+
+    assert text_of(await source.token()) == f"{CANARY}-2"
+
+
+async def test_a_login_that_is_ended_does_not_bring_back_an_old_failure() -> None:
+    """What failed before the hold is over is over, though another login was ended since."""
+    clock, person = Clock(), Person(LoginError("no"))
+    source = SharedTokenSource(Store(), person, clock=clock)
+    with pytest.raises(LoginError, match=r"^no$"):
+        await source.token()
+    clock.now += 31
+    person.may_answer.clear()
+    person.sits.clear()
+    caller = asyncio.create_task(source.token())
+    await person.sits.wait()
+    await source.aclose()
+    await asyncio.gather(caller, return_exceptions=True)
+    person.may_answer.set()
+
+    assert text_of(await source.token()) == f"{CANARY}-3"
+
+
+async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
+    """A token that comes in the last moment serves all, store or no store."""
 
     async def acquire() -> Token:
         person.sits.set()
@@ -193,16 +317,14 @@ async def test_a_login_that_ends_while_it_is_being_given_up_is_not_repeated() ->
     person, store = Person(), MemoryStore()
     store.save = save  # type: ignore[method-assign]
     source = SharedTokenSource(store, acquire)
-    given_up = asyncio.create_task(source.token())
+    callers = [asyncio.create_task(source.token()) for _ in range(10)]
     await person.sits.wait()
-    given_up.cancel()
-    newcomers = [source.token() for _ in range(10)]
+    await source.aclose()
 
-    tokens = await asyncio.gather(*newcomers)
+    tokens = await asyncio.gather(*callers, source.token())
 
     assert {text_of(token) for token in tokens} == {f"{CANARY}-1"}
     assert person.asked == 1
-    await asyncio.gather(given_up, return_exceptions=True)
 
 
 @pytest.mark.parametrize("turns", range(7))
@@ -229,7 +351,8 @@ async def test_a_token_from_another_event_loop_is_taken() -> None:
     asking = asyncio.create_task(source.token())
     await asyncio.sleep(0)
 
-    source._token = other = make_token("other")
+    other = make_token("other")
+    source._held = HeldToken(other, 30, 0, 0)
 
     assert await asking is other
     assert (store.loads, person.asked) == (0, 0)

@@ -66,6 +66,7 @@ def test_the_table_of_defaults_is_right() -> None:
         "http_client",
         "acquire",
         "clock",
+        "monotonic",
     ):
         del expected[credential_or_seam]
 

@@ -34,6 +34,7 @@ class Person:
         asked: Logins that began.
         done: Logins that ended, however they did.
         sits: Set as soon as a login has begun.
+        ended: Set as soon as a login has ended.
         may_answer: Clear it, and logins wait for it.
     """
 
@@ -41,6 +42,7 @@ class Person:
         self.asked = 0
         self.done = 0
         self.sits = asyncio.Event()
+        self.ended = asyncio.Event()
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self._answers = list(answers)
@@ -53,6 +55,7 @@ class Person:
             await self.may_answer.wait()
         finally:
             self.done += 1
+            self.ended.set()
         answer = self._answers.pop(0) if self._answers else make_token(self.asked)
         if isinstance(answer, BaseException):
             raise answer

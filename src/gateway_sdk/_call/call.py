@@ -16,7 +16,7 @@ from gateway_sdk._http.body import OnProgress, make_body
 from gateway_sdk._http.headers import build_headers
 from gateway_sdk._http.reply import RawReply, check_type
 from gateway_sdk._http.request import fill_path
-from gateway_sdk.auth.source import fetch_token, invalidate
+from gateway_sdk.auth.source import fetch_token, invalidate, note_success
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     DeadlineExceededError,
@@ -184,7 +184,7 @@ class Call:
             if error.outcome is not Outcome.REFUSED or not prepared.can_be_sent:
                 invalidate(source, token)  # for the next call
                 raise
-            renewed = await fetch_token(source, rejected=token)
+            renewed = await self._renewed_token(error, token)
             if text_of(renewed) == text_of(token):
                 raise
         self._renewed = True
@@ -192,6 +192,12 @@ class Call:
             return await self._attempt(transport, prepared, renewed)
         except UnauthorizedError as error:
             invalidate(source, renewed)
+            raise _rejected(error) from None
+
+    async def _renewed_token(self, error: UnauthorizedError, token: AccessToken) -> AccessToken:
+        try:
+            return await fetch_token(self._options.access_token, rejected=token)
+        except TokenRejectedError:  # new ones are refused too, as other calls have seen
             raise _rejected(error) from None
 
     async def _attempt(
@@ -202,11 +208,13 @@ class Call:
                 await record_intent(self._operation)
         exchange = Exchange(self._core, transport, prepared)
         try:
-            return await exchange.run(token)
+            reply = await exchange.run(token)
         finally:
             self._attempts.append(exchange.ended)
             if self._watch is not None:
                 self._watch.ended(exchange.ended)
+        note_success(self._options.access_token, token)
+        return reply
 
 
 def _rejected(error: UnauthorizedError) -> TokenRejectedError:

@@ -2,12 +2,11 @@
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from gateway_sdk.auth.token import Token
-from gateway_sdk.errors import GatewayError, LoginError
+from gateway_sdk.errors import GatewayError, LoginError, TokenRejectedError
 
 
 class LoginCooldown:
@@ -36,16 +35,18 @@ class LoginCooldown:
             is_refused: Returns whether the gateway has refused a token.
 
         Raises:
-            LoginError: The login failed, now or within *hold* seconds; or the tokens of the last
-                two logins were refused.
+            LoginError: The login failed, now or within *hold* seconds.
+            TokenRejectedError: The tokens of the last two logins were refused.
         """
         recent = is_recent(self._ended_at, self._clock(), self._hold)
         if recent and self._failure is not None:
             raise copy.copy(self._failure)
         refused = recent and self._token is not None and is_refused(self._token)
         if refused and self._is_repeated:
-            raise LoginError("the gateway refuses the access tokens of the latest logins")
-        self._is_repeated = refused
+            raise TokenRejectedError(
+                "the gateway refuses the access tokens of the latest logins", status=401
+            )
+        self._is_repeated, self._failure = refused, None
         try:
             self._token, self._failure = await self._run_login(), None
         except LoginError as error:
@@ -88,51 +89,46 @@ def is_cancelled() -> bool:
 T = TypeVar("T")
 
 
-@dataclass(eq=False, slots=True)
-class _Flight(Generic[T]):
-    task: asyncio.Task[T]
-    waiters: int = 0
-
-
 class SingleFlight(Generic[T]):
     """Runs a coroutine function once for all callers that join while it runs, per event loop.
 
-    It goes on when the first caller is cancelled. When the last one is cancelled, it is cancelled
-    too, and that caller waits until it has ended.
+    It goes on when callers are cancelled, the last one too: whoever joins next finds it running.
     """
 
-    def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._work = work
-        self._flights: dict[asyncio.AbstractEventLoop, _Flight[T]] = {}
+        self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[T]] = {}
 
     async def join(self) -> T:
-        """Return or raise what the running work returns or raises; start it if none runs."""
-        flight = await self._flight()
-        flight.waiters += 1
-        try:
-            return await asyncio.shield(flight.task)
-        finally:
-            flight.waiters -= 1
-            if not flight.waiters and not flight.task.done():
-                flight.task.cancel()
-                await asyncio.wait([flight.task])
+        """Return or raise what the running work returns or raises; start it if none runs.
 
-    async def _flight(self) -> _Flight[T]:
+        Raises:
+            LoginError: The work was cancelled.
+        """
+        task = self.start()
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise LoginError("the login was ended")
+        return task.result()
+
+    def start(self) -> asyncio.Task[T]:
+        """Return the running work; start it if none runs."""
         loop = asyncio.get_running_loop()
-        while (flight := self._flights.get(loop)) and not flight.waiters:
-            # Without waiters it is being cancelled. It may hold the port of a login, which must be
-            # free before the next one starts.
-            await asyncio.wait([flight.task])
-        if flight is None or flight.task.done():
-            flight = self._flights[loop] = _Flight(asyncio.create_task(self._run()))
-            flight.task.add_done_callback(lambda _: self._on_done(loop, flight))
-        return flight
+        task = self._tasks.get(loop)
+        if task is None or task.done():
+            task = self._tasks[loop] = loop.create_task(self._work(), name="gateway_sdk-token")
+            task.add_done_callback(lambda done: self._on_done(loop, done))
+        return task
 
-    async def _run(self) -> T:
-        return await self._work()
+    async def end(self) -> None:
+        """Cancel the work that runs in this event loop, and wait until it has ended."""
+        task = self._tasks.get(asyncio.get_running_loop())
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
 
-    def _on_done(self, loop: asyncio.AbstractEventLoop, flight: _Flight[T]) -> None:
-        if self._flights.get(loop) is flight:
-            del self._flights[loop]
-        if not flight.task.cancelled():
-            flight.task.exception()  # marks it as retrieved: waiters get it, if there are any
+    def _on_done(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> None:
+        if self._tasks.get(loop) is task:
+            del self._tasks[loop]
+        if not task.cancelled():
+            task.exception()  # marks it as retrieved: waiters get it, if there are any

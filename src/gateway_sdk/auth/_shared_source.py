@@ -1,30 +1,25 @@
 """A token that many callers share: kept in a store, obtained by one login for all of them."""
 
-import asyncio
 import copy
 import inspect
-import logging
 import math
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from gateway_sdk._config import check_wait
 from gateway_sdk._repr import safe_repr
-from gateway_sdk.auth._login_coordination import (
-    LoginCooldown,
-    SingleFlight,
-    is_cancelled,
-    is_recent,
-)
+from gateway_sdk.auth._held_token import HeldToken
+from gateway_sdk.auth._login_coordination import LoginCooldown, SingleFlight, is_recent
+from gateway_sdk.auth._store_access import StoreAccess
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
     GatewayError,
     LoginRequiredError,
-    TokenStoreError,
+    TokenRejectedError,
 )
 
 DEFAULT_HOLD: Final = 30.0
@@ -35,16 +30,29 @@ _ROUNDS: Final = 3
 
 _MAX_REFUSED: Final = 32
 
-_logger = logging.getLogger("gateway_sdk.auth")
+_FIRST_PAUSE: Final = 1.0
+"""Seconds without a refused token, if there is no other; each further one is twice as long."""
+
+_RENEWAL_INTERVAL: Final = 1.0
+"""Seconds between two attempts to renew a token that still works."""
+
+
+class _Refusal(NamedTuple):
+    at: float
+    pause: float
+
+    def lasts(self, now: float) -> bool:
+        return is_recent(self.at, now, self.pause)
 
 
 class SharedTokenSource:
     """A token source for any number of callers, tasks and sessions.
 
-    A usable token in memory is returned without a lock and without waiting. Otherwise the store
-    is read, because another process may have saved one; then, if `acquire` is given, one login
-    takes place for all callers that wait. The login goes on when the caller that started it is
-    cancelled; when the last one is cancelled, it is cancelled too.
+    A token that works is returned without a lock and without waiting, and renewed beside the calls
+    when it is about to expire. Otherwise the store is read, because another process may have saved
+    one; then, if `acquire` is given, one login takes place for all callers that wait. The login
+    goes on when they are cancelled, for whoever comes next: until it has ended by itself, its event
+    loop ends, or `aclose` ends it.
 
     It can be used in several event loops, one after the other or at the same time.
     """
@@ -57,6 +65,7 @@ class SharedTokenSource:
         leeway: float = DEFAULT_LEEWAY,
         hold: float = DEFAULT_HOLD,
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Check the arguments; nothing is read.
 
@@ -67,8 +76,11 @@ class SharedTokenSource:
             leeway: Seconds before its expiry from which a token is renewed, but at most a tenth of
                 its lifetime.
             hold: Seconds without a new login after one failed, or after the gateway refused the
-                tokens of two; and seconds for which a refused token is not taken from the store.
+                tokens of two. Without `acquire` a refused token is tried again after 1 s, 2 s and
+                so on, up to these seconds; a reply to another call with it ends the pause.
             clock: Returns seconds since 1970.
+            monotonic: Returns seconds of a clock that is never set: a token does not count as
+                valid for longer when the time of day is set back.
 
         Raises:
             ConfigurationError: An argument is invalid; the message names it.
@@ -83,13 +95,18 @@ class SharedTokenSource:
             raise ConfigurationError("acquire must be a coroutine function that returns a Token")
         if not callable(clock):
             raise ConfigurationError("clock must be a function that returns seconds since 1970")
+        if not callable(monotonic):
+            raise ConfigurationError("monotonic must be a function that returns seconds")
         self._store = store
+        self._access = StoreAccess(store, monotonic)
         self._leeway = check_wait("leeway", leeway)
         self._hold = check_wait("hold", hold)
         self._clock = clock
+        self._monotonic = monotonic
         self._login = None if acquire is None else LoginCooldown(acquire, self._hold, clock)
-        self._token: Token | None = None
-        self._refused: dict[str, float] = {}
+        self._held: HeldToken | None = None
+        self._renew_again_at = -math.inf
+        self._refused: dict[str, _Refusal] = {}
         self._refusing = threading.Lock()  # several event loops may have several threads
         self._renewal = SingleFlight(self._renew)
 
@@ -109,104 +126,124 @@ class SharedTokenSource:
         Raises:
             LoginRequiredError: There is none, and no `acquire` to get one.
             LoginError: The login failed, now or less than `hold` seconds ago.
+            TokenRejectedError: The gateway refused the tokens of the last two logins.
             TokenStoreError: The store cannot be read.
         """
         if rejected is not None:
             self.reject(rejected)
-        rounds = 0
-        while (token := self._token) is None or not self._is_usable(token):
-            if rounds == _ROUNDS:
-                raise LoginRequiredError("the gateway refused each new access token at once")
-            rounds += 1
+        for _ in range(_ROUNDS):
+            if (token := self._working()) is not None:
+                return token
             try:
                 await self._renewal.join()
             except GatewayError as error:
-                if token is not None and self._is_usable(token, leeway=0.0):
-                    return token  # the renewal was ahead of time: it has not expired yet
+                if (token := self._working()) is not None:
+                    return token  # it was renewed in another event loop, or has worked
                 # A copy for each caller, which sets the operation on it.
                 raise copy.copy(error) from None
-        return token
+        if (token := self._working()) is not None:
+            return token
+        raise self._all_refused()
 
-    def _is_usable(self, token: Token, leeway: float | None = None) -> bool:
-        ahead = self._leeway if leeway is None else leeway
-        return not token.expired(self._clock(), ahead) and not self._is_refused(token)
+    async def aclose(self) -> None:
+        """End the login that this event loop has open, if any, and wait until its port is closed.
 
-    def _is_refused(self, token: Token) -> bool:
-        return bool(self._refused) and text_of(token) in self._refused
+        Callers that wait for it get a LoginError. The source can still be used.
+        """
+        await self._renewal.end()
 
     def reject(self, token: AccessToken) -> None:
         """Note that the gateway refused a token; the next call of `token` returns another one."""
+        text, now = text_of(token), self._clock()
         with self._refusing:
-            self._refused[text_of(token)] = self._clock()
+            last = self._refused.pop(text, None)
+            if last is None or not last.lasts(now):
+                last = _Refusal(now, min(self._hold, 2 * last.pause if last else _FIRST_PAUSE))
+            self._refused[text] = last
             if len(self._refused) > _MAX_REFUSED:
                 del self._refused[next(iter(self._refused))]
 
-    def _forgive(self, token: Token) -> None:
-        with self._refusing:
-            self._refused.pop(text_of(token), None)
+    def note_success(self, token: AccessToken) -> None:
+        """Note that the gateway accepted a token: if it was refused before, that was a mistake."""
+        if self._refused:
+            with self._refusing:
+                self._refused.pop(text_of(token), None)
+
+    def _working(self) -> Token | None:
+        """Return the token in memory if it works, and see to its renewal when that is due."""
+        held = self._held
+        if held is None or not self._works(held):
+            return None
+        if self._now(held) >= held.renew_at and self._monotonic() >= self._renew_again_at:
+            self._renew_again_at = self._monotonic() + _RENEWAL_INTERVAL
+            self._renewal.start()
+        return held.token
+
+    def _now(self, held: HeldToken) -> float:
+        return held.now(self._clock(), self._monotonic())
+
+    def _is_refused(self, token: Token) -> bool:
+        """Return whether a token must not be sent.
+
+        Without `acquire`, a refused token is tried again after a pause: there is no other, and the
+        fault may have been the gateway's.
+        """
+        refusal = self._refused.get(text_of(token)) if self._refused else None
+        return refusal is not None and (self._login is not None or refusal.lasts(self._clock()))
 
     async def _renew(self) -> None:
-        """Find a usable token: in the store, or else by a login."""
-        if self._token is not None and self._is_usable(self._token):
+        """Find a token: in the store, or else by a login."""
+        if self._is_fresh(self._held):
             return  # another event loop has renewed it
         loaded = await self._load()
-        if loaded is not None and self._may_use(loaded):
-            self._token = loaded
-        elif self._login is None:
-            raise LoginRequiredError(
-                f"{self._unusable_reason(loaded)}: log in with `gateway login`"
-            )
-        else:
-            token = await self._login.log_in(self._is_refused)
-            self._forgive(token)  # a server may issue the same token again
-            self._token = token
-            await self._save(token)
+        found = None if loaded is None else self._hold_of(loaded)
+        if self._is_fresh(found) or (self._works(found) and not self._works(self._held)):
+            self._held = found
+        elif self._login is not None:
+            await self._log_in(self._login)
+        elif not self._works(self._held):
+            reason = self._unusable_reason(loaded)
+            raise LoginRequiredError(f"{reason}: log in with `gateway login`")
+
+    async def _log_in(self, login: LoginCooldown) -> None:
+        token = await login.log_in(self._is_refused)
+        self.note_success(token)  # a server may issue the same token again
+        self._held = self._hold_of(token)
+        await self._access.save(token)
 
     async def _load(self) -> Token | None:
         try:
-            loaded: Any = await self._store.load()
+            return await self._access.load()
         except UnusableRecordError:
             if self._login is None:
                 raise
             return None  # the login's token replaces it
-        except GatewayError:
-            raise
-        except (Exception, asyncio.CancelledError) as error:  # the caller's store may raise both
-            if is_cancelled():
-                raise
-            kind = type(error).__name__
-            raise TokenStoreError(f"the access token cannot be read: {kind}") from None
-        if loaded is not None and not isinstance(loaded, Token):
-            raise TokenStoreError("the access token cannot be read: its store returned no Token")
-        return loaded
 
-    def _may_use(self, token: Token) -> bool:
-        """Return whether a token from the store is usable.
+    def _hold_of(self, token: Token) -> HeldToken:
+        if self._held is not None and self._held.token == token:
+            return self._held  # which knows for how long it has been there
+        return HeldToken(token, self._leeway, self._clock(), self._monotonic())
 
-        Without `acquire`, a refused token is tried again after `hold` seconds: there is no other,
-        and the fault may have been the gateway's.
-        """
-        refused_at = self._refused.get(text_of(token), -math.inf)
-        if self._login is None and not is_recent(refused_at, self._clock(), self._hold):
-            self._forgive(token)
-        return self._is_usable(token)
+    def _works(self, held: HeldToken | None) -> bool:
+        return (
+            held is not None and self._now(held) < held.ends_at and not self._is_refused(held.token)
+        )
+
+    def _is_fresh(self, held: HeldToken | None) -> bool:
+        return held is not None and self._works(held) and self._now(held) < held.renew_at
 
     def _unusable_reason(self, loaded: Token | None) -> str:
         if loaded is None:
             return "there is no access token"
         if self._is_refused(loaded):
             return "the gateway refused the access token"
-        return f"the access token expires at {loaded.ends}"
+        return f"the access token expired at {loaded.ends}"
 
-    async def _save(self, token: Token) -> None:
-        """Save a token for other processes; this one uses it even if that fails."""
-        try:
-            await self._store.save(token)
-        except (Exception, asyncio.CancelledError) as error:  # the caller's store may raise both
-            if is_cancelled():
-                raise
-            reason = str(error) if isinstance(error, TokenStoreError) else type(error).__name__
-            _logger.warning("the access token is not saved for other processes: %s", reason)
+    def _all_refused(self) -> GatewayError:
+        text = "the gateway refused each new access token at once"
+        if self._login is None:
+            return LoginRequiredError(f"{text}: log in with `gateway login`")
+        return TokenRejectedError(text, status=401)
 
     @safe_repr
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from pydantic import SecretStr
 
 from gateway_sdk._config import is_async
+from gateway_sdk.auth._held_token import HeldToken
 from gateway_sdk.auth.token import AccessToken, Token, problem_of, text_of
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 
@@ -53,7 +54,7 @@ class StaticTokenSource:
     """One token, until it expires."""
 
     def __init__(self, token: Token) -> None:
-        self._token = token
+        self._held = HeldToken(token, 0.0, time.time(), time.monotonic())
 
     async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - there is no other
         """Return the token, even if it was rejected.
@@ -61,7 +62,7 @@ class StaticTokenSource:
         Raises:
             LoginRequiredError: It has expired.
         """
-        return _unexpired(self._token)
+        return _unexpired(self._held.token, self._held.now(time.time(), time.monotonic()))
 
 
 class FunctionTokenSource:
@@ -81,7 +82,7 @@ class FunctionTokenSource:
         if not inspect.isawaitable(promised):
             raise AuthError("access_token is a plain function: make it async")
         token: AccessToken = await promised
-        return _unexpired(token) if isinstance(token, Token) else token
+        return _unexpired(token, time.time()) if isinstance(token, Token) else token
 
 
 def as_token_source(access_token: object, name: str = "access_token") -> TokenSource:
@@ -127,6 +128,13 @@ def invalidate(source: TokenSource, token: AccessToken) -> None:
         _logger.error("reject() of the token source failed: %s", type(error).__name__)  # noqa: TRY400
 
 
+def note_success(source: TokenSource, token: AccessToken) -> None:
+    """Tell a SharedTokenSource that the gateway accepted a token."""
+    note = getattr(source, "note_success", None)
+    if note is not None:
+        note(token)
+
+
 async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) -> AccessToken:
     """Return a token of the source that is valid in a header.
 
@@ -151,8 +159,8 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     return token
 
 
-def _unexpired(token: Token) -> Token:
+def _unexpired(token: Token, now: float) -> Token:
     """Return the token if it has not expired."""
-    if token.expired(time.time(), leeway=0.0):
+    if token.expired(now, leeway=0.0):
         raise LoginRequiredError(f"the access token expired at {token.ends}: get a new one")
     return token

@@ -1,5 +1,6 @@
 """The access token: checked when it is made."""
 
+import math
 import re
 import time
 from collections.abc import Iterable
@@ -82,10 +83,7 @@ class Token:
             now: Seconds since 1970.
             leeway: Seconds before its expiry, but at most a tenth of its lifetime.
         """
-        if self.expires_at is None:
-            return False
-        lifetime = max(0.0, self.expires_at - self.obtained_at)
-        return now >= self.expires_at - min(leeway, _LEEWAY_SHARE * lifetime)
+        return now >= usable_until(self, leeway)
 
     @property
     def ends(self) -> str:
@@ -113,6 +111,19 @@ def text_of(token: AccessToken) -> str:
     if isinstance(token, Token):
         token = token.value
     return token.get_secret_value() if isinstance(token, SecretStr) else token
+
+
+def usable_until(token: Token, leeway: float) -> float:
+    """Return when a token should no longer be sent, in seconds since 1970; infinity if not known.
+
+    Args:
+        token: The token.
+        leeway: Seconds before its expiry, but at most a tenth of its lifetime.
+    """
+    if token.expires_at is None:
+        return math.inf
+    lifetime = max(0.0, token.expires_at - token.obtained_at)
+    return token.expires_at - min(leeway, _LEEWAY_SHARE * lifetime)
 
 
 def problem_of(text: object) -> str | None:
