@@ -30,7 +30,7 @@ PER_ITEM: Final = 1.0
 
 async def bare(gateway: GatewaySession, url: str) -> float:
     """Make the calls on the engine alone, by as many tasks as may be under way."""
-    transport = gateway._core.open()  # noqa: SLF001 - what it costs is to be known
+    transport = gateway._caller.client.open()  # noqa: SLF001 - what it costs is to be known
     numbers = iter(range(CALLS))
 
     async def work() -> None:

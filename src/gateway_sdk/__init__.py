@@ -7,8 +7,7 @@ async with GatewaySession("https://gateway.example.com", access_token="...") as 
 """
 
 from gateway_sdk import auth, bulk, models, operations
-from gateway_sdk._call.budget import RetryBudget
-from gateway_sdk._call.retry import RetryPolicy
+from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._http.body import Multipart
 from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk._version import __version__

@@ -5,29 +5,39 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self, Unpack
+from typing import Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
 
 import httpx
 from pydantic import SecretStr
 
 from gateway_sdk import _config
-from gateway_sdk._call.budget import RetryBudget
-from gateway_sdk._call.client import Core
+from gateway_sdk._call.call import Caller
+from gateway_sdk._call.client import Client
 from gateway_sdk._call.options import Options
 from gateway_sdk._call.overrides import Overrides, check_overrides
-from gateway_sdk._call.retry import RetryPolicy
+from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._config import UNSET, UnsetType
+from gateway_sdk._http.body import OnProgress
 from gateway_sdk._repr import safe_repr
-from gateway_sdk._sending import Sending
 from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
+from gateway_sdk.areas.aml import AmlArea
+from gateway_sdk.areas.country_data import CountryDataArea
+from gateway_sdk.areas.currency import CurrencyArea
+from gateway_sdk.areas.customer import CustomerArea
+from gateway_sdk.areas.kyc import KycArea
+from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.auth._environment import with_access_token
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import Observer
+from gateway_sdk.operations import Operation
+from gateway_sdk.reply import Reply
+
+T = TypeVar("T")
 
 
-class GatewaySession(Sending):
+class GatewaySession:
     """A connection to one gateway; make one per service and share it among all tasks.
 
     Making a session does no I/O: it opens on first use, or with `async with`, which also closes
@@ -105,7 +115,7 @@ class GatewaySession(Sending):
         """
         if parse_float is not None and not callable(parse_float):
             raise ConfigurationError("parse_float must be a function of a string, such as Decimal")
-        self._options = Options.of(
+        options = Options.of(
             access_token=access_token,
             tenant_id=tenant_id,
             token_header=token_header,
@@ -114,7 +124,7 @@ class GatewaySession(Sending):
             retry=retry,
             headers=headers,
         )
-        self._core = Core(
+        client = Client(
             base_url=_config.parse_base_url(base_url, allow_insecure_http=allow_insecure_http),
             engine=EngineConfig.of(
                 engine=engine,
@@ -130,11 +140,10 @@ class GatewaySession(Sending):
             max_reply_bytes=_config.check_count("max_reply_bytes", max_reply_bytes),
             parse_float=parse_float,
             drain=_config.check_wait("drain", drain),
-            usual_deadline=self._options.deadline,
-            budget=_checked_budget(retry_budget),
-            observers=_checked_observers(observers),
+            budget=retry_budget,
+            observers=observers,
         )
-        self._check_gateway()
+        self._caller = Caller(client, options)
         self._is_view = False
 
     @classmethod
@@ -184,7 +193,7 @@ class GatewaySession(Sending):
         view = object.__new__(type(self))
         vars(view).update(vars(self))
         view._is_view = True
-        view._options = self._options.but(
+        options = self._caller.options.but(
             access_token=access_token,
             tenant_id=tenant_id,
             token_header=token_header,
@@ -193,21 +202,113 @@ class GatewaySession(Sending):
             retry=retry,
             headers=headers,
         )
-        view._check_gateway()
+        view._caller = Caller(self._caller.client, options)
         return view
 
-    def _check_gateway(self) -> None:
-        """Refuse a token source that says it is for another gateway."""
-        gateway = getattr(self._options.access_token, "gateway", None)
-        origin = _config.origin_of(self._core.base_url)
-        if isinstance(gateway, str) and gateway != origin:
-            raise ConfigurationError(
-                f"access_token is for {gateway}, and base_url is at {origin}: "
-                "a token goes to its own gateway only"
-            )
+    @property
+    def customer(self) -> CustomerArea:
+        """Creates customers and revises them."""
+        return CustomerArea(self._caller)
+
+    @property
+    def currency(self) -> CurrencyArea:
+        """Returns series of exchange rates."""
+        return CurrencyArea(self._caller)
+
+    @property
+    def wallet(self) -> WalletArea:
+        """Shows orders and balances, and cancels orders."""
+        return WalletArea(self._caller)
+
+    @property
+    def aml(self) -> AmlArea:
+        """Uploads documents, updates them and changes their status."""
+        return AmlArea(self._caller)
+
+    @property
+    def kyc(self) -> KycArea:
+        """Calls the webhook."""
+        return KycArea(self._caller)
+
+    @property
+    def country_data(self) -> CountryDataArea:
+        """Lists the countries of the world."""
+        return CountryDataArea(self._caller)
+
+    @overload
+    async def send(
+        self,
+        operation: Operation[T],
+        *,
+        path: Mapping[str, str] = ...,
+        body: object = ...,
+        content_type: str | None = ...,
+        on_progress: OnProgress | None = ...,
+        into: None = ...,
+    ) -> Reply[T]: ...
+
+    @overload
+    async def send(
+        self,
+        operation: Operation[Any],
+        *,
+        path: Mapping[str, str] = ...,
+        body: object = ...,
+        content_type: str | None = ...,
+        on_progress: OnProgress | None = ...,
+        into: type[T],
+    ) -> Reply[T]: ...
+
+    @overload
+    async def send(
+        self,
+        operation: Operation[Any],
+        *,
+        path: Mapping[str, str] = ...,
+        body: object = ...,
+        content_type: str | None = ...,
+        on_progress: OnProgress | None = ...,
+        into: Any,
+    ) -> Reply[Any]: ...
+
+    async def send(
+        self,
+        operation: Operation[Any],
+        *,
+        path: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+        into: Any = None,
+    ) -> Reply[Any]:
+        """Make one call and return its reply; every coroutine method is a line on top of this.
+
+        Args:
+            operation: One of `gateway_sdk.operations`.
+            path: Values for the placeholders of its path, under their names there.
+            body: A model or JSON value, or for the operations that take any type of entity body
+                what `BodyContent` lists. None sends no body.
+            content_type: The media type of such a body, in place of the one that follows from it.
+            on_progress: Called with the bytes sent so far and the total; what it raises is logged.
+            into: A type that pydantic knows, to validate the reply's JSON into, for those who
+                know their gateway's shapes.
+
+        Raises:
+            InvalidArgumentError: an argument is wrong; nothing was sent.
+            SessionStateError: the session is closed, or belongs elsewhere.
+            GatewayError: its `outcome` says what became of the call.
+        """
+        return await self._caller.send(
+            operation,
+            path=path,
+            body=body,
+            content_type=content_type,
+            on_progress=on_progress,
+            into=into,
+        )
 
     async def __aenter__(self) -> Self:
-        self._core.open()
+        self._caller.client.open()
         return self
 
     async def __aexit__(
@@ -230,40 +331,12 @@ class GatewaySession(Sending):
             SessionStateError: the session belongs to another event loop or process.
         """
         if not self._is_view:
-            await self._core.aclose()
+            await self._caller.client.aclose()
 
     @safe_repr
     def __repr__(self) -> str:
         kind = "view of GatewaySession" if self._is_view else "GatewaySession"
-        return f"<{kind} {self._core.base_url} ({self._core.state.value})>"
+        return f"<{kind} {self._caller.client.base_url} ({self._caller.client.state.value})>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a GatewaySession holds connections and credentials: it is not pickled")
-
-
-def _checked_budget(budget: object) -> RetryBudget | None:
-    if budget is not None and not isinstance(budget, RetryBudget):
-        raise ConfigurationError("retry_budget must be a RetryBudget, or None for no bound")
-    return budget
-
-
-def _checked_observers(observers: object) -> tuple[Observer, ...]:
-    """Return the observers; they are objects, not classes, and have every method."""
-    if not isinstance(observers, Iterable):
-        raise ConfigurationError("observers must be an iterable of Observers")
-    given = tuple(observers)
-    if not all(isinstance(observer, Observer) for observer in given):
-        raise ConfigurationError("observers must be instances of subclasses of Observer")
-    for observer in given:
-        _check_methods(observer)
-    return given
-
-
-def _check_methods(observer: Observer) -> None:
-    """Refuse `async def` methods: they are called and never awaited."""
-    for name in vars(Observer):
-        if not name.startswith("_") and _config.is_async(getattr(observer, name)):
-            raise ConfigurationError(
-                f"{type(observer).__name__}.{name} is async: the methods of an observer are plain "
-                "functions, which may start a task"
-            )

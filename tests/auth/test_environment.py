@@ -57,7 +57,7 @@ async def sent_by(**overrides: Any) -> str:
 
 def store_of(gateway: GatewaySession) -> Any:
     """Return the store in which a session looks for a token."""
-    source = gateway._options.access_token
+    source = gateway._caller.options.access_token
     assert isinstance(source, SharedTokenSource)
     return source._store
 

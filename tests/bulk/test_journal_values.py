@@ -11,12 +11,12 @@ import pytest
 from pydantic import SecretStr
 
 from gateway_sdk import (
+    ConflictError,
     ConnectionFailedError,
     GatewayError,
     InvalidArgumentError,
     JournalError,
     NotFoundError,
-    RateLimitedError,
     bulk,
 )
 from gateway_sdk.models import Country
@@ -196,7 +196,7 @@ def test_wrong_arguments_of_a_journal_are_refused_at_once(
     [
         ConnectionFailedError("no connection"),
         NotFoundError("404", status=404),
-        RateLimitedError("429", status=429),
+        ConflictError("409", status=409),
         GatewayError(),
     ],
 )

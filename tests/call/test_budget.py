@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sdk import ConfigurationError, GatewaySession, RetryBudget
-from gateway_sdk._call.budget import Bucket
+from gateway_sdk._call.retry import Bucket
 
 
 class Clock:
@@ -127,5 +127,5 @@ def test_a_session_has_a_budget_unless_it_is_told_to_have_none(
     """Leaving it out means the default one; None means no bound."""
     session = GatewaySession("https://gateway.test", access_token="t", **given)
 
-    assert repr(session._core._bucket) == kept
-    assert session.with_options(tenant_id="acme")._core is session._core
+    assert repr(session._caller.client._bucket) == kept
+    assert session.with_options(tenant_id="acme")._caller.client is session._caller.client

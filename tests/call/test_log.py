@@ -169,7 +169,7 @@ def test_nothing_is_computed_when_nobody_listens(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without a listener for INFO and without observers a call has nobody to tell."""
-    core = GatewaySession("https://gateway.test", access_token="t")._core
+    core = GatewaySession("https://gateway.test", access_token="t")._caller.client
 
     caplog.set_level(logging.WARNING, "gateway_sdk")
     assert core.count(operations.ORDER_HISTORY) is None
@@ -184,7 +184,9 @@ def test_observers_are_told_without_a_log(monkeypatch: pytest.MonkeyPatch) -> No
     """A disabled logger takes the log away and nothing else."""
     monkeypatch.setattr(LOGGER, "disabled", True)
     observer = Observer()
-    core = GatewaySession("https://gateway.test", access_token="t", observers=[observer])._core
+    core = GatewaySession(
+        "https://gateway.test", access_token="t", observers=[observer]
+    )._caller.client
 
     watch = core.count(operations.ORDER_HISTORY)
 

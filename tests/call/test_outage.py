@@ -18,7 +18,7 @@ from gateway_sdk import (
     ServerError,
 )
 from gateway_sdk._call import client
-from gateway_sdk._call.budget import Bucket
+from gateway_sdk._call.retry import Bucket
 from gateway_sdk._transport.transmission import EXTENSION
 from tests.support.calls import CALLS
 from tests.support.virtual_time import now, run
@@ -164,7 +164,7 @@ def test_a_session_works_again_as_soon_as_the_gateway_does() -> None:
         with sessions_on(gateway) as opened:
             async with opened() as session:
                 await storm(session, 10)
-                while session._core.take_retry():
+                while session._caller.client.take_retry():
                     pass
 
                 gateway.failure = None
@@ -220,7 +220,7 @@ def test_only_a_retry_that_is_made_is_paid_for(
                     await CALLS[name](session)
 
                 assert gateway.requests == attempts
-                assert repr(session._core._bucket) == (
+                assert repr(session._caller.client._bucket) == (
                     f"<Bucket {6 - attempts:.1f} of 5 retries left>"
                 )
 

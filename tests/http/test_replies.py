@@ -42,7 +42,7 @@ from gateway_sdk import (
     operations,
 )
 from gateway_sdk._http.content import ContentError, decode_json
-from gateway_sdk._http.retry_after import parse_retry_after
+from gateway_sdk._http.reply import parse_retry_after
 from gateway_sdk.models import Country, ErrorPayload
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability

@@ -300,7 +300,7 @@ async def test_ipv6_and_ports_stand_in_host(
     recording: Callable[..., GatewaySession], sent: list[httpx.Request]
 ) -> None:
     """Host is the authority of base_url: port if it is not the usual one, brackets for IPv6."""
-    transport = recording()._core._engine.transport
+    transport = recording()._caller.client._engine.transport
     for base_url in ("https://[2001:db8::1]:8443", "https://gw.test:443", "http://127.0.0.1:80"):
         gateway = GatewaySession(base_url, access_token="t", transport=transport)
         await gateway.country_data.list_countries()
@@ -327,7 +327,7 @@ async def test_operations_lie_below_base_url(
     sent: list[httpx.Request],
 ) -> None:
     """A path of base_url is kept as it is, with exactly one slash between it and the operation."""
-    transport = recording()._core._engine.transport
+    transport = recording()._caller.client._engine.transport
 
     await GatewaySession(base_url, access_token="t", transport=transport).kyc.send_webhook()
 
@@ -499,7 +499,7 @@ async def test_view_has_its_own_headers(
 ) -> None:
     """A view replaces what it is given, removes what is None, inherits the rest; once each."""
     gateway = recording(tenant_id="acme", token_header="tok", headers={"X-One": "1", "x-two": "2"})
-    before = repr(gateway._options)
+    before = repr(gateway._caller.options)
 
     await gateway.with_options(**options).wallet.order_history(1, 1)
     await gateway.wallet.order_history(1, 1)
@@ -514,7 +514,7 @@ async def test_view_has_its_own_headers(
         "X-Two": "2",
     }
     assert original.headers["authorization"] == "Bearer token-1"
-    assert repr(gateway._options) == before
+    assert repr(gateway._caller.options) == before
 
 
 async def test_views_of_views_add_up(
@@ -559,7 +559,7 @@ def test_removed_tenant_is_missed_where_it_is_required() -> None:
     """A view without tenant cannot inherit one for the operation that needs it."""
     gateway = GatewaySession("https://gateway.test", access_token="t", tenant_id="acme")
 
-    assert gateway.with_options(tenant_id=None)._options.tenant_id is None
-    assert gateway._options.tenant_id == "acme"
+    assert gateway.with_options(tenant_id=None)._caller.options.tenant_id is None
+    assert gateway._caller.options.tenant_id == "acme"
     with pytest.raises(ConfigurationError, match="tenant_id is empty"):
         gateway.with_options(tenant_id="")

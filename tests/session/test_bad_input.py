@@ -169,7 +169,7 @@ def test_any_text_as_base_url_is_taken_or_refused_as_ours(text: str) -> None:
         except ConfigurationError as error:
             assert error.operation is None  # noqa: PT017 - either may happen
         else:
-            url = made._core.base_url
+            url = made._caller.client.base_url
             assert url.scheme == "https" or url.host in ("localhost", "127.0.0.1", "::1")
 
 
@@ -207,7 +207,7 @@ ELSEWHERE = [
 @pytest.mark.parametrize("base_url", LOOPBACK)
 def test_plain_http_to_this_machine_is_allowed(base_url: str) -> None:
     """Plain http is allowed where nothing leaves the machine."""
-    assert session(base_url)._core.base_url.scheme == "http"
+    assert session(base_url)._caller.client.base_url.scheme == "http"
 
 
 @pytest.mark.parametrize("base_url", ELSEWHERE)
@@ -216,7 +216,7 @@ def test_plain_http_to_another_machine_is_refused(base_url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"plain http .* allow_insecure_http=True"):
         session(base_url)
 
-    assert session(base_url, allow_insecure_http=True)._core.base_url.scheme == "http"
+    assert session(base_url, allow_insecure_http=True)._caller.client.base_url.scheme == "http"
 
 
 @pytest.mark.parametrize(
@@ -457,8 +457,8 @@ def test_argument_stands_in_for_a_variable(environment: pytest.MonkeyPatch) -> N
 
     made = GatewaySession.from_env(base_url="https://other.test", tenant_id=None)
 
-    assert made._core.base_url == "https://other.test"
-    assert made._options.tenant_id is None
+    assert made._caller.client.base_url == "https://other.test"
+    assert made._caller.options.tenant_id is None
 
 
 @pytest.mark.parametrize(
@@ -916,7 +916,12 @@ def test_texts_of_a_session_hold_no_credentials() -> None:
         tenant_id="acme", token_header=CANARY, headers={"X-Key": CANARY}, access_token=CANARY
     )
 
-    for shown in (made, made._options, made._core, made.with_options(access_token=CANARY)):
+    for shown in (
+        made,
+        made._caller.options,
+        made._caller.client,
+        made.with_options(access_token=CANARY),
+    ):
         assert CANARY not in repr(shown)
         assert CANARY not in str(shown)
 
@@ -940,4 +945,4 @@ def test_every_error_of_bad_input_is_a_value_error() -> None:
 def test_own_tls_context_is_taken() -> None:
     """A TLS context, a path and True are the three forms of `verify`."""
     for verify in (True, "/etc/ssl/certs", Path("/etc/ssl"), ssl.create_default_context()):
-        assert session(verify=verify)._core.base_url.scheme == "https"
+        assert session(verify=verify)._caller.client.base_url.scheme == "https"

@@ -144,7 +144,7 @@ def test_a_closing_that_is_cancelled_at_any_moment_closes(after: int, times: int
         async with call_under_way() as (gateway, _, _):
             closer = asyncio.create_task(gateway.aclose())
             await turns(1)
-            asyncio.get_running_loop().call_later(DRAIN / 2, gateway._core.calls.cut)
+            asyncio.get_running_loop().call_later(DRAIN / 2, gateway._caller.client.calls.cut)
             if after > 6:  # else while it drains
                 await asyncio.sleep(DRAIN / 2)
             await turns(after % 7)

@@ -56,7 +56,7 @@ async def test_no_text_shows_the_password_of_a_proxy(
             retry=None,
         )
         results = await asyncio.gather(CALLS["cancel_order"](gateway), return_exceptions=True)
-        shown = repr([gateway, gateway._core._engine, gateway._core._transport])
+        shown = repr([gateway, gateway._caller.client._engine, gateway._caller.client._transport])
         await gateway.aclose()
 
     secret = base64.b64encode(f"user:{CANARY}".encode())
@@ -113,7 +113,7 @@ def test_no_text_of_options_names_the_tenant() -> None:
     """The options of a view show neither who it works for nor with what."""
     gateway = session("https://gateway.test")
 
-    for shown in (gateway._options, gateway.with_options(timeout=1.0)._options):
+    for shown in (gateway._caller.options, gateway.with_options(timeout=1.0)._caller.options):
         assert CANARY not in repr(shown)
 
 

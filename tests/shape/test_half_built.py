@@ -51,7 +51,7 @@ def test_the_classes_that_matter_are_among_them() -> None:
 
     assert names >= {
         "AiohttpEngine",
-        "Core",
+        "Client",
         "CreateRequest",
         "GatewayError",
         "GatewaySession",

@@ -20,7 +20,6 @@ LAYERS = (
     ("_call",),
     ("bulk",),
     ("areas",),
-    ("_sending",),
     ("session",),
     ("", "sandbox"),
     ("cli",),

@@ -59,5 +59,5 @@ def scripted(
     monkeypatch.setattr(client, "make_transport", lambda *_, **__: engine)
     given = {"access_token": "token-1", "tenant_id": "acme", **options}
     gateway = GatewaySession("https://gateway.test", **given)
-    gateway._core.sleep = sleep
+    gateway._caller.client.sleep = sleep
     return gateway, engine, waits

@@ -132,5 +132,5 @@ async def everything_logged(
 
 def parts_of(gateway: GatewaySession) -> list[object]:
     """Return what a session is made of, and a view of it."""
-    core = gateway._core
+    core = gateway._caller.client
     return [gateway.with_options(), core, core._engine, core._transport, core._bucket]

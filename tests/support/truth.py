@@ -83,7 +83,7 @@ def open_session(url: str, engine: Any, witness: Witness, **options: Any) -> Gat
     async def sleep(seconds: float) -> None:
         pass
 
-    gateway._core.sleep = sleep
+    gateway._caller.client.sleep = sleep
     return gateway
 
 

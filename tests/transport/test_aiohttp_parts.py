@@ -108,7 +108,7 @@ async def test_a_rate_limit_reaches_the_engine(engine: Any) -> None:
         await CALLS["order_history"](session)
         waiting = asyncio.create_task(CALLS["order_history"](session))
         await turns(50)
-        assert "1 of 50 taken" in repr(session._core._transport)
+        assert "1 of 50 taken" in repr(session._caller.client._transport)
         waiting.cancel()
         await asyncio.wait([waiting])
 

@@ -222,7 +222,7 @@ async def test_a_call_can_be_cancelled_wherever_it_waits(
                 verify=authority[1],
                 **place.options,
             ) as gateway:
-                gateway._core.sleep = slow_sleep
+                gateway._caller.client.sleep = slow_sleep
                 scene = Scene(gateway, server, witness, place)
                 if not await cut_once(scene, number, how, sent):
                     break

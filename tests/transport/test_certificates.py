@@ -113,7 +113,7 @@ async def test_a_certificate_that_cannot_be_read_is_said_on_opening(
     with pytest.raises(ConfigurationError, match="cert names no readable") as caught:
         await CALLS["order_history"](session)
 
-    assert CANARY not in texts_of(caught.value) + repr(session._core._engine)
+    assert CANARY not in texts_of(caught.value) + repr(session._caller.client._engine)
 
 
 def test_nobody_is_asked_for_the_password_of_a_key(papers: Papers) -> None:

@@ -147,7 +147,7 @@ def test_no_text_of_a_session_shows_the_password_of_its_proxy() -> None:
     """Neither the session nor its parts show it, and it leaves no process."""
     session = GatewaySession(str(GATEWAY), access_token="t", proxy=f"http://user:{CANARY}@proxy")
 
-    for shown in (session, session._core, session._core._engine, vars(session)):
+    for shown in (session, session._caller.client, session._caller.client._engine, vars(session)):
         assert CANARY not in repr(shown)
     with pytest.raises(TypeError):
         pickle.dumps(session)

@@ -171,7 +171,7 @@ async def test_a_call_that_is_cut_off_in_its_tunnel_was_not_sent(
             call.cancel()
             await asyncio.wait([call])
             assert call.cancelled()
-        assert "0 of 50 taken" in repr(session._core._transport)
+        assert "0 of 50 taken" in repr(session._caller.client._transport)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -135,7 +135,7 @@ async def run(engine: str, plan: Plan, totals: Counter[object]) -> None:
             max_connections=plan.connections,
             retry_budget=None,
         ) as gateway:
-            gateway._core.sleep = lambda _: turns(1)
+            gateway._caller.client.sleep = lambda _: turns(1)
             await carry_out(plan, gateway, server, witness)
             await be_quiet(gateway, server)
         await server.until(lambda: not any(line.open for line in server.lines))
@@ -177,7 +177,7 @@ async def be_quiet(gateway: GatewaySession, server: FailingServer) -> None:
     if left:
         _, pending = await asyncio.wait(left, timeout=20)
         assert not pending
-    gate = gateway._core.open()._admission.slots  # type: ignore[attr-defined]
+    gate = gateway._caller.client.open()._admission.slots  # type: ignore[attr-defined]
     assert gate.free == gate.size
 
 

@@ -13,6 +13,6 @@ async def test_a_session_that_names_no_engine_has_the_one_of_this_run(usual_engi
         GatewaySession(url, access_token="t") as gateway,
     ):
         await CALLS["order_history"](gateway)
-        kind = type(gateway._core._transport)
+        kind = type(gateway._caller.client._transport)
 
     assert kind.__name__ == f"{usual_engine.capitalize()}Engine"

@@ -3,15 +3,17 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import Any
+from hashlib import blake2b
+from typing import Any, TypeVar
 
 import httpx
 
-from gateway_sdk._call.client import Core
+from gateway_sdk._call.client import Client
 from gateway_sdk._call.events import RECORD_INTENT, Watch
 from gateway_sdk._call.options import Options
 from gateway_sdk._call.retry import may_repeat, try_again
-from gateway_sdk._call.round_trip import Exchange, Prepared
+from gateway_sdk._call.round_trip import PreparedRequest, RoundTrip
+from gateway_sdk._config import origin_of
 from gateway_sdk._http.body import OnProgress, make_body
 from gateway_sdk._http.headers import build_headers
 from gateway_sdk._http.reply import RawReply, check_type
@@ -19,8 +21,10 @@ from gateway_sdk._http.request import fill_path
 from gateway_sdk.auth.source import fetch_token, invalidate, note_success
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
+    ConfigurationError,
     DeadlineExceededError,
     GatewayError,
+    InvalidArgumentError,
     SessionStateError,
     TokenRejectedError,
     UnauthorizedError,
@@ -29,12 +33,71 @@ from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
 from gateway_sdk.reply import Reply
 
+T = TypeVar("T")
+
+
+class Caller:
+    """Makes the calls of one view: over the client that all views share, with its own options.
+
+    Attributes:
+        client: What views share.
+        options: Of this view.
+
+    Raises:
+        ConfigurationError: the token source says that it is for another gateway.
+    """
+
+    def __init__(self, client: Client, options: Options) -> None:
+        self.client = client
+        self.options = options
+        self._check_gateway()
+
+    def _check_gateway(self) -> None:
+        """Refuse a token source that says it is for another gateway."""
+        gateway = getattr(self.options.access_token, "gateway", None)
+        origin = origin_of(self.client.base_url)
+        if isinstance(gateway, str) and gateway != origin:
+            raise ConfigurationError(
+                f"access_token is for {gateway}, and base_url is at {origin}: "
+                "a token goes to its own gateway only"
+            )
+
+    async def send(
+        self,
+        operation: Operation[T],
+        *,
+        path: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+        into: Any = None,
+    ) -> Reply[T]:
+        """Make one call; `GatewaySession.send` tells of the arguments and of the errors."""
+        if not isinstance(operation, Operation):
+            raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
+        call = Call(self.client, self.options, operation, into)
+        return await call.run(path or {}, body, content_type, on_progress)
+
+    @property
+    def gateway_name(self) -> str:
+        """The gateway's address and a digest of the tenant, for files that hold replies."""
+        base_url = self.client.base_url
+        address = origin_of(base_url) + base_url.raw_path.decode("ascii").rstrip("/")
+        tenant_id = self.options.tenant_id
+        if tenant_id is None:
+            return address
+        # A tenant may be a person, so the name of a file's job shows a digest of it.
+        digest = blake2b(tenant_id.encode(), digest_size=8).hexdigest()
+        return f"{address} for the tenant {digest}"
+
 
 class Call:
     """One call of an operation, made once."""
 
-    def __init__(self, core: Core, options: Options, operation: Operation[Any], into: Any) -> None:
-        self._core = core
+    def __init__(
+        self, client: Client, options: Options, operation: Operation[Any], into: Any
+    ) -> None:
+        self._client = client
         self._options = options
         self._operation = operation
         self._into = into
@@ -55,7 +118,7 @@ class Call:
             GatewayError: with `operation`, `outcome` and `attempts` filled in.
         """
         began = time.monotonic()
-        self._watch = self._core.count(self._operation)
+        self._watch = self._client.count(self._operation)
         if self._watch is None:
             return await self._run(began, path, content, content_type, on_progress)
         failure: BaseException | None = None
@@ -78,8 +141,8 @@ class Call:
         on_progress: OnProgress | None,
     ) -> Reply[Any]:
         try:
-            transport = self._core.open()
-            scope = self._core.calls.begin(self._options.deadline)
+            transport = self._client.open()
+            scope = self._client.calls.begin(self._options.deadline)
             try:
                 async with scope:
                     prepared = await self._prepare(path, content, content_type, on_progress)
@@ -89,7 +152,7 @@ class Call:
                     raise
                 raise self._why_cut(scope) from None
             finally:
-                self._core.calls.end(scope)
+                self._client.calls.end(scope)
         except GatewayError as error:
             error.of_call(
                 self._operation.name, self._operation.repeatability, tuple(self._attempts)
@@ -106,7 +169,7 @@ class Call:
 
     def _why_cut(self, scope: asyncio.Timeout) -> GatewayError:
         """Return the error of a call that was cut, by its deadline or the session's closing."""
-        if self._core.calls.was_cut(scope):
+        if self._client.calls.was_cut(scope):
             closed = SessionStateError("the session was closed before the reply came")
             closed.transient = True  # unlike a call on a closed session: a new one may make it
             return closed
@@ -118,11 +181,11 @@ class Call:
         content: object,
         content_type: str | None,
         on_progress: OnProgress | None,
-    ) -> Prepared:
+    ) -> PreparedRequest:
         """Check every argument and make what all attempts send; nothing is sent yet."""
         if self._into is not None:
             check_type(self._into)
-        url = self._core.address(self._operation, fill_path(self._operation, path))
+        url = self._client.address(self._operation, fill_path(self._operation, path))
         body = await make_body(self._operation, content, content_type, on_progress)
         headers = build_headers(
             self._operation,
@@ -131,10 +194,12 @@ class Call:
             headers=self._options.headers,
             content_type=body.content_type if body else None,
         )
-        return Prepared(self._operation, url, headers, body, self._options.timeout, self._into)
+        return PreparedRequest(
+            self._operation, url, headers, body, self._options.timeout, self._into
+        )
 
     async def _with_retries(
-        self, transport: httpx.AsyncBaseTransport, prepared: Prepared, scope: asyncio.Timeout
+        self, transport: httpx.AsyncBaseTransport, prepared: PreparedRequest, scope: asyncio.Timeout
     ) -> tuple[RawReply, Any]:
         try:
             return await self._with_token(transport, prepared)
@@ -146,7 +211,7 @@ class Call:
 
         def fits(seconds: float) -> bool:
             """Tell whether an attempt as fast as the fastest so far ends before the deadline."""
-            until = self._core.calls.end_of(scope)
+            until = scope.when()
             fastest = min((attempt.elapsed for attempt in self._attempts), default=0.0)
             return until is None or loop.time() + seconds + fastest < until
 
@@ -160,17 +225,17 @@ class Call:
             policy=self._options.retry,
             again=lambda error: self._may_repeat(error, prepared),
             fits=fits,
-            spend=self._core.take_retry,
+            spend=self._client.take_retry,
             scheduled=scheduled,
-            sleep=self._core.sleep,
+            sleep=self._client.sleep,
         )
 
-    def _may_repeat(self, error: BaseException, prepared: Prepared) -> bool:
+    def _may_repeat(self, error: BaseException, prepared: PreparedRequest) -> bool:
         policy = self._options.retry
         return prepared.can_be_sent and may_repeat(error, self._operation.repeatability, policy)
 
     async def _with_token(
-        self, transport: httpx.AsyncBaseTransport, prepared: Prepared
+        self, transport: httpx.AsyncBaseTransport, prepared: PreparedRequest
     ) -> tuple[RawReply, Any]:
         """Make an attempt; after a 401 one more, if the source has another token."""
         source = self._options.access_token
@@ -201,18 +266,18 @@ class Call:
             raise _rejected(error) from None
 
     async def _attempt(
-        self, transport: httpx.AsyncBaseTransport, prepared: Prepared, token: AccessToken
+        self, transport: httpx.AsyncBaseTransport, prepared: PreparedRequest, token: AccessToken
     ) -> tuple[RawReply, Any]:
         if not self._attempts and self._operation.repeatability is Repeatability.ONCE:
             for record_intent in RECORD_INTENT.get():
                 await record_intent(self._operation)
-        exchange = Exchange(self._core, transport, prepared)
+        round_trip = RoundTrip(self._client, transport, prepared)
         try:
-            reply = await exchange.run(token)
+            reply = await round_trip.run(token)
         finally:
-            self._attempts.append(exchange.ended)
+            self._attempts.append(round_trip.ended)
             if self._watch is not None:
-                self._watch.ended(exchange.ended)
+                self._watch.ended(round_trip.ended)
         note_success(self._options.access_token, token)
         return reply
 

@@ -10,21 +10,21 @@ from typing import Any, Final
 
 import httpx
 
-from gateway_sdk._call.budget import Bucket, RetryBudget
 from gateway_sdk._call.events import CONTEXT_OBSERVERS, LogObserver, Watch
-from gateway_sdk._call.in_flight import CallsUnderWay
-from gateway_sdk._config import DEFAULT_CUT, LOGGER
+from gateway_sdk._call.in_flight import CallsInFlight
+from gateway_sdk._call.retry import Bucket, RetryBudget
+from gateway_sdk._config import DEFAULT_CUT, LOGGER, is_async
 from gateway_sdk._http.content import ParseFloat
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.factory import EngineConfig, make_transport
-from gateway_sdk.errors import SessionStateError
+from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 
 _LOG: Final = LogObserver()
 
 
-class State(Enum):
+class SessionState(Enum):
     """Where a session is in its life."""
 
     NEW = "new"
@@ -37,7 +37,7 @@ class State(Enum):
     """Nothing is left, and it stays so."""
 
 
-class Core:
+class Client:
     """The part of a session that its views share.
 
     Attributes:
@@ -57,7 +57,6 @@ class Core:
         max_reply_bytes: int,
         parse_float: ParseFloat | None,
         drain: float,
-        usual_deadline: float | None,
         budget: RetryBudget | None,
         observers: Iterable[Observer],
     ) -> None:
@@ -65,10 +64,10 @@ class Core:
         self.max_reply_bytes = max_reply_bytes
         self.parse_float = parse_float
         self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-        self.state = State.NEW
-        self.calls = CallsUnderWay(usual_deadline)
-        self._bucket = None if budget is None else Bucket(budget)
-        self._observers = tuple(observers)
+        self.state = SessionState.NEW
+        self.calls = CallsInFlight()
+        self._bucket = None if (checked := _checked_budget(budget)) is None else Bucket(checked)
+        self._observers = _checked_observers(observers)
         self._number = 0
         self._engine = engine
         self._drain = drain
@@ -90,7 +89,7 @@ class Core:
         Raises:
             SessionStateError: the session is closed, or belongs elsewhere.
         """
-        if self.state in (State.CLOSING, State.CLOSED):
+        if self.state in (SessionState.CLOSING, SessionState.CLOSED):
             raise SessionStateError("the session is closed: open a new one")
         if self._engine.http_client is not None and self._engine.http_client.is_closed:
             raise SessionStateError("the session's http_client is closed, by whom it belongs to")
@@ -98,7 +97,7 @@ class Core:
             self._loop = _running_loop()
             self._transport = make_transport(self._engine, self.base_url)
             self._pid = os.getpid()
-            self.state = State.OPEN
+            self.state = SessionState.OPEN
         self._check_place()
         return self._transport
 
@@ -148,12 +147,12 @@ class Core:
         Raises:
             SessionStateError: the session belongs to another event loop or process.
         """
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             return
         _running_loop()
         if self._transport is not None:
             self._check_place()
-        self.state = State.CLOSING
+        self.state = SessionState.CLOSING
         self._closers += 1
         try:
             await self._wait_closed()
@@ -172,7 +171,7 @@ class Core:
         The end of `asyncio.run` may cancel that task before its first step: then another one
         does the work.
         """
-        while self.state is not State.CLOSED:
+        while self.state is not SessionState.CLOSED:
             if self._closing is None or self._closing.done():
                 self._closing = asyncio.create_task(self._close())
                 self._closing.add_done_callback(_take_error)
@@ -184,17 +183,16 @@ class Core:
         """Close it; each step is taken whatever becomes of the one before."""
         transport = self._transport or self._engine.transport
         async with AsyncExitStack() as steps:
-            steps.callback(setattr, self, "state", State.CLOSED)
+            steps.callback(setattr, self, "state", SessionState.CLOSED)
             if transport is not None:
                 steps.push_async_callback(transport.aclose)
-            steps.callback(self.calls.forget)
             steps.push_async_callback(self.calls.wait, DEFAULT_CUT)
             steps.callback(self.calls.cut)
             await self.calls.drain(self._drain)
 
     @safe_repr
     def __repr__(self) -> str:
-        return f"<Core {self.base_url} ({self.state.value}, {len(self.calls)} calls under way)>"
+        return f"<Client {self.base_url} ({self.state.value}, {len(self.calls)} calls under way)>"
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
@@ -216,3 +214,31 @@ def _take_error(closing: asyncio.Task[None]) -> None:
     """Keep asyncio from reporting an error that nobody is left to hear."""
     if not closing.cancelled():
         closing.exception()
+
+
+def _checked_budget(budget: object) -> RetryBudget | None:
+    if budget is not None and not isinstance(budget, RetryBudget):
+        raise ConfigurationError("retry_budget must be a RetryBudget, or None for no bound")
+    return budget
+
+
+def _checked_observers(observers: object) -> tuple[Observer, ...]:
+    """Return the observers; they are objects, not classes, and have every method."""
+    if not isinstance(observers, Iterable):
+        raise ConfigurationError("observers must be an iterable of Observers")
+    given = tuple(observers)
+    if not all(isinstance(observer, Observer) for observer in given):
+        raise ConfigurationError("observers must be instances of subclasses of Observer")
+    for observer in given:
+        _check_methods(observer)
+    return given
+
+
+def _check_methods(observer: Observer) -> None:
+    """Refuse `async def` methods: they are called and never awaited."""
+    for name in vars(Observer):
+        if not name.startswith("_") and is_async(getattr(observer, name)):
+            raise ConfigurationError(
+                f"{type(observer).__name__}.{name} is async: the methods of an observer are plain "
+                "functions, which may start a task"
+            )

@@ -9,8 +9,7 @@ from typing import Any, Literal, TypedDict
 import httpx
 from pydantic import SecretStr
 
-from gateway_sdk._call.budget import RetryBudget
-from gateway_sdk._call.retry import RetryPolicy
+from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk._transport.factory import Certificate, EngineName
 from gateway_sdk.auth import AccessTokenGiven

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import httpx
 
-from gateway_sdk._call.client import Core
+from gateway_sdk._call.client import Client
 from gateway_sdk._http.body import Body
 from gateway_sdk._http.content import BodyReader
 from gateway_sdk._http.headers import RawHeaders, field_of
@@ -39,7 +39,7 @@ _SELF_EXPLAINING = (ConnectionFailedError, ReplyLostError, StatusError, Unexpect
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Prepared:
+class PreparedRequest:
     """What every attempt of a call sends, but for the access token."""
 
     operation: Operation[Any]
@@ -78,7 +78,7 @@ class Prepared:
         return [(b"Content-Length", str(self.body.length).encode("ascii"))]
 
 
-class Exchange:
+class RoundTrip:
     """One attempt, made once.
 
     Attributes:
@@ -87,11 +87,13 @@ class Exchange:
 
     ended: Attempt
 
-    def __init__(self, core: Core, transport: httpx.AsyncBaseTransport, prepared: Prepared) -> None:
-        self._core = core
+    def __init__(
+        self, client: Client, transport: httpx.AsyncBaseTransport, prepared: PreparedRequest
+    ) -> None:
+        self._client = client
         self._transport = transport
         self._prepared = prepared
-        self._transmission = Transmission(sent=not core.tells_what_was_sent)
+        self._transmission = Transmission(sent=not client.tells_what_was_sent)
         self._begun: tuple[httpx.Response, BodyReader] | None = None  # a reply whose head came
 
     async def run(self, token: AccessToken) -> tuple[RawReply, Any]:
@@ -107,7 +109,7 @@ class Exchange:
                 self._prepared.operation,
                 raw,
                 into=self._prepared.into,
-                parse_float=self._core.parse_float,
+                parse_float=self._client.parse_float,
             )
         except BaseException as error:
             self._end(began, self._outcome_of(error), type(error).__name__)
@@ -140,7 +142,7 @@ class Exchange:
                 raise failure from error
             raise failure from None  # the cause's text may show what the server sent
         except OSError as error:
-            if self._core.tells_what_was_sent:
+            if self._client.tells_what_was_sent:
                 raise  # our engines raise none: it is a bug, and not ours to hide
             raise self._failure(error) from None
         finally:
@@ -159,7 +161,7 @@ class Exchange:
     async def _read(self, response: httpx.Response, stream: httpx.AsyncByteStream) -> RawReply:
         """Collect the body up to the limit; what lies beyond it is never taken in."""
         encoding = field_of(response.headers, b"content-encoding")
-        reader = BodyReader(encoding, self._core.max_reply_bytes)
+        reader = BodyReader(encoding, self._client.max_reply_bytes)
         self._begun = response, reader
         async for piece in stream:
             if not reader.feed(piece):

@@ -1,9 +1,11 @@
 """Read a reply: the value it brings, or the error it stands for. No I/O here."""
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
@@ -24,7 +26,6 @@ from gateway_sdk._http.content import (
 )
 from gateway_sdk._http.headers import field_of
 from gateway_sdk._http.request import describe
-from gateway_sdk._http.retry_after import parse_retry_after
 from gateway_sdk.errors import (
     ConflictError,
     ForbiddenError,
@@ -44,6 +45,7 @@ from gateway_sdk.models import ErrorPayload
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Outcome
 
+_SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")
 _SUCCESS: Final = range(200, 300)
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _KINDS: Final[Mapping[int, type[StatusError]]] = {
@@ -269,3 +271,18 @@ def _pointing_to(location: str) -> str:
     except ValueError:
         host = None
     return f", pointing to {host or 'itself'}: redirects are never followed"
+
+
+def parse_retry_after(value: str, now: datetime) -> float | None:
+    """Return the seconds that a Retry-After asks for (RFC 9110, 10.2.3), a date in the past as 0.
+
+    None if the header is absent or makes no sense.
+    """
+    value = value.strip()
+    if _SECONDS.fullmatch(value):
+        return float(value)
+    try:
+        date = parsedate_to_datetime(value)
+        return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
+    except (OverflowError, TypeError, ValueError):
+        return None

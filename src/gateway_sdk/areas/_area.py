@@ -1,42 +1,24 @@
-"""What every area is made of: a way to send, and a way to check arguments."""
+"""What every area is made of: a caller, and a way to check arguments."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gateway_sdk._http.body import OnProgress
+from gateway_sdk._call.call import Caller
 from gateway_sdk._http.request import describe
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.models._base import Model
 from gateway_sdk.operations import Operation
-from gateway_sdk.reply import Reply
 
 M = TypeVar("M", bound=Model)
-T = TypeVar("T")
-
-
-class Send(Protocol):
-    """How an area's request gets to the gateway and its reply back."""
-
-    async def __call__(
-        self,
-        operation: Operation[T],
-        *,
-        path: Mapping[str, str] = ...,
-        body: object = ...,
-        content_type: str | None = ...,
-        on_progress: OnProgress | None = ...,
-    ) -> Reply[T]:
-        """Make one call of an operation."""
-        ...
 
 
 class Area:
     """A group of operations."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
 
 
 def checked(operation: Operation[Any], model: type[M], values: Any) -> M:

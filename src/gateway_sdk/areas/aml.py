@@ -37,7 +37,7 @@ class AmlArea(Area):
             GatewayError: its `outcome` says whether the status may have changed.
         """
         # Interface: Endpoints 8
-        reply = await self._send(
+        reply = await self._caller.send(
             operations.CHANGE_DOCUMENT_STATUS,
             path={"documentId": document_id},
             body=_present(operations.CHANGE_DOCUMENT_STATUS, content),
@@ -68,7 +68,7 @@ class AmlArea(Area):
             GatewayError: its `outcome` says whether the document may have been replaced.
         """
         # Interface: Endpoints 9, whose placeholder is named docid
-        reply = await self._send(
+        reply = await self._caller.send(
             operations.UPDATE_DOCUMENT,
             path={"docid": document_id},
             body=_present(operations.UPDATE_DOCUMENT, content),
@@ -98,7 +98,7 @@ class AmlArea(Area):
             GatewayError: its `outcome` says whether the document may have been taken in.
         """
         # Interface: Endpoints 10
-        reply = await self._send(
+        reply = await self._caller.send(
             operations.UPLOAD_DOCUMENT,
             body=_present(operations.UPLOAD_DOCUMENT, content),
             content_type=content_type,

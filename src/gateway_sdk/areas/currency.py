@@ -6,7 +6,7 @@ from os import PathLike
 from typing import Any, Literal
 
 from gateway_sdk import operations
-from gateway_sdk.areas._area import Area, Send, checked
+from gateway_sdk.areas._area import Area, checked
 from gateway_sdk.bulk.adaptive import Adaptive
 from gateway_sdk.bulk.progress import OnProgress
 from gateway_sdk.bulk.result import BulkResult
@@ -16,10 +16,6 @@ from gateway_sdk.models import ExchangeRateSeriesRequest
 
 class CurrencyArea(Area):
     """Returns series of exchange rates."""
-
-    def __init__(self, send: Send, gateway_name: Callable[[], str]) -> None:
-        super().__init__(send)
-        self._gateway_name = gateway_name
 
     async def exchange_rate_series(
         self,
@@ -53,7 +49,7 @@ class CurrencyArea(Area):
             "end_date": end_date,
         }
         body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, request)
-        return (await self._send(operations.EXCHANGE_RATE_SERIES, body=body)).value
+        return (await self._caller.send(operations.EXCHANGE_RATE_SERIES, body=body)).value
 
     def exchange_rate_series_bulk(
         self,
@@ -91,11 +87,11 @@ class CurrencyArea(Area):
             JournalError: the journal is another job's, is in use, or cannot be written.
         """
         if journal is not None and job is None:
-            job = f"{operations.EXCHANGE_RATE_SERIES.name} of {self._gateway_name()}"
+            job = f"{operations.EXCHANGE_RATE_SERIES.name} of {self._caller.gateway_name}"
 
         async def fetch(query: ExchangeRateSeriesRequest) -> Any:
             body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, query)
-            return (await self._send(operations.EXCHANGE_RATE_SERIES, body=body)).value
+            return (await self._caller.send(operations.EXCHANGE_RATE_SERIES, body=body)).value
 
         return run(
             fetch,

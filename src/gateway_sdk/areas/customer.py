@@ -27,7 +27,7 @@ class CustomerArea(Area):
         """
         # Interface: Endpoints 1
         body = checked(operations.CREATE_CUSTOMER, CreateRequest, request)
-        return (await self._send(operations.CREATE_CUSTOMER, body=body)).value
+        return (await self._caller.send(operations.CREATE_CUSTOMER, body=body)).value
 
     async def revise_customer(
         self, customer_id: str, revisions: Mapping[str, str] | Iterable[Revision]
@@ -49,7 +49,7 @@ class CustomerArea(Area):
         entries = _revisions(revisions)
         if not entries:
             raise wrong(operations.REVISE_CUSTOMER, "revisions is empty")
-        reply = await self._send(
+        reply = await self._caller.send(
             operations.REVISE_CUSTOMER,
             path={"customerId": customer_id},
             body={"revisions": entries},

@@ -22,4 +22,4 @@ class KycArea(Area):
             GatewayError: its `outcome` says whether the gateway may have got it.
         """
         # Interface: Endpoints 11; Events
-        await self._send(operations.SEND_WEBHOOK, body=content, content_type=content_type)
+        await self._caller.send(operations.SEND_WEBHOOK, body=content, content_type=content_type)

@@ -26,7 +26,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 4; Order history page request
         body = checked(operations.ORDER_HISTORY, OrderHistoryPage, {"page": page, "take": take})
-        return (await self._send(operations.ORDER_HISTORY, body=body)).value
+        return (await self._caller.send(operations.ORDER_HISTORY, body=body)).value
 
     async def trading_order_history(self, customer_id: str) -> Any:
         """Return the trading orders of a customer.
@@ -42,7 +42,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 5
         path = {"customerId": customer_id}
-        return (await self._send(operations.TRADING_ORDER_HISTORY, path=path)).value
+        return (await self._caller.send(operations.TRADING_ORDER_HISTORY, path=path)).value
 
     async def spot_trading_available_balance(self) -> Any:
         """Return what the tenant has available for spot trading.
@@ -54,7 +54,7 @@ class WalletArea(Area):
             GatewayError: the balance did not come; asking again does no harm.
         """
         # Interface: Endpoints 6
-        return (await self._send(operations.SPOT_TRADING_AVAILABLE_BALANCE)).value
+        return (await self._caller.send(operations.SPOT_TRADING_AVAILABLE_BALANCE)).value
 
     async def cancel_order(self, wallet_id: str, order_id: str) -> Any:
         """Cancel a trading order.
@@ -76,4 +76,4 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 7
         path = {"walletId": wallet_id, "orderId": order_id}
-        return (await self._send(operations.CANCEL_ORDER, path=path)).value
+        return (await self._caller.send(operations.CANCEL_ORDER, path=path)).value

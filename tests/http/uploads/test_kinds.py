@@ -135,7 +135,7 @@ async def test_a_refused_connection_costs_no_document(tmp_path: Path, name: str)
             await asyncio.start_server(taker.serve, sock=sock)
 
         async with session(f"http://127.0.0.1:{sock.getsockname()[1]}") as gateway:
-            gateway._core.sleep = listen
+            gateway._caller.client.sleep = listen
             reply = await gateway.send(operations.UPLOAD_DOCUMENT, body=content)
 
     assert [attempt.outcome for attempt in reply.attempts] == [Outcome.NOT_SENT, Outcome.APPLIED]

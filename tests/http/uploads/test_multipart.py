@@ -157,7 +157,7 @@ async def test_a_form_is_sent_again_as_it_was(tmp_path: Path) -> None:
             fields["other"] = "x"
             files["front"].append(b"more")
 
-        gateway._core.sleep = change
+        gateway._caller.client.sleep = change
         await gateway.aml.update_document("d", Multipart(fields, files))
 
     assert taker.uploads[0] == taker.uploads[1]
