@@ -19,12 +19,11 @@ def test_nearly_all_of_a_gateway_is_used(name: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", simulated.TABLE)
-def test_no_run_is_far_below_the_others(name: str) -> None:
-    """The worst of ten is not much worse than what is wanted."""
+def test_the_worst_of_ten_runs_is_good_enough_too(name: str) -> None:
+    """What is wanted is not a matter of luck."""
     outcomes = [simulated.simulate(name, seed) for seed in range(10)]
 
-    assert simulated.missed(name, outcomes) == []
-    assert min(outcome.share for outcome in outcomes) >= simulated.TABLE[name].wanted - 0.1
+    assert [simulated.missed(name, [outcome]) for outcome in outcomes] == [[]] * 10
 
 
 def test_the_table_says_what_was_missed() -> None:

@@ -32,6 +32,9 @@ _FLOOD: Final = 1 / 5
 _MOST_NOISE: Final = 1 / 16
 """The share of refusals that is taken for noise; a gateway that refuses more is left alone."""
 
+_FEWER: Final = 0.75
+"""Numbers of calls whose latencies are compared are at least so far apart."""
+
 _MEMORY: Final = 2000
 """Attempts that say how much is refused for no reason: 3 % of them are known to within 0.4 %."""
 
@@ -312,10 +315,11 @@ class Controller:
     def _is_crowded(self) -> bool:
         """Whether replies take so much longer than with fewer calls that more are in vain."""
         fewer, weighted = Latency(), 0.0
-        for size, latency in self._latencies.items():
-            if size <= 0.75 * self.size:
-                fewer.merge(latency)
-                weighted += latency.count * math.log(size)
+        lower = [size for size in self._latencies if size <= _FEWER * self.size]
+        for size in lower:
+            if size >= _FEWER * max(lower):
+                fewer.merge(self._latencies[size])
+                weighted += self._latencies[size].count * math.log(size)
         growth = math.log(self.size) - weighted / max(1, fewer.count)
         return self._stage.latency.is_slower_than(fewer, growth)
 
@@ -323,7 +327,7 @@ class Controller:
         """Halve the number, and see whether that makes replies quicker."""
         self._crowded = self._stage, self._bad
         self._bad, self._good = self.size, max(1, self.size // 2)
-        self._latencies.clear()
+        self._latencies = {self.size: self._stage.latency}  # those of before may be outdated
         self._go_to(self._good, Phase.LEARN, now)
 
     def _still_crowded(self) -> bool:

@@ -47,6 +47,7 @@ class Pace:
         self._is_held = False  # if no call ever waits for it, the rate was not tried
         self._row = 0
         self._first = 0.0  # when the first refused one of the row began
+        self._was_fine = False  # whether the number of calls was good until then
         self._last_taken = -1.0
         self._wait = 0.0  # the shortest of the row
         self._hit: float | None = None
@@ -110,12 +111,12 @@ class Pace:
         if began < self._last_taken:
             return
         if self._row == 0:
-            self._first = began
+            self._first, self._was_fine = began, was_fine
         self._row += 1
         if not is_429:
             return
         if self.is_stopped and not self._is_stopped:
-            self._stop(now, was_fine=was_fine)
+            self._stop(now)
         if self.rate is not None and began >= self._changed:
             self._lower(self.rate, now)
 
@@ -126,10 +127,10 @@ class Pace:
         if self._hit == now:  # what is refused meanwhile says nothing new
             self._changed = now + seconds
 
-    def _stop(self, now: float, *, was_fine: bool) -> None:
+    def _stop(self, now: float) -> None:
         """Nothing gets through: if that came twice without another reason, it is a rate limit."""
         self._is_stopped = True
-        self._stops += was_fine
+        self._stops += self._was_fine
         stopped, count = self._stopped, self._count
         self._stopped, self._count = self._first, 0
         is_proven = self._stops >= _STOPS and self._wait >= _WAIT
