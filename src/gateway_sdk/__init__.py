@@ -6,9 +6,11 @@ async with GatewaySession("https://gateway.example.com", access_token="...") as 
     countries = await gateway.country_data.list_countries()
 """
 
-from gateway_sdk import auth, bulk, models, operations
+from typing import TYPE_CHECKING
+
+from gateway_sdk import auth, models, operations
 from gateway_sdk._call.retry import RetryBudget, RetryPolicy
-from gateway_sdk._http.body import Multipart
+from gateway_sdk._lazy import lazy
 from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk._version import __version__
 from gateway_sdk.auth import Token, TokenSource
@@ -48,6 +50,14 @@ from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 from gateway_sdk.reply import Reply
 from gateway_sdk.session import GatewaySession
+
+if TYPE_CHECKING:
+    from gateway_sdk import bulk
+    from gateway_sdk._http.body import Multipart
+else:
+    __getattr__, __dir__ = lazy(
+        __name__, {"gateway_sdk._http.body": ("Multipart",), "gateway_sdk.bulk": ()}
+    )
 
 __all__ = [
     "Attempt",

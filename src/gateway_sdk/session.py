@@ -28,7 +28,6 @@ from gateway_sdk.areas.customer import CustomerArea
 from gateway_sdk.areas.kyc import KycArea
 from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.auth import AccessTokenGiven
-from gateway_sdk.auth._environment import with_access_token
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import Observer
 from gateway_sdk.operations import Operation
@@ -163,6 +162,9 @@ class GatewaySession:
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.
         """
+        # Only a session of the environment may need what a login left.
+        from gateway_sdk.auth._environment import with_access_token  # noqa: PLC0415
+
         check_overrides(overrides, inspect.signature(cls).parameters)
         settings = _config.with_environment(overrides)
         seams = (settings.get("transport"), settings.get("http_client"))

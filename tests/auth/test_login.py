@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver, Token, login
-from gateway_sdk.auth.login import _first_token
+from gateway_sdk.auth._login import _first_token
 from gateway_sdk.errors import (
     AuthorizationDeniedError,
     ConfigurationError,

@@ -11,7 +11,7 @@ ROOT = Path(gateway_sdk.__file__).parent
 
 # From the ground up; a module may import those of the rows below its own, and its own folder.
 LAYERS = (
-    ("outcome", "_version", "_repr"),
+    ("outcome", "_lazy", "_version", "_repr"),
     ("models",),
     ("errors", "operations", "reply"),
     ("_config", "observer"),
@@ -28,7 +28,7 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 
 # The files of a public folder that can be imported; all others stand under an underscore.
 PUBLIC: dict[str, set[str]] = {
-    "auth": {"flow", "login", "source", "stores", "token"},
+    "auth": {"flow", "source", "stores", "token"},
     "sandbox": set(),
 }
 

@@ -3,15 +3,16 @@
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from datetime import date
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from gateway_sdk import operations
 from gateway_sdk.areas._area import Area, checked
-from gateway_sdk.bulk.adaptive import Adaptive
-from gateway_sdk.bulk.progress import OnProgress
-from gateway_sdk.bulk.result import BulkResult
-from gateway_sdk.bulk.run import run
 from gateway_sdk.models import ExchangeRateSeriesRequest
+
+if TYPE_CHECKING:
+    from gateway_sdk.bulk.adaptive import Adaptive
+    from gateway_sdk.bulk.progress import OnProgress
+    from gateway_sdk.bulk.result import BulkResult
 
 
 class CurrencyArea(Area):
@@ -55,19 +56,19 @@ class CurrencyArea(Area):
         self,
         queries: Iterable[ExchangeRateSeriesRequest] | AsyncIterable[ExchangeRateSeriesRequest],
         *,
-        concurrency: int | Literal["adaptive"] | Adaptive = "adaptive",
+        concurrency: "int | Literal['adaptive'] | Adaptive" = "adaptive",
         key: Callable[[ExchangeRateSeriesRequest], object] | None = None,
         ordered: bool = False,
         deadline: float | None = None,
         patience: float | None = None,
-        on_progress: OnProgress | None = None,
+        on_progress: "OnProgress | None" = None,
         journal: str | PathLike[str] | None = None,
         job: str | None = None,
         retry_failed: bool = False,
         repair: bool = False,
         dump: Callable[[Any], Any] | None = None,
         load: Callable[[Any], Any] | None = None,
-    ) -> AsyncGenerator[BulkResult[ExchangeRateSeriesRequest, Any], None]:
+    ) -> "AsyncGenerator[BulkResult[ExchangeRateSeriesRequest, Any], None]":
         """Fetch many series, a bounded number at a time, and yield the results as they come.
 
         The options are those of `gateway_sdk.bulk.run`. All that a series depends on is in its
@@ -86,6 +87,8 @@ class CurrencyArea(Area):
             InvalidArgumentError: an argument is wrong, at once.
             JournalError: the journal is another job's, is in use, or cannot be written.
         """
+        from gateway_sdk.bulk.run import run  # noqa: PLC0415 - most programs make no bulk runs
+
         if journal is not None and job is None:
             job = f"{operations.EXCHANGE_RATE_SERIES.name} of {self._caller.gateway_name}"
 

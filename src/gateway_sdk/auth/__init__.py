@@ -1,21 +1,46 @@
 """Sources of access tokens: strings, functions, logins, and stores that processes share."""
 
-from gateway_sdk.auth._environment import open_store
-from gateway_sdk.auth._receiver import LoopbackReceiver
-from gateway_sdk.auth._shared_source import SharedTokenSource
-from gateway_sdk.auth._terminal import PasteFromTerminal
-from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
-from gateway_sdk.auth.login import Browser, Paste, login
+from typing import TYPE_CHECKING
+
+from gateway_sdk._lazy import lazy
 from gateway_sdk.auth.source import AccessTokenGiven, RejectingTokenSource, TokenSource
-from gateway_sdk.auth.stores import (
-    KeyringStore,
-    MemoryStore,
-    PrivateFileStore,
-    RedisStore,
-    TokenKey,
-    TokenStore,
-)
 from gateway_sdk.auth.token import AccessToken, Token
+
+if TYPE_CHECKING:
+    from gateway_sdk.auth._environment import open_store
+    from gateway_sdk.auth._login import Browser, Paste, login
+    from gateway_sdk.auth._receiver import LoopbackReceiver
+    from gateway_sdk.auth._shared_source import SharedTokenSource
+    from gateway_sdk.auth._terminal import PasteFromTerminal
+    from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
+    from gateway_sdk.auth.stores import (
+        KeyringStore,
+        MemoryStore,
+        PrivateFileStore,
+        RedisStore,
+        TokenKey,
+        TokenStore,
+    )
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "gateway_sdk.auth._environment": ("open_store",),
+            "gateway_sdk.auth._login": ("Browser", "Paste", "login"),
+            "gateway_sdk.auth._receiver": ("LoopbackReceiver",),
+            "gateway_sdk.auth._shared_source": ("SharedTokenSource",),
+            "gateway_sdk.auth._terminal": ("PasteFromTerminal",),
+            "gateway_sdk.auth.flow": ("ImplicitFlow", "LoginAttempt"),
+            "gateway_sdk.auth.stores": (
+                "KeyringStore",
+                "MemoryStore",
+                "PrivateFileStore",
+                "RedisStore",
+                "TokenKey",
+                "TokenStore",
+            ),
+        },
+    )
 
 __all__ = [
     "AccessToken",
