@@ -4,7 +4,6 @@ import subprocess
 import sys
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,8 +12,6 @@ from anyio.from_thread import start_blocking_portal
 
 from gateway_sdk._call import client
 from gateway_sdk.cli import app
-from gateway_sdk.cli.demo.findings import Finding, Findings, Plan, State
-from gateway_sdk.errors import GatewayError
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_ACCESS_TOKEN,
@@ -35,6 +32,7 @@ MOODS = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TERM"
 def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Keep the files and the settings of whoever runs the tests out of them."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in os.environ:
         if name.startswith("GATEWAY_"):
             monkeypatch.delenv(name)
@@ -197,43 +195,3 @@ def tab(let_browse: Callable[[Callable[[str], bool]], None]) -> Tab:
     tab = Tab()
     let_browse(tab.hand_over)
     return tab
-
-
-@pytest.fixture
-def plan() -> Plan:
-    """Provide a plan of ten days."""
-    return Plan(
-        countries={"AED": ("Emirates",), "BGN": ("Bulgaria",), "EUR": ("Austria", "Spain")},
-        base="EUR",
-        first_day=date(2026, 1, 1),
-        last_day=date(2026, 1, 10),
-    )
-
-
-@pytest.fixture
-def finding() -> Callable[..., Finding]:
-    """Provide the maker of a finding from days of January 2026 and rates."""
-
-    def make(
-        currency: str,
-        rates: Mapping[int, float] | None = None,
-        *,
-        state: State = State.CURRENT,
-        error: GatewayError | None = None,
-    ) -> Finding:
-        days = {date(2026, 1, day): rate for day, rate in (rates or {}).items()}
-        return Finding(
-            currency=currency, countries=("Somewhere",), state=state, rates=days, error=error
-        )
-
-    return make
-
-
-@pytest.fixture
-def findings(plan: Plan) -> Callable[..., Findings]:
-    """Provide the maker of the findings of a job from those of its currencies."""
-
-    def make(*items: Finding) -> Findings:
-        return Findings(plan=plan, items=items, calls=len(items) + 2, seconds=1.25)
-
-    return make

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway_sdk.auth import Token
-from gateway_sdk.cli.settings import read_settings
+from gateway_sdk.cli.config import find_settings
 from gateway_sdk.sandbox import Visitor
 
 CANARY: Final = "canary-4711"
@@ -69,15 +69,15 @@ def keep(*, life: float | None = 3600.0, age: float = 0.0) -> Token:
     now = time.time()
     ends = None if life is None else now - age + life
     token = Token(CANARY, expires_at=ends, obtained_at=now - age)
-    asyncio.run(read_settings(None, None, None).store().save(token))
+    asyncio.run(find_settings({}).store().save(token))
     return token
 
 
 def kept() -> Any:
     """Return the token that the store has which the environment says."""
-    return asyncio.run(read_settings(None, None, None).store().load())
+    return asyncio.run(find_settings({}).store().load())
 
 
 def record_path() -> Path:
     """Return the file in which the environment says that the token is."""
-    return Path(read_settings(None, None, None).place())
+    return Path(find_settings({}).place())

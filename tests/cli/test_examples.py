@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli import examples
+from gateway_sdk.cli.examples import EXAMPLES
 from gateway_sdk.sandbox import Sandbox
 from tests.cli.ended import Ended
 
@@ -18,9 +18,8 @@ Call = Callable[..., Ended]
 
 def lines() -> Iterator[str]:
     """Give every example."""
-    for name, text in vars(examples).items():
-        if name.isupper():
-            yield from re.findall(r"`(gateway .*?)`", text)
+    for examples in EXAMPLES.values():
+        yield from examples
 
 
 @pytest.fixture

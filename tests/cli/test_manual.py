@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from gateway_sdk.cli import failure
-from tests.cli.test_main import COMMANDS
+from tests.cli.test_app import COMMANDS
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 

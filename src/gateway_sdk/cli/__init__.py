@@ -1,4 +1,4 @@
-"""The command `gateway`: a wing of its own, which needs the extra [cli]."""
+"""The command `gateway`, which needs the extra [cli]."""
 
 import sys
 

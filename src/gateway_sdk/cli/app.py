@@ -1,44 +1,119 @@
-"""The typer app: its options, its commands, and how an error leaves it.
+"""The command line: its options, the table of its commands, and how an error leaves it.
 
-A command is a package of its own. Its `command.py` is a signature with help, light to import; what
-it does is imported when it runs. It is registered at the end of this file.
+A command is a function in `commands/`, whose module is imported when the command is used: neither
+`--version` nor `--help` waits for the SDK.
 """
 
 import sys
-from typing import Annotated, Any, Final
+from importlib import import_module
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from gateway_sdk._version import __version__
-from gateway_sdk.cli import examples
-from gateway_sdk.cli.bulk import command as bulk
-from gateway_sdk.cli.console import tolerate_any_encoding
-from gateway_sdk.cli.countries.command import countries
-from gateway_sdk.cli.customer import command as customer
-from gateway_sdk.cli.demo.command import demo
-from gateway_sdk.cli.document import command as document
-from gateway_sdk.cli.failure import MISUSED, CommandError, explain
-from gateway_sdk.cli.login.command import login
-from gateway_sdk.cli.logout.command import logout
-from gateway_sdk.cli.output.stdout import OutputError, say, whole_output
-from gateway_sdk.cli.rates.command import rates
-from gateway_sdk.cli.sandbox.command import sandbox
-from gateway_sdk.cli.status.command import status
-from gateway_sdk.cli.wallet import command as wallet
-from gateway_sdk.cli.webhook.command import webhook
-from gateway_sdk.cli.words import quote
-from gateway_sdk.errors import GatewayError
+from gateway_sdk.cli.failure import MISUSED, CommandError
+from gateway_sdk.cli.output.stdout import OutputError, say, tolerate_any_encoding, whole_output
 
-ANYWHERE: Final = frozenset({"--debug", "--sandbox"})
+ASKING: Final = "Ask a gateway"
+LOGGING_IN: Final = "Access token"
+TRYING: Final = "Try it"
+
+SWITCHES: Final = frozenset({"--debug", "--sandbox"})
+VALUES: Final = frozenset({"--base-url", "--tenant", "--profile"})
 """Options for every command, which may stand before it as well as behind it."""
 
-WITHOUT_SANDBOX: Final = frozenset({"demo", "sandbox", "login", "status", "logout"})
+WITHOUT_SANDBOX: Final = frozenset({"demo", "sandbox", "login", "status", "logout", "profiles"})
 """Commands that call no gateway, or bring their own."""
 
 
+class _Entry(NamedTuple):
+    """A command, or a group of them.
+
+    Attributes:
+        panel: Where the help lists it.
+        summary: The first line of its docstring; of a group the help.
+        members: The commands of a group.
+        module: Where the function is; by default in the module of its name.
+    """
+
+    panel: str
+    summary: str
+    members: tuple[str, ...] = ()
+    module: str = ""
+
+
+COMMANDS: Final = {
+    "countries": _Entry(
+        ASKING, "List the countries of the world, with their codes and currencies."
+    ),
+    "rates": _Entry(ASKING, "Fetch the exchange rates of currencies against another, day by day."),
+    "bulk": _Entry(ASKING, "Fetch much at once, and go on where a run stopped.", ("rates",)),
+    "customer": _Entry(ASKING, "Create customers, and revise them.", ("create", "revise")),
+    "wallet": _Entry(
+        ASKING,
+        "Look at orders and balances, and cancel an order.",
+        ("orders", "history", "balance", "cancel"),
+    ),
+    "document": _Entry(
+        ASKING,
+        "Upload documents, update them, change their status.",
+        ("upload", "update", "status"),
+    ),
+    "webhook": _Entry(
+        ASKING,
+        "Call the KYC webhook, until the gateway acknowledges it; there is no reply to print.",
+    ),
+    "demo": _Entry(
+        TRYING,
+        "Show the whole SDK at work: a year of exchange rates for every country's currency.",
+    ),
+    "sandbox": _Entry(
+        TRYING, "Run a gateway on this machine: all twelve operations, on real data, in memory."
+    ),
+    "login": _Entry(LOGGING_IN, "Log in with a browser, and keep the access token for programs."),
+    "status": _Entry(
+        LOGGING_IN, "Show which settings are in force, where each comes from, and the access token."
+    ),
+    "logout": _Entry(
+        LOGGING_IN, "Delete the access token that `gateway login` left.", module="login"
+    ),
+    "profiles": _Entry(
+        LOGGING_IN, "List the gateways that `gateway login` has remembered.", module="status"
+    ),
+}
+
+
+def _make_app(summary: str | None = None) -> typer.Typer:
+    return typer.Typer(
+        help=summary,
+        no_args_is_help=summary is not None,
+        add_completion=False,
+        # The only mode that sets the paragraphs of a docstring anew.
+        rich_markup_mode="markdown",
+    )
+
+
+def _load(name: str) -> Any:
+    """Import a command or a group, and make what typer runs."""
+    # Imported here, because the help of the whole does without it.
+    from gateway_sdk.cli.examples import epilog_of  # noqa: PLC0415
+
+    entry = COMMANDS[name]
+    module = import_module(f"gateway_sdk.cli.commands.{entry.module or name}")
+    made = _make_app(entry.summary if entry.members else None)
+    for member in entry.members or (name,):
+        words = f"{name} {member}" if entry.members else name
+        made.command(member, epilog=epilog_of(words))(getattr(module, member))
+    if entry.members:
+        made.callback()(lambda: None)  # else typer makes no group of a single command
+    command: Any = typer.main.get_command(made)
+    command.name = name
+    return command
+
+
 class _Group(TyperGroup):
-    """The commands, none of which greets its user with a traceback."""
+    """The commands, of which only the one that is used is imported; and their errors in words."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the command line, and say so if standard output takes no more."""
@@ -49,16 +124,36 @@ class _Group(TyperGroup):
             sys.stderr.write(f"gateway: {error}\n")
             raise SystemExit(error.status) from None
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the help."""
+        return [*super().list_commands(ctx), *COMMANDS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return what the help and completion show of a command."""
+        if cmd_name not in COMMANDS or cmd_name in self.commands:
+            return super().get_command(ctx, cmd_name)
+        entry = COMMANDS[cmd_name]
+        return TyperCommand(cmd_name, help=entry.summary, rich_help_panel=entry.panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is used, and import it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in COMMANDS and name not in self.commands:
+            command = _load(name)
+        return name, command, rest
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take the options for every command wherever they stand, but not behind a "--"."""
-        end = args.index("--") if "--" in args else len(args)
-        anywhere = [word for word in args[:end] if word in ANYWHERE]
-        others = [word for word in args[:end] if word not in ANYWHERE]
-        rest: list[str] = super().parse_args(ctx, [*anywhere, *others, *args[end:]])
+        rest: list[str] = super().parse_args(ctx, _to_the_front(args))
         return rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for; --debug lets its errors through as they are."""
+        # Imported here: it needs the SDK, and so does whatever is run.
+        from gateway_sdk.cli.advice import explain  # noqa: PLC0415
+        from gateway_sdk.cli.redact import quote  # noqa: PLC0415
+        from gateway_sdk.errors import GatewayError  # noqa: PLC0415
+
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
@@ -78,11 +173,28 @@ class _Group(TyperGroup):
         raise typer.Exit(failure.status)
 
 
+def _to_the_front(args: list[str]) -> list[str]:
+    """Move the options for every command to the front, each with its value."""
+    end = args.index("--") if "--" in args else len(args)
+    words = iter(args[:end])
+    front: list[str] = []
+    rest: list[str] = []
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if word in SWITCHES or (name in VALUES and equals):
+            front.append(word)
+        elif word in VALUES:
+            front += [word, *(value for value in [next(words, None)] if value is not None)]
+        else:
+            rest.append(word)
+    return [*front, *rest, *args[end:]]
+
+
 app = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
-    # The only mode that sets the paragraphs of a docstring anew.
     rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
     # A bug shows as Python's own traceback: rich's would print local variables, tokens among them.
     pretty_exceptions_enable=False,
 )
@@ -98,16 +210,24 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's way to call 
 def gateway(
     ctx: typer.Context,
     *,
+    base_url: Annotated[  # noqa: ARG001 - read by the command, as those that follow
+        str | None, typer.Option(metavar="URL", help="The gateway's address.")
+    ] = None,
+    tenant: Annotated[  # noqa: ARG001
+        str | None, typer.Option(metavar="ID", help="The tenant.")
+    ] = None,
+    profile: Annotated[  # noqa: ARG001
+        str | None,
+        typer.Option(metavar="NAME", help="Take the gateway that `gateway login` remembered so."),
+    ] = None,
     sandbox: Annotated[
         bool,
         typer.Option(
-            "--sandbox",
-            help="Ask a gateway made for this one command, on real data and in memory, in place of"
-            " the one in the environment. It may stand anywhere.",
+            "--sandbox", help="Ask a gateway made for this one command, on real data and in memory."
         ),
     ] = False,
     debug: Annotated[  # noqa: ARG001 - read when an error gets there
-        bool, typer.Option("--debug", help="Show errors with a traceback. It may stand anywhere.")
+        bool, typer.Option("--debug", help="Show errors with a traceback.")
     ] = False,
     version: Annotated[  # noqa: ARG001 - its callback has done it all
         bool,
@@ -120,7 +240,8 @@ def gateway(
 
     New here? `gateway demo` shows the whole SDK at work, and with `--sandbox` every command works
     without a gateway. Others find theirs in GATEWAY_BASE_URL, and the access token in
-    GATEWAY_ACCESS_TOKEN or where `gateway login` left it.
+    GATEWAY_ACCESS_TOKEN or where `gateway login` left it. These options may stand behind a command
+    as well.
     """
     tolerate_any_encoding()
     if sandbox and ctx.invoked_subcommand in WITHOUT_SANDBOX:
@@ -129,44 +250,3 @@ def gateway(
             " brings its own",
             MISUSED,
         )
-
-
-ASKING: Final = "Ask a gateway"
-LOGGING_IN: Final = "Access token"
-TRYING: Final = "Try it"
-
-
-def _add_group(name: str, summary: str) -> typer.Typer:
-    """Add a group of commands."""
-    group = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help=summary)
-    app.add_typer(group, name=name, rich_help_panel=ASKING)
-    return group
-
-
-app.command(epilog=examples.COUNTRIES, rich_help_panel=ASKING)(countries)
-app.command(epilog=examples.RATES, rich_help_panel=ASKING)(rates)
-
-_bulk = _add_group("bulk", "Fetch much at once, and go on where a run stopped.")
-_bulk.command(epilog=examples.BULK_RATES)(bulk.rates)
-
-_customer = _add_group("customer", "Create customers, and revise them.")
-_customer.command(epilog=examples.CUSTOMER_CREATE)(customer.create)
-_customer.command(epilog=examples.CUSTOMER_REVISE)(customer.revise)
-
-_wallet = _add_group("wallet", "Look at orders and balances, and cancel an order.")
-_wallet.command(epilog=examples.WALLET_ORDERS)(wallet.orders)
-_wallet.command(epilog=examples.WALLET_HISTORY)(wallet.history)
-_wallet.command(epilog=examples.WALLET_BALANCE)(wallet.balance)
-_wallet.command(epilog=examples.WALLET_CANCEL)(wallet.cancel)
-
-_document = _add_group("document", "Upload documents, update them, change their status.")
-_document.command(epilog=examples.DOCUMENT_UPLOAD)(document.upload)
-_document.command(epilog=examples.DOCUMENT_UPDATE)(document.update)
-_document.command(epilog=examples.DOCUMENT_STATUS)(document.status)
-
-app.command(epilog=examples.WEBHOOK, rich_help_panel=ASKING)(webhook)
-app.command(rich_help_panel=TRYING)(demo)
-app.command(rich_help_panel=TRYING)(sandbox)
-app.command(rich_help_panel=LOGGING_IN)(login)
-app.command(rich_help_panel=LOGGING_IN)(status)
-app.command(rich_help_panel=LOGGING_IN)(logout)

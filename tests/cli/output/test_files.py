@@ -1,10 +1,15 @@
+import io
 import os
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet  # type: ignore[import-untyped]
 
 from gateway_sdk.cli.failure import CommandError
-from gateway_sdk.cli.output.files import check_place, write_file
+from gateway_sdk.cli.output.files import check_place, to_parquet, write_file
+from tests.cli.drawn import FIRST, series_of
 
 
 def test_new_file_is_readable_as_usual_here(tmp_path: Path) -> None:
@@ -87,3 +92,18 @@ def test_place_is_checked_before_anything_is_asked(tmp_path: Path) -> None:
         check_place(tmp_path)
     with pytest.raises(CommandError, match=r"there is no folder .*nowhere"):
         check_place(tmp_path / "nowhere" / "new")
+
+
+def test_parquet_keeps_days_decimals_and_gaps() -> None:
+    """What is read back is what was written, digit by digit."""
+    series = series_of({"USD": ["1.10", None], "XAU": ["0.00024", "12345.6"], "SEK": [None, None]})
+
+    table = parquet.read_table(io.BytesIO(to_parquet(series.columns())))
+
+    assert table.to_pydict() == {
+        "date": [FIRST, FIRST + timedelta(days=1)],
+        "USD": [Decimal("1.10"), None],
+        "XAU": [Decimal("0.00024"), Decimal("12345.6")],
+        "SEK": [None, None],
+    }
+    assert str(table.schema.field("date").type) == "date32[day]"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sdk.cli.console import make_console
+from gateway_sdk.cli.output.console import make_console
 from gateway_sdk.cli.output.table import Table, to_csv, to_lines, to_terminal
 
 ORDERS = Table(

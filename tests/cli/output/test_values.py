@@ -1,12 +1,13 @@
 import json
 from decimal import Decimal
 from typing import Any
+from unicodedata import category
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sdk.cli.output.values import is_number, to_cell, to_json
+from gateway_sdk.cli.output.values import TURNING, is_number, printable, to_cell, to_json
 
 VALUES = st.recursive(
     st.none()
@@ -66,3 +67,30 @@ def test_cells_are_text_on_one_line(value: Any, text: str) -> None:
 def test_numbers_are_told_from_what_looks_like_them(value: Any, number: bool) -> None:
     """True is none, and neither is a text of digits."""
     assert is_number(value) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("São Tomé", "São Tomé"),
+        ("नेपाल 🇳🇵", "नेपाल 🇳🇵"),
+        ("a\tb\r\nc", "a\\tb\\r\\nc"),
+        ("\x1b[2Jgone", "\\x1b[2Jgone"),
+        ("\x9b2J", "\\x9b2J"),
+        ("\u2028", "\\u2028"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+    ],
+)
+def test_what_would_steer_a_terminal_is_escaped(text: str, shown: str) -> None:
+    """Letters of all scripts stay; control characters and reversals become escapes."""
+    assert printable(text) == shown
+
+
+@given(st.text())
+def test_no_text_steers_a_terminal(text: str) -> None:
+    """Whatever comes in, what comes out is one line without control characters."""
+    shown = printable(text)
+
+    assert len(shown.splitlines()) <= 1
+    assert not any(category(c) in ("Cc", "Zl", "Zp") or c in TURNING for c in shown)

@@ -1,44 +1,54 @@
 """Writing files: whole, or not at all."""
 
+# pyarrow has no annotations of its own.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+
+import io
 import os
 import shutil
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from gateway_sdk.cli.failure import MISUSED, CommandError
-from gateway_sdk.cli.output.printable import printable
+from gateway_sdk.cli.output.values import printable
 
 
 def check_place(path: Path) -> None:
-    """Make sure that a file can go there, before anything is asked for what it is to hold.
-
-    Raises:
-        CommandError: it is a folder, or lies in one that is not there.
-    """
+    """Make sure that a file can go there, before the gateway is asked for its content."""
     if path.is_dir():
         raise _refusal(path, "it is a folder")
     if not path.parent.is_dir():
         raise _refusal(path, f"there is no folder {printable(str(path.parent))}")
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Replace a file as a whole; what was there stays if that is not possible.
+def make_folder(folder: Path) -> None:
+    """Make the folder if it is not there, and try to write into it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise CommandError(
+            f"cannot write into {folder}: {error.strerror}; choose another folder with --out",
+            MISUSED,
+        ) from error
 
-    Raises:
-        CommandError: the system refused; the message says why.
-    """
-    with writing(path) as file:
+
+def write_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Replace a file as a whole; what was there stays if that is not possible."""
+    with writing(path, mode=mode) as file:
         file.write(data)
 
 
 @contextmanager
-def writing(path: Path) -> Generator[IO[bytes]]:
+def writing(path: Path, *, mode: int | None = None) -> Generator[IO[bytes]]:
     """Open a draft without a name, whose content replaces a file at the end; else that one stays.
 
-    It leaves nothing behind, even if the process is killed while it is written.
+    It leaves nothing behind, even if the process is killed while it is written. Without a mode it
+    has that of the file that it replaces.
 
     Raises:
         CommandError: the system refused; the message says why.
@@ -47,25 +57,21 @@ def writing(path: Path) -> Generator[IO[bytes]]:
         with tempfile.TemporaryFile(dir=None if _is_special(path) else path.parent) as draft:
             yield draft
             draft.seek(0)
-            _put(draft, path)
+            _put(draft, path, _mode_of(path) if mode is None else mode)
     except OSError as error:
         raise _refusal(path, error.strerror or type(error).__name__) from None
 
 
 def _is_special(path: Path) -> bool:
-    """Tell whether it is a pipe or a device, which nothing can take the place of."""
+    """Tell whether it is a pipe or a device, which cannot be replaced."""
     return path.exists() and not path.is_file()
 
 
-def _put(draft: IO[bytes], path: Path) -> None:
+def _put(draft: IO[bytes], path: Path, mode: int) -> None:
     if _is_special(path):
         with path.open("wb") as file:
             shutil.copyfileobj(draft, file)
-    else:
-        _replace(draft, path)
-
-
-def _replace(draft: IO[bytes], path: Path) -> None:
+        return
     with tempfile.NamedTemporaryFile(
         dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:
@@ -73,7 +79,7 @@ def _replace(draft: IO[bytes], path: Path) -> None:
         try:
             shutil.copyfileobj(draft, file)
             file.close()
-            part.chmod(_mode_of(path))
+            part.chmod(mode)
             part.replace(path)
         except BaseException:
             part.unlink()
@@ -91,3 +97,14 @@ def _mode_of(path: Path) -> int:
 
 def _refusal(path: Path, why: str) -> CommandError:
     return CommandError(f"cannot write {printable(str(path))}: {why}", MISUSED)
+
+
+def to_parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    """Make a Parquet file of columns: days are date32, a Decimal stays one, None is null."""
+    # Imported here, because they need the extra [parquet].
+    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
+
+    file = io.BytesIO()
+    parquet.write_table(pa.table({name: pa.array(cells) for name, cells in columns.items()}), file)
+    return file.getvalue()

@@ -3,18 +3,44 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from enum import Enum
+from typing import Annotated, Any, Final, TypeAlias
 
-from gateway_sdk.cli.console import make_console
-from gateway_sdk.cli.failure import APPLIED, UNCHANGED, CommandError
-from gateway_sdk.cli.output.options import Form
-from gateway_sdk.cli.output.printable import printable
-from gateway_sdk.cli.output.records import find_records
+import typer
+
+from gateway_sdk.cli.failure import APPLIED, MISUSED, UNCHANGED, CommandError
+from gateway_sdk.cli.output.console import make_console
 from gateway_sdk.cli.output.stdout import OutputError, say, write_bytes, write_text
 from gateway_sdk.cli.output.table import Table, to_csv, to_lines, to_terminal
-from gateway_sdk.cli.output.values import to_json
+from gateway_sdk.cli.output.values import printable, to_cell, to_json
 
 DONE_UNSHOWN: Final = "It was done, so do not repeat it; only the reply is lost."
+
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print the gateway's reply as JSON, numbers exact.")
+]
+AsCsv: TypeAlias = Annotated[
+    bool, typer.Option("--csv", help="Print CSV (RFC 4180), for spreadsheets.")
+]
+
+
+class Form(Enum):
+    """In which form data are printed."""
+
+    TABLE = "a table in a terminal, lines with tabs in a pipe"
+    JSON = "JSON"
+    CSV = "CSV"
+    PLOT = "curves"
+
+
+def choose_form(*, as_json: bool, as_csv: bool, plot: bool = False) -> Form:
+    """Turn the options into one; several contradict each other."""
+    options = {"--json": (as_json, Form.JSON), "--csv": (as_csv, Form.CSV)}
+    options["--plot"] = (plot, Form.PLOT)
+    given = {option: form for option, (wanted, form) in options.items() if wanted}
+    if len(given) > 1:
+        raise CommandError(f"{' and '.join(given)} contradict each other: choose one", MISUSED)
+    return next(iter(given.values()), Form.TABLE)
 
 
 def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None = None) -> None:
@@ -25,9 +51,6 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
         value: The value.
         form: Which of them, and how.
         headings: Shorter names of the columns, for a terminal.
-
-    Raises:
-        OutputError: standard output takes no more.
     """
     if form is Form.JSON:
         show_json(value)
@@ -45,7 +68,7 @@ def show_records(reply: Any, form: Form) -> None:
     """Print a reply that is likely to be a list of records, or as it came if it is none.
 
     Raises:
-        CommandError: CSV is asked for, and it is none; or standard output takes no more.
+        CommandError: CSV is asked for, and it is none.
     """
     found = None if form is Form.JSON else find_records(reply)
     if found is not None:
@@ -62,12 +85,35 @@ def show_records(reply: Any, form: Form) -> None:
         show_json(reply)
 
 
-def show_done(done: str, reply: Any) -> None:
-    """Say that something is done, and print what the gateway replied, if anything.
+def find_records(reply: Any) -> tuple[Table, str] | None:
+    """Find the common shape: a list of objects, alone or under a name beside single values.
 
-    Raises:
-        OutputError: standard output takes no more; the message says that it is done all the same.
+    Returns:
+        The table, with a column for every name that any of the objects has; and the single
+        values, in words. None if the reply is of another shape.
     """
+    records, beside = _take_apart(reply)
+    if records is None or not all(isinstance(record, dict) for record in records):
+        return None
+    if any(isinstance(value, dict) for value in beside.values()):
+        return None
+    names = list(dict.fromkeys(name for record in records for name in record))
+    rows = [[record.get(name) for name in names] for record in records]
+    return Table(names, rows), ", ".join(f"{name} {to_cell(beside[name])}" for name in beside)
+
+
+def _take_apart(reply: Any) -> tuple[list[dict[str, Any]] | None, dict[str, Any]]:
+    """Part the only list of a reply from what stands beside it."""
+    if not isinstance(reply, dict):
+        return (reply, {}) if isinstance(reply, list) else (None, {})
+    lists = [name for name, value in reply.items() if isinstance(value, list)]
+    if len(lists) != 1:
+        return None, {}
+    return reply[lists[0]], {name: reply[name] for name in reply if name != lists[0]}
+
+
+def show_done(done: str, reply: Any) -> None:
+    """Say that something is done, and print what the gateway replied, if anything."""
     say(done)
     if reply is None:
         return
@@ -78,11 +124,7 @@ def show_done(done: str, reply: Any) -> None:
 
 
 def show_json(value: Any) -> None:
-    """Print a value as JSON; text and bytes, which some gateways may reply with, as they are.
-
-    Raises:
-        OutputError: standard output takes no more.
-    """
+    """Print a value as JSON; text and bytes, which some gateways may reply with, as they are."""
     if isinstance(value, bytes):
         write_bytes(value)
     else:

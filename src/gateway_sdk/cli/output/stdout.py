@@ -1,9 +1,10 @@
-"""Writing to standard output, to its last byte, or saying that it was not possible.
+"""Standard output to its last byte, and standard error for all that is not data.
 
-Standard output is for data; whatever else there is to say goes to standard error.
+Imports nothing heavy: what writes `--help` goes through here too.
 """
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Generator
@@ -13,7 +14,7 @@ from typing import Final
 from gateway_sdk.cli.failure import FAILED, READER_LEFT, CommandError
 
 LOST: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
-"""What standard output says when it takes no more: the reader has left, or there is no room."""
+"""Errors of a standard output that takes no more: its reader has left, or there is no room."""
 
 
 class OutputError(CommandError):
@@ -21,12 +22,7 @@ class OutputError(CommandError):
 
 
 def write_text(text: str) -> None:
-    """Write text as UTF-8, whatever a terminal's encoding, for it is data.
-
-    Raises:
-        OutputError: standard output takes no more.
-        SystemExit: its reader has left.
-    """
+    """Write data as UTF-8, whatever the terminal's encoding."""
     write_bytes(text.encode())
 
 
@@ -47,11 +43,11 @@ def write_bytes(data: bytes) -> None:
 
 @contextmanager
 def whole_output() -> Generator[None]:
-    """Flush standard output at the end, and tell when it took no more.
+    """Flush standard output at the end.
 
     Raises:
         OutputError: it takes no more.
-        SystemExit: its reader has left, as `head` does, which nobody has to be told.
+        SystemExit: its reader has left, as `head` does.
     """
     try:
         try:
@@ -69,7 +65,7 @@ def whole_output() -> Generator[None]:
 
 
 def _discard_the_rest() -> None:
-    """Let Python's exit find somebody who takes what is still held back."""
+    """Give Python's exit a place for what it still holds."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -79,3 +75,10 @@ def say(text: str) -> None:
     """Say something that is no data, on standard error."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
+
+
+def tolerate_any_encoding() -> None:
+    """Write "?" for what an encoding lacks, such as a curve's blocks in Latin-1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

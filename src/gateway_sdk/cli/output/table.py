@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from gateway_sdk.cli.output.printable import printable
-from gateway_sdk.cli.output.values import is_number, to_cell
+from gateway_sdk.cli.output.values import is_number, printable, to_cell
 
 GAP: Final = 2
 """Columns between two columns."""
@@ -27,10 +26,17 @@ _AMOUNT: Final = re.compile(r"-?\d+(\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under names; every row has a value for each column, None where there is nothing."""
+    """Rows under names; every row has a value for each column, None where there is nothing.
+
+    Attributes:
+        columns: The names.
+        rows: The rows.
+        styles: A style for the last cell of each row; empty for none.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    styles: Sequence[str] = ()
 
     def texts(self) -> list[list[str]]:
         """Give the cells as text on one line each."""
@@ -65,14 +71,13 @@ def to_terminal(table: Table, console: Console) -> str:
 
 
 def _parts(table: Table, width: int) -> Iterator[RichTable]:
-    columns = _columns(table)
-    first, *others = columns
-    while others:
+    first, *others = _columns(table)
+    while True:
         count = _how_many_fit(first, others, width)
         yield _draw([first, *others[:count]], width)
         others = others[count:]
-    if len(columns) == 1:
-        yield _draw(columns, width)
+        if not others:
+            return
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,7 @@ class _Column:
 
     name: str
     cells: Sequence[str]
+    styles: Sequence[str] = ()
 
     @property
     def width(self) -> int:
@@ -95,26 +101,31 @@ class _Column:
     def least(self) -> int:
         return WRAPPED if self.wraps else self.width
 
+    def texts(self) -> list[Text]:
+        styles = self.styles or [""] * len(self.cells)
+        return [Text(cell, style) for cell, style in zip(self.cells, styles, strict=True)]
+
 
 def _columns(table: Table) -> list[_Column]:
-    texts = table.texts()
+    texts, last = table.texts(), len(table.columns) - 1
     return [
         _column(
             printable(name),
             [row[place] for row in texts],
             numeric=_is_numeric(row[place] for row in table.rows),
+            styles=table.styles if place == last else (),
         )
         for place, name in enumerate(table.columns)
     ]
 
 
-def _column(name: str, cells: Sequence[str], *, numeric: bool) -> _Column:
-    """Make a column; numbers are set here, for rich takes away the spaces behind them."""
+def _column(name: str, cells: Sequence[str], *, numeric: bool, styles: Sequence[str]) -> _Column:
+    """Make a column; numbers are set here, because rich removes the spaces behind them."""
     if not numeric:
-        return _Column(name, cells)
+        return _Column(name, cells, styles)
     aligned = _aligned(cells)
     width = max(map(len, (name, *aligned)))
-    return _Column(name.rjust(width), [number.rjust(width) for number in aligned])
+    return _Column(name.rjust(width), [number.rjust(width) for number in aligned], styles)
 
 
 def _is_numeric(values: Iterable[Any]) -> bool:
@@ -156,6 +167,6 @@ def _draw(columns: Sequence[_Column], width: int) -> RichTable:
             overflow="fold",
             no_wrap=not column.wraps and fits,
         )
-    for cells in zip(*(column.cells for column in columns), strict=True):
-        drawn.add_row(*(Text(cell) for cell in cells))
+    for cells in zip(*(column.texts() for column in columns), strict=True):
+        drawn.add_row(*cells)
     return drawn

@@ -1,17 +1,34 @@
-"""Single values of a reply as text, for a cell or a line. Pure but for the JSON library."""
+"""Single values of a reply as text, for a cell or a line. Pure."""
 
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
+from unicodedata import category
 
 import simplejson
 
 PLAIN_DIGITS: Final = 40
-"""Beyond so many digits, 1E+1000000 among them, a number keeps its exponent."""
+"""Beyond so many digits, as in 1E+1000000, a number keeps its exponent."""
+
+UNSEEN: Final = frozenset({"Cc", "Zl", "Zp"})
+"""Control characters, among them those that move a terminal's cursor, and line breaks."""
+
+TURNING: Final = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+"""They reverse the text around them, so that it reads as what it is not (UAX #9, 2)."""
+
+
+def printable(text: str) -> str:
+    r"""Write text on one line, with what would steer a terminal as escapes such as \n and \x1b."""
+    return "".join(
+        c.encode("unicode_escape").decode("ascii") if category(c) in UNSEEN or c in TURNING else c
+        for c in text
+    )
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:
-    """Write a value as JSON; a Decimal comes out as the number that it is, to the last digit.
+    """Write a value as JSON; a Decimal is the number that it is, to the last digit.
 
     C1 control characters, which steer some terminals, are escaped: to JSON that is the same.
     """
@@ -27,7 +44,9 @@ def to_cell(value: Any) -> str:
         case str():
             return value
         case Decimal():
-            return _plain(value)
+            _, digits, exponent = value.as_tuple()
+            short = isinstance(exponent, int) and abs(exponent) + len(digits) <= PLAIN_DIGITS
+            return format(value, "f") if short else str(value)
         case Mapping() | list() | bool():
             return to_json(value, indent=None)
         case _:
@@ -37,10 +56,3 @@ def to_cell(value: Any) -> str:
 def is_number(value: Any) -> bool:
     """Tell whether a value is a number of JSON."""
     return isinstance(value, int | Decimal) and not isinstance(value, bool)
-
-
-def _plain(number: Decimal) -> str:
-    """Write a number without an exponent, unless that takes too many digits."""
-    _, digits, exponent = number.as_tuple()
-    short = isinstance(exponent, int) and abs(exponent) + len(digits) <= PLAIN_DIGITS
-    return format(number, "f") if short else str(number)

@@ -1,0 +1,133 @@
+"""Currencies, days, spans and numbers as people type them. Pure but for the clock, read in UTC."""
+
+import math
+import re
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Final, Literal, TypeAlias
+
+import typer
+
+FORMATS: Final = "2026-01-31, today, yesterday, or so long ago: 10d, 6w, 3m, 1y"
+ALL: Final = "all"
+"""In small letters: ALL is the code of the Albanian lek."""
+
+_AGO: Final = re.compile(r"(\d{1,5})([dwmy])")
+_SPAN: Final = re.compile(r"(\d{1,5})([dw])")
+_DAYS: Final = {"d": 1, "w": 7}
+_MONTHS: Final = {"m": 1, "y": 12}
+_CALLS: Final = re.compile(r"[1-9]\d{0,3}")
+
+
+def split_codes(words: Iterable[str]) -> list[str]:
+    """Take codes apart that stand in one word or several, with commas or without; each once.
+
+    They are not looked at any further: the interface gives no format for them.
+    """
+    codes = [code for word in words for code in word.replace(",", " ").split()]
+    if not codes:
+        raise typer.BadParameter("no currency is named: write such as USD,GBP")
+    return list(dict.fromkeys(codes))
+
+
+def parse_symbols(text: str) -> list[str] | None:
+    """Take codes apart; None for those of all countries."""
+    codes = split_codes([text])
+    if codes == [ALL]:
+        return None
+    if ALL in codes:
+        raise typer.BadParameter(f"{ALL!r} stands alone", param_hint="--symbols")
+    return codes
+
+
+def parse_day(text: str) -> date:
+    """Read a day, for an option."""
+    try:
+        return day_of(text, datetime.now(UTC).date())
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is no day: write {FORMATS}") from None
+
+
+def day_of(text: str, today: date) -> date:
+    """Read a day that may be told from today's.
+
+    Raises:
+        ValueError: it is none.
+        OverflowError: it is before the calendar begins.
+    """
+    word = text.strip().lower()
+    if word in ("today", "yesterday"):
+        return today - timedelta(days=word == "yesterday")
+    if ago := _AGO.fullmatch(word):
+        return _before(today, int(ago[1]), ago[2])
+    # Not fromisoformat alone: it takes 20260131 and 2026-W05-6 too, of which half are misspelt.
+    return datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC).date()
+
+
+def _before(today: date, count: int, unit: str) -> date:
+    if unit in _DAYS:
+        return today - timedelta(days=count * _DAYS[unit])
+    months = today.year * 12 + today.month - 1 - count * _MONTHS[unit]
+    first = date(months // 12, months % 12 + 1, 1)
+    # The 31st of a shorter month is its last day.
+    last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+    return min(last, first.replace(day=1) + timedelta(days=today.day - 1))
+
+
+def parse_span(text: str) -> int:
+    """Read a number of days, for an option."""
+    span = _SPAN.fullmatch(text.strip().lower())
+    days = int(span[1]) * _DAYS[span[2]] if span else 0
+    if not days:
+        raise typer.BadParameter(f"{text!r} is no number of days: write such as 30d or 6w")
+    return days
+
+
+def parse_seconds(text: str) -> float:
+    """Read a number of seconds, more than 0, for an option."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise typer.BadParameter(f"{text!r} is no time: write seconds, such as 600")
+    return seconds
+
+
+def parse_concurrency(text: str) -> int | Literal["adaptive"]:
+    """Read how many calls may be under way at once."""
+    if text == "adaptive":
+        return "adaptive"
+    if not _CALLS.fullmatch(text):
+        raise typer.BadParameter(
+            f"{text!r} is no number of calls: write 1 to 9999, or adaptive",
+            param_hint="--concurrency",
+        )
+    return int(text)
+
+
+StartDay: TypeAlias = Annotated[
+    date | None,
+    typer.Option("--start", parser=parse_day, metavar="DAY", help=f"The first day: {FORMATS}."),
+]
+EndDay: TypeAlias = Annotated[
+    date | None,
+    typer.Option(
+        "--end", parser=parse_day, metavar="DAY", help="The last day, likewise; else today."
+    ),
+]
+ContentType: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="The media type, such as application/pdf; else it follows from the file's name."
+    ),
+]
+
+
+def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[date, date]:
+    """Fill in what was left out: the end is today, and the start so many days before the end."""
+    last = end or datetime.now(UTC).date()
+    first = start or last - timedelta(days=days)
+    if first > last:
+        raise typer.BadParameter(f"--start {first} is after --end {last}")
+    return first, last

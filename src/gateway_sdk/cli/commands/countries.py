@@ -1,0 +1,79 @@
+"""The command `gateway countries`."""
+
+import unicodedata
+from typing import Annotated, Final
+
+import typer
+
+from gateway_sdk.cli.failure import FAILED, CommandError
+from gateway_sdk.cli.output.show import AsCsv, AsJson, choose_form, show
+from gateway_sdk.cli.output.table import Table
+from gateway_sdk.cli.output.values import printable
+from gateway_sdk.cli.session import ask
+from gateway_sdk.models import Country
+
+# Interface: Country record. The names first, for they are what a table is read by.
+COLUMNS: Final = (
+    "countryName",
+    "two_digit_iso_code",
+    "three_digit_iso_code",
+    "currency",
+    "phone_code",
+    "nationality",
+    "id",
+)
+SHORT: Final = ("Country", "2", "3", "Cur", "Phone", "Nationality", "Id")
+"""The same in a terminal, where there is less room."""
+
+
+def countries(
+    ctx: typer.Context,
+    search: Annotated[
+        str | None,
+        typer.Argument(
+            help="Part of a name or nationality; or a whole code, currency or dialling code."
+            " All countries, if left out."
+        ),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """List the countries of the world, with their codes and currencies.
+
+    The exit status is 1 if none matches.
+    """
+    form = choose_form(as_json=as_json, as_csv=as_csv)
+    known = ask(ctx, lambda gateway: gateway.country_data.list_countries())
+    found = [country for country in known if search is None or matches(country, search)]
+    if search is not None and not found:
+        raise CommandError(
+            f"none of the {len(known)} countries matches “{printable(search)}”\n"
+            "`gateway countries` lists them all.",
+            FAILED,
+        )
+    records = [country.to_wire() for country in found]
+    rows = [[record[name] for name in COLUMNS] for record in records]
+    show(Table(COLUMNS, rows), records, form, headings=SHORT)
+
+
+def matches(country: Country, search: str) -> bool:
+    """Tell whether a search is part of a name, or one of the codes; case and accents do not count.
+
+    A code has to be whole: two letters of it are in many a name.
+    """
+    wanted = _plain(search)
+    names = (country.country_name, country.nationality)
+    codes = (
+        country.two_digit_iso_code,
+        country.three_digit_iso_code,
+        country.currency,
+        country.phone_code,
+        country.phone_code.lstrip("+"),
+    )
+    return any(wanted in _plain(name) for name in names) or wanted in map(_plain, codes)
+
+
+def _plain(text: str) -> str:
+    parts = unicodedata.normalize("NFKD", text.strip())
+    return "".join(part for part in parts if not unicodedata.combining(part)).casefold()

@@ -1,0 +1,173 @@
+"""The commands `gateway login` and `gateway logout`."""
+
+import time
+from typing import Annotated, Final
+
+import typer
+
+from gateway_sdk.auth import Browser, ImplicitFlow, PasteFromTerminal, Token, TokenStore
+from gateway_sdk.auth import login as log_in
+from gateway_sdk.auth._receiver import can_listen
+from gateway_sdk.cli.commands.status import describe_end
+from gateway_sdk.cli.config import (
+    OPTIONS,
+    REMEMBERED,
+    AuthUrl,
+    ClientId,
+    Settings,
+    save_profile,
+    settings_of,
+)
+from gateway_sdk.cli.failure import MISUSED, CommandError
+from gateway_sdk.cli.output.console import make_console
+from gateway_sdk.cli.output.key_values import print_key_values
+from gateway_sdk.cli.session import run
+from gateway_sdk.errors import TokenStoreError
+
+TRIAL_LIFE: Final = 60.0
+"""Seconds that a token for trial lasts, should it not be deleted."""
+
+NOTHING_THERE: Final = "There was no access token."
+UNREADABLE: Final = "What was there was no usable record of an access token; it is deleted."
+
+
+def login(
+    ctx: typer.Context,
+    *,
+    auth_url: AuthUrl = None,
+    client_id: ClientId = None,
+    browser: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help='The command that opens the address, such as "chromium --incognito %s": a private'
+            " window keeps the token out of its history. This machine's own browser, if left out.",
+        ),
+    ] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Only show the address, and open nothing.")
+    ] = False,
+    paste: Annotated[
+        bool,
+        typer.Option(
+            "--paste",
+            help="For a machine without a browser, as over ssh: show the address, and take the one"
+            " that the browser ends up at, pasted, which is not shown, or from a pipe.",
+        ),
+    ] = False,
+    redirect_uri: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Where the answer comes to, as it is registered for the client. Port 0 takes any"
+            " that is free.",
+        ),
+    ] = "http://127.0.0.1:0/callback",
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to finish the login.")] = 300,
+) -> None:
+    """Log in with a browser, and keep the access token for programs.
+
+    The addresses that options give are remembered, in the profile "default" or the one that
+    --profile names: later commands need no settings. `GatewaySession.from_env()` reads the
+    environment only. GATEWAY_TOKEN_STORE says where the token is kept: "file", in a private file of
+    this user, if it is not set; "file:" and a folder; "keyring"; or the address of a Redis.
+    """
+    if browser and no_browser:
+        raise CommandError("--browser and --no-browser contradict each other", MISUSED)
+    if not (paste or can_listen(redirect_uri)):
+        raise CommandError(
+            "--redirect-uri is not http on this machine: an answer there can only be pasted\n"
+            "Add --paste.",
+            MISUSED,
+        )
+    name: str | None = ctx.find_root().params["profile"]
+    settings = settings_of(ctx, new_profile=True, auth_url=auth_url, client_id=client_id)
+    settings.require("base_url", "auth_url", "client_id")
+    flow = ImplicitFlow(settings.values()["auth_url"], settings.values()["client_id"])
+    # A person who pastes has the browser elsewhere, and a text browser would take the terminal.
+    chosen: Browser = browser or (False if no_browser or paste else None)
+
+    async def get_and_keep() -> Token:
+        await try_out_store(settings)
+        token = await log_in(
+            flow,
+            redirect_uri=redirect_uri,
+            browser=chosen,
+            paste=PasteFromTerminal() if paste else None,
+            timeout=timeout,
+        )
+        await settings.store().save(token)
+        return token
+
+    token = run(get_and_keep())
+    by_option = {settings.source(setting) for setting in REMEMBERED} & set(OPTIONS.values())
+    if remembered := bool(name or by_option):
+        save_profile(settings.profile, settings.values())
+    _report(settings, token, remembered=remembered)
+
+
+async def try_out_store(settings: Settings) -> None:
+    """Keep and delete a token that is none, so that a broken store is found before the login.
+
+    It is the token of another client: workers do not find it, and a record that is broken, and
+    about to be replaced, is not looked at.
+
+    Raises:
+        TokenStoreError: the store cannot be used.
+    """
+    trial = {**settings.found, "client_id": (f"{settings.get('client_id')} (trial)", "")}
+    store = Settings(trial, settings.profile).store()
+    await store.save(Token("trial", expires_at=time.time() + TRIAL_LIFE))
+    await store.delete()
+
+
+def _report(settings: Settings, token: Token, *, remembered: bool) -> None:
+    console, exports = make_console(), settings.exports()
+    console.print("Logged in.", style="bold", end="\n\n")
+    pairs = [("Gateway", settings.get("base_url") or "")]
+    pairs += [("Until", describe_end(token, time.time())), ("Kept in", settings.place())]
+    pairs += [("Profile", settings.profile)] if remembered else []
+    print_key_values(console, pairs)
+    shadowed = settings.get("access_token") is not None
+    when = "once GATEWAY_ACCESS_TOKEN is unset" if shadowed else "from now on"
+    ending = ":" if exports else "."
+    console.print(
+        f"\nGatewaySession.from_env() uses it {when}, with the same settings{ending}",
+        style="yellow" if shadowed else None,
+    )
+    for export in exports:
+        console.print(f"  export {export}", style="cyan", soft_wrap=True)
+
+
+def logout(ctx: typer.Context, auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
+    """Delete the access token that `gateway login` left.
+
+    The authorization server is not told, for the implicit flow has no way to do so: there the
+    token stays valid until it expires.
+    """
+    settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
+    store, console = settings.store(), make_console()
+    print_key_values(console, [*settings.facts(), ("Kept in", settings.place())])
+    console.print(f"\n{run(_delete(store))}")
+
+
+async def _delete(store: TokenStore) -> str:
+    """Delete the token and say what that meant."""
+    try:
+        token = await store.load()
+        outcome = NOTHING_THERE if token is None else _deleted(token, time.time())
+    except TokenStoreError:
+        # If it was the store and not what it holds, deleting fails too.
+        outcome = UNREADABLE
+    await store.delete()
+    return outcome
+
+
+def _deleted(token: Token, now: float) -> str:
+    if token.expired(now, leeway=0.0):
+        return f"The access token is deleted; it had expired at {token.ends}."
+    return (
+        "The access token is deleted here. The authorization server knows nothing of it: there the"
+        f" token stays valid until {token.ends or 'it expires'}, and programs that have read it go"
+        " on using it."
+    )

@@ -1,0 +1,266 @@
+"""The settings of a command, and where each comes from: options, profiles, the environment.
+
+Of several sources the first counts: an option; the profile that `--profile` names; the variable of
+the environment; the profile that GATEWAY_PROFILE names, or else the one called "default".
+"""
+
+import json
+import os
+import shlex
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+import typer
+from platformdirs import user_config_path
+
+from gateway_sdk._config import ENVIRONMENT, with_environment
+from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
+from gateway_sdk.auth._environment import token_store, with_access_token
+from gateway_sdk.cli.failure import MISUSED, CommandError
+from gateway_sdk.cli.output.files import write_file
+from gateway_sdk.cli.output.key_values import KeyValue
+from gateway_sdk.cli.output.values import printable
+from gateway_sdk.errors import ConfigurationError
+
+AuthUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Where people log in, in place of GATEWAY_AUTH_URL."),
+]
+ClientId: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="ID", help="As which client, in place of GATEWAY_CLIENT_ID.")
+]
+
+OPTIONS: Final = {
+    "base_url": "--base-url",
+    "tenant_id": "--tenant",
+    "auth_url": "--auth-url",
+    "client_id": "--client-id",
+}
+"""Settings that have an option. A token or the address of a store may hold a secret, and others on
+a machine can read the arguments of its processes."""
+
+REMEMBERED: Final = ("base_url", "auth_url", "client_id", "tenant_id")
+"""What a profile holds. The address of a token store may have a password in it, so it is not."""
+
+LOGIN: Final = ("base_url", "auth_url", "client_id")
+USUAL_PROFILE: Final = "default"
+SHOWN: Final = {
+    "base_url": "Gateway",
+    "tenant_id": "Tenant",
+    "auth_url": "Login at",
+    "client_id": "Client",
+    "engine": "Engine",
+}
+"""What `gateway status` shows, and under which key."""
+OF_A_GATEWAY: Final = ("access_token", "token_header", "tenant_id")
+"""They are for one gateway, and never go to another one."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Settings:
+    """The settings in force; some are secret.
+
+    Attributes:
+        found: The text of each that is set, and its source, such as "GATEWAY_BASE_URL".
+        profile: The profile that was looked into.
+    """
+
+    found: Mapping[str, tuple[str, str]]
+    profile: str
+
+    def get(self, name: str) -> str | None:
+        """Return a setting, or None if it is not set."""
+        return self.found[name][0] if name in self.found else None
+
+    def source(self, name: str) -> str:
+        """Say where a setting comes from; "" if it is not set."""
+        return self.found[name][1] if name in self.found else ""
+
+    def values(self) -> dict[str, str]:
+        """Return all settings by name."""
+        return {name: text for name, (text, _) in self.found.items()}
+
+    def require(self, *names: str) -> None:
+        """Name all settings that are missing, and how to give them."""
+        missing = [name for name in names if name not in self.found]
+        if not missing:
+            return
+        variables = _enumerate([ENVIRONMENT[name] for name in missing])
+        options = _enumerate([OPTIONS[name] for name in missing])
+        is_not, it = ("is not", "it") if len(missing) == 1 else ("are not", "them")
+        raise CommandError(
+            f"{variables} {is_not} set\nSet {it} in the environment, or give {options}.", MISUSED
+        )
+
+    def store(self) -> TokenStore:
+        """Return the store of tokens, the one that sessions read."""
+        self.require(*LOGIN)
+        with _missing_extras():
+            return token_store(self.values())
+
+    def place(self) -> str:
+        """Say where the token is kept, without credentials."""
+        store = self.store()
+        if isinstance(store, PrivateFileStore):
+            return str(store.path)
+        if isinstance(store, KeyringStore):
+            return "the keyring of this system"
+        parts = urlsplit(self.get("token_store") or "")
+        return f"Redis at {parts.netloc.rpartition('@')[2] or parts.path or 'localhost'}"
+
+    def facts(self) -> Iterator[KeyValue]:
+        """Tell the settings that are no secret, and where each comes from."""
+        for name, key in SHOWN.items():
+            if name in self.found:
+                text, source = self.found[name]
+                yield key, f"{printable(text)} ({source})"
+
+    def exports(self) -> list[str]:
+        """Give the settings of a login that the environment lacks, as a shell takes them."""
+        surroundings = with_environment({})
+        lacking = {name: self.found[name][0] for name in LOGIN if name in self.found}
+        return [
+            f"{ENVIRONMENT[name]}={shlex.quote(text)}"
+            for name, text in lacking.items()
+            if text != surroundings.get(name)
+        ]
+
+    def session(self, *, needs_tenant: bool = False) -> dict[str, Any]:
+        """Give the arguments of a session, the source of its token included."""
+        if "base_url" not in self.found:
+            raise CommandError(NO_GATEWAY, MISUSED)
+        if not {"access_token", "auth_url", "client_id"} & self.found.keys():
+            raise CommandError(NO_LOGIN, MISUSED)
+        if needs_tenant and "tenant_id" not in self.found:
+            raise CommandError(NO_TENANT, MISUSED)
+        with _missing_extras():
+            return with_access_token(self.values())
+
+
+NO_GATEWAY: Final = (
+    "GATEWAY_BASE_URL is not set\nSet it to the gateway's address, give --base-url, or try the"
+    " command with --sandbox, which needs none."
+)
+NO_LOGIN: Final = (
+    "GATEWAY_ACCESS_TOKEN is not set\n"
+    "Set it, or set GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID and run `gateway login`."
+)
+NO_TENANT: Final = (
+    "GATEWAY_TENANT_ID is not set\n"
+    "Set it to the tenant that the customer belongs to, or give --tenant."
+)
+
+
+@contextmanager
+def _missing_extras() -> Generator[None]:
+    """Raise the missing module of a store's extra: that has a message of its own."""
+    try:
+        yield
+    except ConfigurationError as error:
+        if isinstance(error.__context__, ModuleNotFoundError):
+            raise error.__context__ from None
+        raise
+
+
+def settings_of(
+    ctx: typer.Context, *, new_profile: bool = False, **options: str | None
+) -> Settings:
+    """Find the settings of a command, with the options for every command and its own."""
+    anywhere = ctx.find_root().params
+    given = {"base_url": anywhere["base_url"], "tenant_id": anywhere["tenant"], **options}
+    return find_settings(given, anywhere["profile"], new_profile=new_profile)
+
+
+def find_settings(
+    options: Mapping[str, str | None], profile: str | None = None, *, new_profile: bool = False
+) -> Settings:
+    """Find the settings; an empty one counts as missing.
+
+    Args:
+        options: What options give.
+        profile: What --profile names.
+        new_profile: Whether that may be a profile that there is not yet.
+    """
+    usual = os.environ.get("GATEWAY_PROFILE") or USUAL_PROFILE
+    must_exist = usual != USUAL_PROFILE and not (new_profile or profile)
+    environment = {name: (text, ENVIRONMENT[name]) for name, text in with_environment({}).items()}
+    without_options = _read_profile(usual, must_exist=must_exist) | environment
+    chosen = _read_profile(profile, must_exist=not new_profile) if profile else {}
+    chosen |= {name: (text, OPTIONS[name]) for name, text in options.items() if text}
+    before = environment if profile else without_options
+    if "base_url" in without_options and _origin(before | chosen) != _origin(without_options):
+        before = {name: given for name, given in before.items() if name not in OF_A_GATEWAY}
+    return Settings(before | chosen, profile or usual)
+
+
+def _origin(found: Mapping[str, tuple[str, str]]) -> str:
+    """Return scheme, host and port of the gateway; "" if none is set."""
+    parts = urlsplit(found["base_url"][0] if "base_url" in found else "")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def profiles_path() -> Path:
+    """Return the file of the profiles, in this user's folder for settings."""
+    return user_config_path("gateway-sdk") / "profiles.json"
+
+
+def read_profiles() -> dict[str, dict[str, str]]:
+    """Read all profiles by name; what a profile does not hold is left out."""
+    path = profiles_path()
+    try:
+        content = json.loads(path.read_bytes())
+        return {
+            name: {key: str(held[key]) for key in REMEMBERED if held.get(key)}
+            for name, held in content.items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError):
+        raise CommandError(
+            f"cannot read the profiles in {printable(str(path))}\nRepair the file, or delete it.",
+            MISUSED,
+        ) from None
+
+
+def _read_profile(name: str, *, must_exist: bool) -> dict[str, tuple[str, str]]:
+    profiles = read_profiles()
+    if must_exist and name not in profiles:
+        raise CommandError(
+            f"there is no profile {printable(name)!r}\n"
+            "`gateway profiles` lists those there are; `gateway login` makes one.",
+            MISUSED,
+        )
+    source = f"profile {printable(name)}"
+    return {key: (text, source) for key, text in profiles.get(name, {}).items()}
+
+
+def save_profile(name: str, values: Mapping[str, str]) -> None:
+    """Remember settings under a name, in a file of mode 0600; no token is among them."""
+    held = {key: values[key] for key in REMEMBERED if key in values}
+    _write_profiles({**read_profiles(), name: held})
+
+
+def remove_profile(name: str) -> None:
+    """Forget a profile."""
+    _read_profile(name, must_exist=True)
+    _write_profiles({key: held for key, held in read_profiles().items() if key != name})
+
+
+def _write_profiles(profiles: Mapping[str, Mapping[str, str]]) -> None:
+    path = profiles_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise CommandError(
+            f"cannot make the folder {printable(str(path.parent))}: {error.strerror}", MISUSED
+        ) from None
+    write_file(path, json.dumps(profiles, indent=2, ensure_ascii=False).encode(), mode=0o600)
+
+
+def _enumerate(names: list[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

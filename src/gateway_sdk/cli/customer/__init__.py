@@ -1,1 +1,0 @@
-"""The commands `gateway customer create` and `gateway customer revise`."""

@@ -1,1 +1,0 @@
-"""The commands `gateway document upload`, `update` and `status`."""

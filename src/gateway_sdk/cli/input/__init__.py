@@ -1,1 +1,0 @@
-"""What people give: files, standard input, days and currencies, checked before anything is sent."""

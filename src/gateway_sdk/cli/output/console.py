@@ -1,0 +1,43 @@
+"""Where text with styles goes, and the bar that shows how far a command is."""
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console
+from rich.progress import Progress, ProgressColumn
+
+FEWEST_COLUMNS: Final = 66
+"""In a terminal narrower than this, lines wrap; to cut figures short would be worse."""
+
+MOST_COLUMNS: Final = 110
+"""Longer lines are hard to read."""
+
+Show = Callable[[int, int | None], None]
+
+
+def make_console(*, most_columns: int | None = MOST_COLUMNS, stderr: bool = False) -> Console:
+    """Make a console for plain text and styles; what it prints is never taken for markup.
+
+    Args:
+        most_columns: How wide it is at most; None for as wide as the terminal.
+        stderr: Whether it writes to standard error.
+    """
+    console = Console(markup=False, emoji=False, highlight=False, stderr=stderr)
+    console.width = max(FEWEST_COLUMNS, min(console.width, most_columns or console.width))
+    return console
+
+
+@contextmanager
+def progress(*columns: ProgressColumn | str) -> Generator[Show | None]:
+    """Draw a bar on standard error, and take how much is done, of how much if that is known.
+
+    It is shown from the first report on. None if standard error is no terminal.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    with Progress(*columns, console=make_console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)

@@ -1,0 +1,175 @@
+"""What has come of a bulk run: counted, in words, and beside the bar."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from rich.progress import ProgressColumn, Task
+from rich.table import Column
+from rich.text import Text
+
+from gateway_sdk.bulk import BulkResult
+from gateway_sdk.cli.failure import REFUSED, UNCHANGED, CommandError
+from gateway_sdk.cli.output.key_values import format_span
+from gateway_sdk.cli.output.values import printable
+from gateway_sdk.cli.redact import quote
+from gateway_sdk.errors import DeadlineExceededError, GatewayError, NotFoundError
+from gateway_sdk.models import ExchangeRateSeriesRequest as Query
+from gateway_sdk.outcome import Outcome
+
+MOST_KINDS: Final = 5
+"""Kinds of failures that are named; the file has them all."""
+
+SLOW: Final = 10
+"""Below so many a second, a fraction says more."""
+
+
+class Tally:
+    """What has come of a run.
+
+    Args:
+        deadline: Seconds for the whole run; None if it has none.
+        leaves_out: Whether currencies that the gateway does not know are left out, and no failure.
+
+    Attributes:
+        opened: Whether the journal is open.
+        total: Series that there are to be; None until the gateway has listed its countries.
+        done: Those that have a result, of whatever kind.
+        failed: Those whose call failed.
+        late: Those that the deadline left out: the journal has nothing of them.
+        earlier: Those that came in an earlier run.
+        asked: Those that this run asked for, failed ones included.
+        fetched: Those of them that came.
+        left_out: Pairs of a base and a symbol that the gateway does not know.
+    """
+
+    def __init__(self, deadline: float | None = None, *, leaves_out: bool = False) -> None:
+        self.opened = False
+        self.total: int | None = None
+        self.done = self.failed = self.late = self.earlier = self.asked = self.fetched = 0
+        self.left_out: dict[tuple[str, str], None] = {}
+        self._leaves_out = leaves_out
+        self._deadline = deadline
+        self._kinds: Counter[str] = Counter()
+        self._such_as: dict[str, str] = {}
+        self._only_refused = True
+        self._only_unknown = True
+
+    @property
+    def there(self) -> int:
+        """Series that the file has."""
+        return self.earlier + self.fetched
+
+    def add(self, result: BulkResult[Query, Any]) -> None:
+        """Count a result."""
+        self.asked += not result.from_journal
+        if self._leaves_out and isinstance(result.error, NotFoundError):
+            self.skip()
+            self.left_out[result.item.base, result.item.symbols] = None
+            return
+        self.done += 1
+        if result.error is None:
+            self.earlier += result.from_journal
+            self.fetched += not result.from_journal
+        elif self._is_late(result):
+            self.late += 1
+        else:
+            self._add_failure(result.item, result.error)
+
+    def skip(self) -> None:
+        """Expect one series less."""
+        self.total = (self.total or 0) - 1
+
+    def _is_late(self, result: BulkResult[Query, Any]) -> bool:
+        late = isinstance(result.error, DeadlineExceededError)
+        return late and self._deadline is not None and not result.from_journal
+
+    def _add_failure(self, query: Query, error: Exception) -> None:
+        self.failed += 1
+        status = getattr(error, "status", None)
+        kind = type(error).__name__ if status is None else f"{type(error).__name__} {status}"
+        self._kinds[kind] += 1
+        words = quote(error) if isinstance(error, GatewayError) else ""
+        self._such_as.setdefault(kind, printable(f"{query.symbols} for {query.base}") + words)
+        refused = isinstance(error, GatewayError) and error.outcome is Outcome.REFUSED
+        self._only_refused = self._only_refused and refused
+        self._only_unknown = self._only_unknown and isinstance(error, NotFoundError)
+
+    def summary(self) -> str:
+        """Say how many there are."""
+        earlier = f", {self.earlier} from earlier runs" if self.earlier else ""
+        return f"{self.there} of {self.total} series{earlier}"
+
+    def so_far(self) -> str:
+        """Say the same of a run that was stopped, which may have written some more."""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"at least {self.there} of {self.total} series{failed}"
+
+    def complaint(self) -> CommandError | None:
+        """Say what is missing and how to get it; None if nothing is."""
+        if self.total is None:
+            return CommandError(
+                f"the deadline of {self._deadline:g} s passed before the gateway had listed its "
+                "countries\nNothing was fetched: give more time.",
+                UNCHANGED,
+            )
+        lines: list[str] = []
+        late = self.total - self.done + self.late
+        if late:
+            lines.append(f"the deadline of {self._deadline:g} s passed before {late} of them came")
+        if self.failed:
+            lines.append(f"{self.failed} of {self.total} series failed")
+            lines.extend(self._failures())
+        if not lines:
+            return None
+        status = REFUSED if self._only_refused and not late else UNCHANGED
+        return CommandError("\n".join((*lines, self._way_out(late))), status)
+
+    def _failures(self) -> Iterator[str]:
+        """Name the kinds, the most frequent first, with an example of each."""
+        width, left = len(str(self.failed)), self.failed
+        for kind, count in self._kinds.most_common(MOST_KINDS):
+            yield f"  {count:>{width}} {kind}, such as {self._such_as[kind]}"
+            left -= count
+        if left:
+            yield f"  {left:>{width}} others"
+
+    def _way_out(self, late: int) -> str:
+        helps = self.failed and not self._only_unknown
+        if late:
+            again = ", and with --retry-failed again for what failed" if helps else ""
+            return f"The same command asks for what is left{again}."
+        if helps:
+            return "The same command with --retry-failed fetches them again, and nothing else."
+        return "The gateway does not know them: are --base and --symbols spelt right?"
+
+
+class Pace(ProgressColumn):
+    """Failures, series a second, and the time that is left.
+
+    What an earlier run fetched comes at once, and tells nothing of how fast the gateway is.
+    """
+
+    def __init__(self, tally: Tally, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(Column(no_wrap=True))
+        self._tally = tally
+        self._clock = clock
+        self._began = clock()
+
+    def render(self, task: Task) -> Text:
+        """Write it for now."""
+        del task  # rich's own figures take earlier runs into account
+        return Text("".join(f"· {words} " for words in self._words()).rstrip())
+
+    def _words(self) -> list[str]:
+        """Say what there is to say; nothing before the first call has ended."""
+        tally = self._tally
+        failed = [f"{tally.failed} failed"] if tally.failed else []
+        seconds = self._clock() - self._began
+        if not tally.asked or not seconds:
+            return failed
+        rate = tally.asked / seconds
+        left = ((tally.total or 0) - tally.done) / rate
+        shown = f"{rate:.0f}/s" if rate >= SLOW else f"{rate:.1f}/s"
+        return [*failed, shown, f"{format_span(left)} left"]

@@ -1,1 +1,0 @@
-"""The commands `gateway wallet orders`, `history`, `balance` and `cancel`."""

@@ -1,0 +1,88 @@
+"""What cuts a run short, a deadline or Ctrl-C, and how it goes on."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway_sdk.sandbox import Fault, Sandbox
+from tests.cli.commands.journeys import (
+    ALL,
+    JOB,
+    ONE_BY_ONE,
+    SERIES,
+    SERIES_OF,
+    Call,
+    keys,
+    lines,
+    states,
+)
+from tests.cli.interruptions import interrupt
+
+
+def test_deadline_ends_a_run_that_goes_on_later(
+    call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """What was cut off or not begun is not in the file: the same command fetches it."""
+    served.faults.on(SERIES_OF, Fault.latency(3600), at=3)
+
+    ended = call_gateway(*JOB, "--out", out, *ONE_BY_ONE, "--deadline", "1")
+    missing = SERIES - len(lines(out))
+    again = call_gateway(*JOB, "--out", out)
+
+    assert (ended.status, missing >= SERIES - 2) == (4, True)
+    assert ended.err.splitlines()[1:] == [
+        f"gateway: the deadline of 1 s passed before {missing} of them came",
+        "The same command asks for what is left.",
+    ]
+    assert again.status == 0
+    assert states(out) == ["done"] * SERIES
+
+
+def test_deadline_before_there_are_countries_is_told(
+    call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """Nobody knows then how many series there would have been."""
+    served.faults.on("list_countries", Fault.latency(3600), at=1)
+
+    ended = call_gateway(*ALL, "--out", out, "--deadline", "0.2")
+
+    assert ended.status == 4
+    assert ended.err.splitlines() == [
+        "gateway: the deadline of 0.2 s passed before the gateway had listed its countries",
+        "Nothing was fetched: give more time.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("operation", "job", "words"),
+    [
+        ("list_countries", ALL, "Nothing was fetched.\n"),
+        (SERIES_OF, JOB, "has at least 0 of 6 series: the same command goes on from there.\n"),
+    ],
+)
+def test_interruption_says_how_to_go_on(
+    call_gateway: Call, served: Sandbox, out: Path, operation: str, job: tuple[str, ...], words: str
+) -> None:
+    """Ctrl-C is status 130, whatever it interrupts."""
+    ended = interrupt(call_gateway, served, operation, *job, "--out", str(out), *ONE_BY_ONE)
+
+    assert (ended.status, ended.out) == (130, "")
+    assert ended.err.startswith("\ngateway: stopped by Ctrl-C\n")
+    assert words in ended.err
+
+
+def test_interrupted_rows_leave_the_file_that_was_there(
+    call_gateway: Call, served: Sandbox, tmp_path: Path, out: Path
+) -> None:
+    """Rows are there as a whole, or not at all."""
+    rows = tmp_path / "rates.csv"
+    rows.write_text("before\n", encoding="utf-8")
+
+    ended = interrupt(
+        call_gateway, served, SERIES_OF, *JOB, "--out", str(out), "--rows", str(rows), *ONE_BY_ONE
+    )
+
+    assert ended.status == 130
+    assert rows.read_text(encoding="utf-8") == "before\n"
+    assert {path.name for path in tmp_path.iterdir()} == {rows.name, out.name}
+    assert not keys(out)

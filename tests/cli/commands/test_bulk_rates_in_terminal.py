@@ -1,0 +1,83 @@
+"""The command in a terminal of 80 columns, where somebody ends it."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gateway_sdk.sandbox import Fault, Sandbox
+from tests.cli.commands.journeys import (
+    JOB,
+    ONE_BY_ONE,
+    SERIES,
+    SERIES_OF,
+    Call,
+    asked,
+    keys,
+    lines,
+    states,
+)
+from tests.cli.terminal import Terminal
+
+Start = Callable[..., Terminal]
+
+THREE = 3
+
+
+@pytest.fixture
+def stuck(start_in_terminal: Start, served: Sandbox, out: Path) -> Terminal:
+    """Provide a run that has three series and waits an hour for the fourth."""
+    served.faults.on(SERIES_OF, Fault.latency(3600), at=THREE + 1)
+    terminal = start_in_terminal(*JOB, "--out", out, "--rows", out.with_suffix(".csv"), *ONE_BY_ONE)
+    terminal.read_until(f"{THREE}/{SERIES}")
+    return terminal
+
+
+def test_interrupted_run_goes_on(
+    stuck: Terminal, call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """Ctrl-C takes the bar away, says how to go on, and what was fetched is not fetched again."""
+    stuck.interrupt()
+    status, shown = stuck.end()
+    kept = states(out)
+    before = asked(served)
+    again = call_gateway(*JOB, "--out", out)
+
+    assert status == 130
+    assert shown.splitlines()[-2:] == [
+        "gateway: stopped by Ctrl-C",
+        f"{out} has at least 3 of 6 series: the same command goes on from there.",
+    ]
+    assert kept == ["done"] * THREE
+    assert again.err == f"{out}: 6 of 6 series, 3 from earlier runs\n"
+    assert asked(served) - before == SERIES - THREE
+
+
+def test_killed_run_goes_on(
+    stuck: Terminal, call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """After kill -9 nothing that was shown as done is fetched again, and nothing stands twice."""
+    stuck.kill()
+    left = [path.name for path in out.parent.iterdir()]
+    with out.open("ab") as file:
+        file.write(out.read_bytes()[:20])  # as if it had been killed in the middle of a line
+    before = asked(served)
+    again = call_gateway(*JOB, "--out", out)
+
+    assert left == [out.name], "half a file of rows"
+    assert again.err == f"{out}: 6 of 6 series, 3 from earlier runs\n"
+    assert asked(served) - before == SERIES - THREE
+    assert (len(lines(out)), len(keys(out))) == (SERIES, SERIES)
+
+
+def test_bar_fits_and_goes_away(run_in_terminal: Callable[..., tuple[int, str]], out: Path) -> None:
+    """No line of it is longer than the terminal, and the last line is the summary."""
+    status, shown = run_in_terminal(*JOB, "--out", out, "--sandbox", NO_COLOR="1")
+
+    plain = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", shown)
+    assert status == 0
+    assert f"{SERIES}/{SERIES}" in plain
+    assert max(map(len, re.split(r"[\r\n]+", plain.rpartition(str(out))[0]))) <= 80
+    assert shown.rstrip().endswith(f"{out}: 6 of 6 series")
+    assert not re.search(r"\x1b\[[0-9;]*(?<!\d)[34]\d", shown), "colours in spite of NO_COLOR"

@@ -1,0 +1,430 @@
+import json
+import re
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from PIL import Image
+
+from gateway_sdk.bulk import RateRow
+from gateway_sdk.cli.commands import demo
+from gateway_sdk.cli.commands.demo import (
+    Findings,
+    fetch_all,
+    format_rate,
+    group_by_currency,
+    make_plan,
+    make_table,
+    name_countries,
+    summary,
+)
+from gateway_sdk.cli.failure import CommandError
+from gateway_sdk.errors import NotFoundError, ReplyLostError, ServerError
+from gateway_sdk.models import Country, ErrorPayload
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox, Visitor
+from gateway_sdk.session import GatewaySession
+from tests.cli.ended import Ended
+from tests.cli.logins import Tab
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+RunInTerminal = Callable[..., tuple[int, str]]
+Start = Callable[..., subprocess.Popen[str]]
+Call = Callable[..., Ended]
+LetBrowse = Callable[[Callable[[str], bool]], None]
+
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d(?:;|m)")
+
+
+def test_piped_demo_shows_and_writes_everything(run_gateway: Run, tmp_path: Path) -> None:
+    """In a pipe the whole job comes out as plain text, with both files and status 0."""
+    ended = run_gateway("demo", "--out", tmp_path / "out", "--concurrency", "8")
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "\x1b" not in ended.stdout
+    assert "Fetching" not in ended.stdout
+    _check_text(ended.stdout)
+    _check_lines(tmp_path / "out" / "rates.jsonl")
+    _check_chart(tmp_path / "out" / "rates.png")
+    assert len(list((tmp_path / "out").iterdir())) == 2
+
+
+def _check_text(text: str) -> None:
+    lines = [line.rstrip() for line in text.splitlines()]
+    rows = [line for line in lines if re.match(r"[A-Z]{3}  \S", line)]
+    assert lines[0] == "Gateway demo: a year of exchange rates, asked from a gateway"
+    login = "as ada@example.com, by the implicit flow; a script plays the browser"
+    assert f"Login      {login}" in lines
+    assert "Countries  234, which use 152 currencies" in lines
+    assert "Range      2025-10-30 to 2026-10-30, the last twelve months that it has" in lines
+    assert len(rows) == 30
+    assert rows[9].split() == [
+        "BGN",
+        "Bulgaria",
+        "1.9558",
+        "1.9558",
+        "0.0",
+        "▄▄▄▄",
+        "to",
+        "2025-12-31",
+    ]
+    assert rows[0].split()[:5] == ["TRY", "Türkiye", "48.4960", "55.8015", "+15.1"]
+    assert rows[-1].split()[-4:-1] == ["11.6648", "10.3120", "-11.6"]
+    assert rows[-1].startswith("NOK  Norway and 1 more")
+    assert "Calls      153 in all: 33 succeeded, 120 failed" in lines
+    assert "No rates   RUB: known to the gateway, but not quoted in this range" in lines
+    assert "Failed     120 × NotFoundError: the gateway answered 404 Not Found" in lines  # noqa: RUF001
+    assert "           In the gateway's words: “no reference rates for AED” and so on" in lines
+    paths = [line for line in lines if "rates." in line]
+    assert max(len(line) for line in lines if line not in paths) <= 80
+    assert len(paths) == 2
+
+
+def _check_lines(path: Path) -> None:
+    """The file is the journal of a bulk run: a line for each currency, failed ones included."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    found: dict[str, dict[str, Any]] = {line["item"]["symbols"]: line for line in lines}
+    assert len(lines) == len(found) == 151
+    assert found["USD"]["value"]["rates"]["2026-10-30"] == {"USD": 1.1172}
+    assert found["GBP"]["value"]["rates"]["2025-10-30"] == {"GBP": 0.8801}
+    assert max(found["BGN"]["value"]["rates"]) == "2025-12-31"
+    assert found["RUB"]["value"]["rates"] == {}
+    assert (found["AED"]["state"], found["USD"]["state"]) == ("failed", "done")
+
+
+def _check_chart(path: Path) -> None:
+    with Image.open(path) as image:
+        assert (image.format, image.size) == ("PNG", (1600, 1000))
+
+
+def test_terminal_has_progress_and_colours(run_in_terminal: RunInTerminal, tmp_path: Path) -> None:
+    """In a terminal of 80 columns there is a progress bar, and no line runs over."""
+    status, shown = run_in_terminal("demo", "--out", tmp_path)
+
+    assert status == 0
+    assert "Fetching" in shown
+    assert COLOUR.search(shown)
+    lines = CONTROL.sub("", shown).splitlines()
+    table = [line for line in lines if re.match(r"[A-Z]{3}  \S", line)]
+    assert len(table) == 30
+    assert max(len(line) for line in table) == 80
+
+
+def test_colours_can_be_refused(run_in_terminal: RunInTerminal, tmp_path: Path) -> None:
+    """NO_COLOR leaves a terminal without any colour."""
+    status, shown = run_in_terminal("demo", "--out", tmp_path, NO_COLOR="1")
+
+    assert status == 0
+    assert COLOUR.search(shown) is None
+
+
+def test_interruption_ends_the_demo_quietly(start_gateway: Start, tmp_path: Path) -> None:
+    """Ctrl-C in the midst of the calls is status 130, without a traceback; no file is left."""
+    process = start_gateway("demo", "--out", tmp_path)
+    assert process.stdout
+    while "Range" not in process.stdout.readline():
+        pass
+
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+
+    assert (process.returncode, errors) == (130, "\ngateway: stopped by Ctrl-C\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_that_cannot_be_written_is_told_before_any_work(
+    run_gateway: Run, tmp_path: Path
+) -> None:
+    """A folder below a regular file is one line, status 2, and no call."""
+    (tmp_path / "file").touch()
+
+    ended = run_gateway("demo", "--out", tmp_path / "file" / "out")
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        f"gateway: cannot write into {tmp_path}/file/out: Not a directory;"
+        " choose another folder with --out\n"
+    )
+
+
+def test_place_of_a_file_that_is_a_folder_is_told(tmp_path: Path, call_gateway: Call) -> None:
+    """A folder in the place of a file is no traceback."""
+    (tmp_path / "rates.jsonl").mkdir()
+
+    ended = call_gateway("demo", "--out", tmp_path)
+
+    assert ended.status == 2
+    assert "rates.jsonl: it is a folder" in ended.err
+
+
+def _show_with(faulty: Sandbox, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(demo, "Sandbox", lambda: faulty)
+    demo.show(folder, concurrency=4)
+
+
+def test_job_with_broken_calls_fails_and_shows_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A call that should not have failed makes the job fail, after its report and files."""
+    sandbox = Sandbox()
+    # A refusal that is not retried.
+    sandbox.faults.anywhere(Fault.status(403), at=9)
+
+    with pytest.raises(CommandError, match="should not have") as caught:
+        _show_with(sandbox, monkeypatch, tmp_path)
+
+    assert caught.value.status == 1
+    assert "1 × ForbiddenError: the gateway answered 403 Forbidden" in capsys.readouterr().out  # noqa: RUF001
+    assert (tmp_path / "rates.png").exists()
+
+
+def test_job_without_countries_is_an_error_of_the_session(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without the list of countries there is nothing to show, and the error goes up."""
+    sandbox = Sandbox()
+    sandbox.faults.anywhere(Fault.status(501))
+
+    with pytest.raises(ServerError):
+        _show_with(sandbox, monkeypatch, tmp_path)
+
+
+def test_token_of_the_demo_comes_from_a_login(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The job works at a sandbox whose ready token is refused."""
+    sandbox = Sandbox()
+    sandbox.revoke(SANDBOX_ACCESS_TOKEN)
+
+    _show_with(sandbox, monkeypatch, tmp_path)
+
+    assert (tmp_path / "rates.png").exists()
+
+
+def test_user_may_log_in_by_their_own_browser(
+    call_gateway: Call, let_browse: LetBrowse, tmp_path: Path
+) -> None:
+    """With --browser the user is shown the address, and the token is theirs."""
+    tab = Tab()
+    let_browse(tab.hand_over)
+
+    ended = call_gateway("demo", "--browser", "--out", tmp_path)
+
+    assert ended.status == 0
+    assert ended.err == f"Log in at this address, if no browser opens by itself:\n{tab.url}\n"
+    assert "\nLogin      in your browser, by the implicit flow\n" in ended.out
+    assert tab.state not in ended.out
+    assert tab.token not in ended.out + ended.err
+
+
+def test_user_who_does_not_log_in_gets_no_demo(
+    call_gateway: Call, let_browse: LetBrowse, tmp_path: Path
+) -> None:
+    """A user who says no at the login page reads that, and nothing is written."""
+    let_browse(Visitor(decision="deny"))
+
+    ended = call_gateway("demo", "--browser", "--out", tmp_path)
+
+    assert ended.status == 1
+    assert "the login was refused (access_denied)" in ended.err
+    assert list(tmp_path.glob("rates*")) == []
+
+
+@pytest.fixture
+def sandbox() -> Sandbox:
+    """Provide a sandbox that behaves."""
+    return Sandbox()
+
+
+@pytest.fixture
+async def gateway(sandbox: Sandbox) -> AsyncIterator[GatewaySession]:
+    """Provide a session on the sandbox that tries once."""
+    async with GatewaySession(
+        "http://localhost",
+        access_token=SANDBOX_ACCESS_TOKEN,
+        transport=sandbox.transport(),
+        retry=None,
+        parse_float=Decimal,
+    ) as session:
+        yield session
+
+
+def findings_of(*currencies: str, first_day: date = date(2025, 12, 1)) -> Findings:
+    """Plan to ask for these currencies."""
+    countries = {currency: [f"Land of {currency}"] for currency in currencies}
+    return Findings(countries, first_day, date(2026, 1, 30))
+
+
+async def test_plan_comes_from_the_gateway(gateway: GatewaySession) -> None:
+    """The gateway says which currencies there are and which day is its last."""
+    plan = await make_plan(gateway, date(2026, 11, 21))
+
+    assert (plan.first_day, plan.last_day) == (date(2025, 10, 30), date(2026, 10, 30))
+    assert plan.countries["CHF"] == ["Switzerland", "Liechtenstein"]
+    assert len(plan.asked) == len(plan.countries) - 1
+
+
+async def test_plan_goes_no_further_than_today(gateway: GatewaySession) -> None:
+    """On a Sunday the last day is the Friday before."""
+    plan = await make_plan(gateway, date(2026, 1, 4))
+
+    assert plan.last_day == date(2026, 1, 2)
+
+
+async def test_gateway_without_rates_allows_no_plan(gateway: GatewaySession) -> None:
+    """Without any rate there is no last day, which is said."""
+    with pytest.raises(CommandError, match="no rates for USD") as caught:
+        await make_plan(gateway, date(1999, 1, 3))
+
+    assert caught.value.status == 1
+
+
+async def test_every_currency_comes_out_in_its_own_way(
+    gateway: GatewaySession, tmp_path: Path
+) -> None:
+    """A series may go on, have ended, be empty or fail, and the base is not asked for."""
+    found = findings_of("AED", "BGN", "EUR", "RUB", "USD")
+
+    await fetch_all(gateway, found, tmp_path / "rates.jsonl", concurrency=2)
+
+    assert found.asked == ["AED", "BGN", "RUB", "USD"]
+    assert isinstance(found.errors["AED"], NotFoundError)
+    assert sorted(found.quoted) == ["BGN", "USD"]
+    assert (found.goes_on("BGN"), found.goes_on("USD")) == (False, True)
+    assert found.series.of("USD")[date(2025, 12, 1)] == Decimal("1.1646")
+    assert found.worked
+
+
+async def test_failure_of_one_call_loses_no_other(
+    sandbox: Sandbox, gateway: GatewaySession, tmp_path: Path
+) -> None:
+    """A broken gateway's error is kept beside the rates of the others."""
+    sandbox.faults.anywhere(Fault.status(500), at=1)
+    found = findings_of("CHF", "USD")
+
+    await fetch_all(gateway, found, tmp_path / "rates.jsonl", concurrency=1)
+
+    assert isinstance(found.errors["CHF"], ServerError)
+    assert found.quoted == ["USD"]
+    assert not found.worked
+
+
+async def test_bug_in_the_job_is_no_failed_series(
+    gateway: GatewaySession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is not an error of the SDK goes up as it is."""
+
+    def fail(*_: object) -> NoReturn:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr("gateway_sdk.areas.currency.checked", fail)
+    with pytest.raises(LookupError, match="a bug"):
+        await fetch_all(gateway, findings_of("USD"), tmp_path / "rates.jsonl", concurrency=1)
+
+
+def test_country_that_a_currency_is_named_after_comes_first() -> None:
+    """The dollar is of the United States before it is of Ecuador."""
+    users = [("Guam", "GU"), ("Ecuador", "EC"), ("United States", "US")]
+    countries = [
+        Country.model_validate(
+            {
+                "id": number,
+                "countryName": name,
+                "nationality": "any",
+                "three_digit_iso_code": "XXX",
+                "two_digit_iso_code": code,
+                "currency": "USD",
+                "phone_code": "+1",
+            }
+        )
+        for number, (name, code) in enumerate(users)
+    ]
+
+    assert group_by_currency(countries) == {"USD": ["United States", "Ecuador", "Guam"]}
+
+
+@pytest.mark.parametrize(
+    ("countries", "room", "text"),
+    [
+        ([], 26, ""),
+        (["Japan"], 26, "Japan"),
+        (["Switzerland", "Liechtenstein"], 26, "Switzerland, Liechtenstein"),
+        (["Switzerland", "Liechtenstein"], 25, "Switzerland and 1 more"),
+        (["Norway", "Svalbard", "Bouvet"], 24, "Norway, Svalbard, Bouvet"),
+        (["Norway", "Svalbard", "Bouvet"], 23, "Norway and 2 more"),
+        (["Norway", "Chad", "Svalbard & Jan Mayen"], 24, "Norway, Chad and 1 more"),
+        (["South Georgia"], 12, "South Georg…"),
+        (["South Georgia", "Chad"], 18, "South … and 1 more"),
+    ],
+)
+def test_countries_fit_their_room(countries: list[str], room: int, text: str) -> None:
+    """As many countries as fit are named, and the others are counted."""
+    assert name_countries(countries, room) == text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        ("0.8338", "0.8338"),
+        ("106.084", "106.0840"),
+        ("999.99", "999.9900"),
+        ("20275.17", "20275.17"),
+    ],
+)
+def test_rates_keep_the_digits_of_their_source(rate: str, text: str) -> None:
+    """A rate is written in eight columns at most."""
+    assert format_rate(Decimal(rate)) == text
+
+
+def with_rates(**rates: list[float]) -> Findings:
+    """Make findings from the rates of currencies on the last days of the range."""
+    found = findings_of(*rates, "AED", "CHF", "RUB", first_day=date(2026, 1, 1))
+    found.rows = [
+        RateRow("EUR", symbol, date(2026, 1, day), Decimal(str(rate)))
+        for symbol, series in rates.items()
+        for day, rate in enumerate(series, 31 - len(series) - (symbol == "END"))
+    ]
+    return found
+
+
+def test_table_has_the_greatest_rise_first() -> None:
+    """Rows go from the greatest rise to the greatest fall, each with its curve and its colour."""
+    table = make_table(with_rates(AAA=[2, 1], BBB=[1, 1.5], END=[1, 1]), 80)
+
+    assert [row[0] for row in table.rows] == ["BBB", "END", "AAA"]
+    assert [row[4] for row in table.rows] == ["+50.0", "0.0", "-50.0"]
+    assert table.styles == ["cyan", "yellow", "yellow"]
+    assert table.rows[0][5].rstrip().endswith("█")
+    assert table.rows[1][5].endswith(" to 2026-01-29")
+
+
+def test_summary_hides_nothing() -> None:
+    """Every currency that has no whole series is named under its reason."""
+    found = with_rates(USD=[1.1, 1.2], END=[2])
+    found.seconds = 1.25
+    for code in ("CLP", "AED"):
+        error = NotFoundError("the gateway answered 404 Not Found", status=404)
+        error.payload = ErrorPayload.model_validate({"message": f"no rates for {code}"})
+        found.errors[code] = error
+    found.errors["CHF"] = ReplyLostError("the reply broke off")
+
+    assert list(summary(found, Path("out"), 3.21)) == [
+        ("Calls", "7 in all: 4 succeeded, 3 failed"),
+        ("Rates", "3 daily rates of 2 currencies, out of 5"),
+        ("Ended", "END: its last rate is of 2026-01-29"),
+        ("No rates", "RUB: known to the gateway, but not quoted in this range"),
+        ("Failed", "2 × NotFoundError: the gateway answered 404 Not Found"),  # noqa: RUF001
+        ("", "In the gateway's words: “no rates for AED” and so on"),
+        ("", "AED CLP"),
+        ("Failed", "1 × ReplyLostError: the reply broke off"),  # noqa: RUF001
+        ("", "CHF"),
+        ("Files", str(Path("out/rates.jsonl"))),
+        ("", str(Path("out/rates.png"))),
+        ("Took", "3.2 s in all, of which the series 1.2 s"),
+    ]
+    assert not found.worked

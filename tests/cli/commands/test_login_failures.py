@@ -1,0 +1,89 @@
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from gateway_sdk.sandbox import Visitor
+from tests.cli.ended import Ended
+from tests.cli.logins import Tab, kept
+
+Call = Callable[..., Ended]
+Settings = Mapping[str, str]
+LetBrowse = Callable[[Callable[[str], bool]], None]
+
+
+def test_browser_that_does_not_open_is_said(call_gateway: Call, settings: Settings) -> None:
+    """A command that there is not leaves the address, and the end of the wait."""
+    ended = call_gateway("login", "--browser", "no-such-browser %s", "--timeout", "1")
+
+    assert ended.status == 1
+    assert ended.err.splitlines()[2:] == [
+        "No browser could be opened here.",
+        "gateway: the login was not finished within 1 s",
+        "Log in again, if need be with a longer --timeout.",
+    ]
+    assert kept() is None
+
+
+def test_login_that_is_denied_keeps_nothing(
+    call_gateway: Call, settings: Settings, let_browse: LetBrowse
+) -> None:
+    """The authorization server's own words are shown, with the next step."""
+    let_browse(Visitor(decision="deny"))
+
+    ended = call_gateway("login")
+
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.splitlines()[2:] == [
+        "gateway: the login was refused (access_denied): “the user denied access”",
+        "Log in again, or ask who runs the authorization server.",
+    ]
+    assert kept() is None
+
+
+def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings: Settings) -> None:
+    """A redirect URI at a port in use is told before anybody logs in."""
+    taken = settings["GATEWAY_BASE_URL"]
+
+    ended = call_gateway("login", "--redirect-uri", f"{taken}/callback")
+
+    assert (ended.status, ended.out) == (2, "")
+    first, second = ended.err.splitlines()
+    assert first.startswith(f"gateway: port {taken.rpartition(':')[2]} of 127.0.0.1 is in use")
+    assert second == "Port 0 in --redirect-uri takes any that is free."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--browser", "any %s", "--no-browser"], "contradict each other"),
+        (["--redirect-uri", "https://app.test/callback"], "Add --paste."),
+        (["--redirect-uri", "callback"], "redirect_uri must start with"),
+        (["--auth-url", "http://login.test/"], "authorization_url is plain http to login.test"),
+        (["--base-url", "gateway.test"], "base_url must start with"),
+        (["--client-id", "\t"], "client_id must be"),
+        (["--timeout", "inf"], "timeout must be"),
+        (["--timeout", "0"], "--timeout"),
+    ],
+)
+def test_wrong_setting_is_told_before_anybody_logs_in(
+    call_gateway: Call, settings: Settings, tab: Tab, arguments: list[str], words: str
+) -> None:
+    """What cannot work is status 2, named, without a traceback and without a browser."""
+    ended = call_gateway("login", *arguments)
+
+    assert (ended.status, ended.out) == (2, "")
+    assert words in ended.err
+    assert tab.url == ""
+    assert kept() is None
+
+
+@pytest.mark.parametrize("command", ["login", "status", "logout"])
+def test_missing_settings_are_named(call_gateway: Call, command: str) -> None:
+    """Without any setting, every command that needs them names them all, with status 2."""
+    ended = call_gateway(command)
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.splitlines() == [
+        "gateway: GATEWAY_BASE_URL, GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID are not set",
+        "Set them in the environment, or give --base-url, --auth-url and --client-id.",
+    ]

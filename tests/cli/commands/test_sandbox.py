@@ -1,0 +1,144 @@
+import asyncio
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gateway_sdk.cli.commands.sandbox import environment
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_ACCESS_TOKEN, SANDBOX_CLIENT_ID
+from gateway_sdk.session import GatewaySession
+from tests.cli.logins import browser_command
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., subprocess.Popen[str]]
+
+
+def wait_until_ready(process: subprocess.Popen[str]) -> list[str]:
+    """Read what the sandbox says up to its last line before it serves."""
+    said: list[str] = []
+    assert process.stdout
+    while not said or "Ready" not in said[-1]:
+        line = process.stdout.readline()
+        assert line, process.communicate()
+        said.append(line.rstrip())
+    return said
+
+
+def test_sandbox_says_where_it_is_and_what_it_knows(start_gateway: Start) -> None:
+    """The greeting has the address, the token, the data and the settings to copy."""
+    said = wait_until_ready(start_gateway("sandbox", "--port", "0"))
+
+    address = said[0].split()[-1]
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address)
+    assert said == [
+        f"Sandbox    {address}",
+        "Token      sandbox-access-token",
+        "Countries  234",
+        "           15 are left out, whose sources lack one of the seven fields",
+        "Rates      42 currencies, by the European Central Bank",
+        "           1999-01-04 to 2026-10-30",
+        "",
+        "For GatewaySession.from_env():",
+        f"  export GATEWAY_BASE_URL={address}",
+        "  export GATEWAY_TENANT_ID=demo",
+        "with the token that is ready:",
+        "  export GATEWAY_ACCESS_TOKEN=sandbox-access-token",
+        "or, instead, with the token of a login:",
+        f"  export GATEWAY_AUTH_URL={address}/authorize",
+        "  export GATEWAY_CLIENT_ID=gateway-sdk-sandbox",
+        "  gateway login",
+        "",
+        "Ready; Ctrl-C stops it.",
+    ]
+
+
+def settings_of(said: list[str]) -> dict[str, str]:
+    """Do with the greeting what a shell does with the lines that are copied."""
+    lines = [line.removeprefix("  export ") for line in said if line.startswith("  export ")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.mark.parametrize("by_login", [False, True])
+async def test_settings_open_a_session(
+    start_gateway: Start,
+    run_gateway: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    by_login: bool,
+) -> None:
+    """Whoever copies the settings reaches the sandbox with them, with or without a login."""
+    settings = settings_of(wait_until_ready(start_gateway("sandbox", "--port", "0", "--seed", "7")))
+    if by_login:
+        del settings["GATEWAY_ACCESS_TOKEN"]
+        login = partial(run_gateway, "login", BROWSER=browser_command(tmp_path), **settings)
+        assert (await asyncio.to_thread(login)).returncode == 0
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+
+    async with GatewaySession.from_env() as gateway:
+        history = await gateway.wallet.order_history(page=1, take=5)
+
+    assert history["total"] == 57
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_stops_the_sandbox(start_gateway: Start, number: signal.Signals) -> None:
+    """Both usual signals end it with status 0, and no traceback."""
+    process = start_gateway("sandbox", "--port", "0")
+    wait_until_ready(process)
+
+    process.send_signal(number)
+    rest, errors = process.communicate()
+
+    assert (process.returncode, rest, errors) == (0, "\nStopped.\n", "")
+
+
+def test_taken_port_comes_with_the_way_out(run_gateway: Run) -> None:
+    """A port that is in use is one line that names it, and status 2."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = run_gateway("sandbox", "--port", str(port))
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        f"gateway: port {port} of 127.0.0.1 is taken: choose another, or --port 0 for a free one\n"
+    )
+
+
+def test_address_of_another_machine_is_refused(run_gateway: Run) -> None:
+    """An address that is not here is one line too, after the warning that it is not loopback."""
+    # Of the block that RFC 5737 keeps for documentation.
+    ended = run_gateway("sandbox", "--host", "192.0.2.1", "--port", "0")
+
+    assert ended.returncode == 2
+    warning, error = ended.stderr.splitlines()
+    assert warning == (
+        "gateway: warning: everybody who can reach 192.0.2.1 is let in: the token is public"
+    )
+    assert error.startswith("gateway: cannot listen on port 0 of 192.0.2.1: ")
+
+
+@pytest.mark.parametrize(
+    ("base_url", "from_here"),
+    [
+        ("http://0.0.0.0:80", "http://127.0.0.1:80"),
+        ("http://[::]:80", "http://[::1]:80"),
+        ("http://127.0.0.1:80", "http://127.0.0.1:80"),
+        ("http://192.0.2.1:80", "http://192.0.2.1:80"),
+    ],
+)
+def test_settings_name_an_address_that_can_be_called(base_url: str, from_here: str) -> None:
+    """Every address is no address to call: this machine's own one stands for it."""
+    assert environment(base_url) == (
+        (f"GATEWAY_BASE_URL={from_here}", "GATEWAY_TENANT_ID=demo"),
+        (f"GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",),
+        (
+            f"GATEWAY_AUTH_URL={from_here}{AUTHORIZE_PATH}",
+            f"GATEWAY_CLIENT_ID={SANDBOX_CLIENT_ID}",
+        ),
+    )

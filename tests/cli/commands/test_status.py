@@ -1,0 +1,146 @@
+import re
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from tests.cli.ended import Ended
+from tests.cli.logins import CANARY, keep, record_path
+
+Call = Callable[..., Ended]
+RunInTerminal = Callable[..., tuple[int, str]]
+Settings = Mapping[str, str]
+
+MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+
+
+def facts_of(settings: Settings) -> str:
+    """Give what is told of any token, as a regular expression."""
+    return (
+        f"Gateway    {settings['GATEWAY_BASE_URL']} \\(GATEWAY_BASE_URL\\)\n"
+        f"Login at   {settings['GATEWAY_AUTH_URL']} \\(GATEWAY_AUTH_URL\\)\n"
+        f"Client     {settings['GATEWAY_CLIENT_ID']} \\(GATEWAY_CLIENT_ID\\)\n"
+        f"Kept in    {record_path()}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("life", "age", "since", "until"),
+    [
+        (7200.0, 900.0, "15 min ago", "in 105 min"),
+        (864_000.0, 172_800.0, "2 days ago", "in 8 days"),
+    ],
+)
+def test_usable_token_is_status_0(
+    call_gateway: Call, settings: Settings, life: float, age: float, since: str, until: str
+) -> None:
+    """Everything is told but the token itself: since when it is there, and until when."""
+    keep(life=life, age=age)
+
+    ended = call_gateway("status")
+
+    assert (ended.status, ended.err) == (0, "")
+    assert re.fullmatch(
+        f"{facts_of(settings)}Since      {MOMENT}, {since}\nUntil      {MOMENT}, {until}\n",
+        ended.out,
+    )
+    assert CANARY not in ended.out
+
+
+def test_token_without_an_end_is_usable(call_gateway: Call, settings: Settings) -> None:
+    """If its end is not known, it is good until it is refused."""
+    keep(life=None)
+
+    ended = call_gateway("status")
+
+    assert ended.status == 0
+    assert "\nUntil      it is refused: the authorization server did not say" in ended.out
+
+
+def test_no_token_is_status_1(call_gateway: Call, settings: Settings) -> None:
+    """Where there is none, the next step is to log in."""
+    ended = call_gateway("status")
+
+    assert ended.status == 1
+    assert re.fullmatch(facts_of(settings), ended.out)
+    assert ended.err == "gateway: there is no access token\nGet one with `gateway login`.\n"
+
+
+@pytest.mark.parametrize(
+    ("age", "until", "problem"),
+    [
+        (3720.0, "2 min ago", "the access token has expired"),
+        (
+            3585.0,
+            r"in 1?\d s",
+            "the access token is about to expire, so sessions do not send it any",
+        ),
+    ],
+)
+def test_token_that_sessions_do_not_use_is_status_1(
+    call_gateway: Call, settings: Settings, age: float, until: str, problem: str
+) -> None:
+    """One that has expired, or will before a request arrives, is told with its end."""
+    keep(age=age)
+
+    ended = call_gateway("status")
+
+    assert ended.status == 1
+    assert re.search(f"\nUntil      {MOMENT}, {until}\n", ended.out)
+    first, second = ended.err.splitlines()
+    assert first.startswith(f"gateway: {problem}")
+    assert second == "Get one with `gateway login`."
+
+
+def test_broken_record_is_status_1(call_gateway: Call, settings: Settings) -> None:
+    """A record that is none is told in two lines."""
+    keep()
+    record_path().write_text("{}", encoding="utf-8")
+
+    ended = call_gateway("status")
+
+    assert ended.status == 1
+    assert re.fullmatch(facts_of(settings), ended.out)
+    first, second = ended.err.splitlines()
+    assert first.endswith(f"has no valid token for {settings['GATEWAY_BASE_URL']}: log in again")
+    assert second.startswith("Is GATEWAY_TOKEN_STORE right")
+
+
+@pytest.mark.parametrize("logged_in", [True, False])
+def test_token_in_the_environment_is_told(
+    call_gateway: Call, settings: Settings, logged_in: bool
+) -> None:
+    """It is the one that sessions use, whether a login left another one; it is never shown."""
+    if logged_in:
+        keep()
+
+    ended = call_gateway("status", GATEWAY_ACCESS_TOKEN="another")
+
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.endswith(
+        "Token      7 characters, SHA-256 begins with ae448ac8 (GATEWAY_ACCESS_TOKEN)\n"
+    )
+    assert "another" not in ended.out
+
+
+def test_token_of_the_environment_needs_no_login_settings(call_gateway: Call) -> None:
+    """Only what is set is shown."""
+    ended = call_gateway(
+        "status", GATEWAY_BASE_URL="https://gateway.test", GATEWAY_ACCESS_TOKEN="another"
+    )
+
+    assert ended.status == 0
+    assert "Login at" not in ended.out
+
+
+def test_status_in_a_terminal_has_bold_names(
+    run_in_terminal: RunInTerminal, settings: Settings
+) -> None:
+    """Names stand out in a terminal, and the exit status is the same there."""
+    keep()
+
+    status, shown = run_in_terminal("status")
+
+    assert status == 0
+    for name in ("Gateway", "Login at", "Client", "Kept in", "Since", "Until"):
+        assert f"\x1b[1m{name:<11}\x1b[0m" in shown
+    assert CANARY not in shown

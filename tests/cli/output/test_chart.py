@@ -1,0 +1,63 @@
+import io
+
+import pytest
+from PIL import Image
+
+from gateway_sdk.cli.output.chart import COLOURS, REST, draw_chart, spread
+from tests.cli.drawn import series_of
+
+
+def colours_of(png: bytes) -> set[str]:
+    """Return the colours of a picture, in which there is enough of them."""
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    assert image.size == (1600, 1000)
+    found = image.getcolors(1_000_000) or []
+    return {f"#{r:02x}{g:02x}{b:02x}" for count, (r, g, b) in found if count > 50}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("rates", "lines"),
+    [
+        ({"USD": ["1", "2", "3"]}, 1),
+        ({"USD": ["1.5"]}, 1),
+        ({"USD": ["1", "2"], "GBP": ["3", "1"]}, 2),
+        ({"USD": ["1", "2"], "$x^$": ["3", "1"], "SEK": [None, None]}, 2),
+    ],
+)
+def test_picture_has_a_line_for_each_currency(
+    rates: dict[str, list[str | None]], lines: int
+) -> None:
+    """Each is drawn in a colour of its own, and one without rates is not."""
+    assert colours_of(draw_chart(series_of(rates))) >= set(COLOURS[:lines])
+    assert COLOURS[lines] not in colours_of(draw_chart(series_of(rates)))
+
+
+def test_currencies_that_are_not_named_are_grey() -> None:
+    """In a chart of many only those have a colour that are named; one that ends early is marked."""
+    rates: dict[str, list[str | None]] = {
+        "USD": ["1", "2", "3"],
+        "GBP": ["3", "1", "2"],
+        "BGN": ["1", "2", None],
+    }
+
+    found = colours_of(draw_chart(series_of(rates), title="$x^$", named=["GBP", "XXX"]))
+
+    assert {REST, COLOURS[0]} <= found
+    assert COLOURS[1] not in found
+
+
+@pytest.mark.parametrize(
+    ("heights", "spread_out"),
+    [
+        ([], []),
+        ([5], [5]),
+        ([0, 10, 20], [0, 10, 20]),
+        ([5, 5], [4.5, 5.5]),
+        ([5, 5, 5], [4, 5, 6]),
+        ([0, 5, 5], [0, 4.5, 5.5]),
+        ([0, 0, 0.75, 9], [-0.75, 0.25, 1.25, 9]),
+    ],
+)
+def test_labels_keep_their_distance(heights: list[float], spread_out: list[float]) -> None:
+    """Labels with room stay where they are, a crowd spreads around its middle."""
+    assert spread(heights, 1) == spread_out

@@ -1,0 +1,93 @@
+import pytest
+
+from gateway_sdk.auth import Token
+from gateway_sdk.cli.commands.status import describe_end, token_facts
+from gateway_sdk.cli.output.console import make_console
+from gateway_sdk.cli.output.key_values import (
+    describe_moment,
+    format_span,
+    key_value_lines,
+    print_key_values,
+)
+
+
+def test_long_facts_are_indented_under_themselves() -> None:
+    """What does not fit into a line goes on below where it began, and words stay whole."""
+    facts = [("Failed", "AED AFN ALL"), ("", "/a/path/longer-than-that"), ("Took", "1 s")]
+
+    assert key_value_lines(facts, 19).plain.splitlines() == [
+        "Failed     AED AFN",
+        "           ALL",
+        "           /a/path/longer-than-that",
+        "Took       1 s",
+    ]
+
+
+@pytest.mark.parametrize("value", ["", " "])
+def test_fact_without_a_word_is_a_line_of_its_own(value: str) -> None:
+    """A value of nothing, or of white space, leaves the name alone."""
+    assert key_value_lines([("Client", value), ("Took", "1 s")], 19).plain.split("\n") == [
+        "Client     ",
+        "Took       1 s",
+    ]
+
+
+def test_long_word_is_printed_in_one_piece(capsys: pytest.CaptureFixture[str]) -> None:
+    """A path longer than any line can be copied as it stands."""
+    path = "/folder" * 20
+
+    print_key_values(make_console(), [("Kept in", path)])
+
+    assert capsys.readouterr().out == f"Kept in    {path}\n"
+
+
+NOON = 1_800_014_400.0  # 2027-01-15 12:00 UTC
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [
+        (0, "0 s"),
+        (0.4, "0 s"),
+        (1, "1 s"),
+        (119.4, "119 s"),
+        (119.6, "2 min"),
+        (3599.7, "60 min"),
+        (7199, "120 min"),
+        (7200, "2 h"),
+        (172_799, "48 h"),
+        (172_800, "2 days"),
+        (31_536_000, "365 days"),
+    ],
+)
+def test_span_is_in_the_unit_that_is_large_enough(seconds: float, written: str) -> None:
+    """From two of a unit on, that unit counts, without fractions."""
+    assert format_span(seconds) == written
+
+
+@pytest.mark.parametrize(
+    ("moment", "written"),
+    [
+        (NOON, "2027-01-15 12:00:00 UTC, in 0 s"),
+        (NOON + 3600, "2027-01-15 13:00:00 UTC, in 60 min"),
+        (NOON - 90, "2027-01-15 11:58:30 UTC, 90 s ago"),
+    ],
+)
+def test_moment_is_in_utc_and_relative_to_now(moment: float, written: str) -> None:
+    """A moment is a date for the record and a distance for the reader."""
+    assert describe_moment(moment, NOON) == written
+
+
+def test_token_has_a_beginning_and_an_end() -> None:
+    """Both are moments."""
+    token = Token("any", obtained_at=NOON - 7200, expires_at=NOON + 7200)
+
+    assert list(token_facts(token, NOON)) == [
+        ("Since", "2027-01-15 10:00:00 UTC, 2 h ago"),
+        ("Until", "2027-01-15 14:00:00 UTC, in 2 h"),
+    ]
+
+
+def test_end_may_be_unknown() -> None:
+    """A token whose end was not said is used until it is refused."""
+    assert describe_end(Token("any"), NOON).startswith("it is refused")

@@ -1,0 +1,123 @@
+from typing import Any
+
+import pytest
+
+from gateway_sdk.cli.failure import CommandError
+from gateway_sdk.cli.output.show import Form, find_records, show_done, show_json, show_records
+from gateway_sdk.cli.output.stdout import OutputError
+
+
+@pytest.mark.parametrize(
+    ("reply", "columns", "rows", "beside"),
+    [
+        ([{"a": 1}], ["a"], [[1]], ""),
+        ({"page": 1, "orders": [{"a": 1}], "more": None}, ["a"], [[1]], "page 1, more "),
+        ({"orders": [{"a": 1}, {"b": [2], "a": None}]}, ["a", "b"], [[1, None], [None, [2]]], ""),
+        ([], [], [], ""),
+        ({"total": 0, "orders": []}, [], [], "total 0"),
+    ],
+)
+def test_records_are_found(
+    reply: Any, columns: list[str], rows: list[list[Any]], beside: str
+) -> None:
+    """A list of objects is a table, whatever it is called; single values are told beside it."""
+    found = find_records(reply)
+
+    assert found is not None
+    assert (found[0].columns, found[0].rows, found[1]) == (columns, rows, beside)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        "text",
+        3,
+        {},
+        {"a": 1},
+        [1],
+        [{"a": 1}, 2],
+        {"a": [1]},
+        {"a": [{"x": 1}], "b": [{"x": 1}]},
+        {"a": [{"x": 1}], "b": {"x": 1}},
+    ],
+)
+def test_other_shapes_are_none(reply: Any) -> None:
+    """Nothing of a reply is left out because it does not fit into a table."""
+    assert find_records(reply) is None
+
+
+@pytest.mark.parametrize("form", [Form.TABLE, Form.JSON])
+def test_other_shapes_are_shown_as_they_came(
+    capsys: pytest.CaptureFixture[str], form: Form
+) -> None:
+    """The interface leaves replies open, so that is no error."""
+    show_records({"a": {"b": 1}}, form)
+
+    assert capsys.readouterr() == ('{\n  "a": {\n    "b": 1\n  }\n}\n', "")
+
+
+def test_other_shapes_are_no_csv() -> None:
+    """A program that wants columns is told that there are none."""
+    with pytest.raises(CommandError) as caught:
+        show_records({"a": 1}, Form.CSV)
+
+    assert caught.value.status == 4
+    assert "--json" in str(caught.value)
+
+
+@pytest.mark.parametrize("form", [Form.TABLE, Form.CSV])
+def test_no_record_is_said(capsys: pytest.CaptureFixture[str], form: Form) -> None:
+    """Nobody wonders whether an empty output is a failure."""
+    show_records({"total": 0, "orders": []}, form)
+
+    assert capsys.readouterr() == ("", "There are none.\n")
+
+
+def test_words_beside_records_are_printable(capsys: pytest.CaptureFixture[str]) -> None:
+    """They go to standard error, as they are no data of the table."""
+    show_records({"orders": [{"a": 1}], "note": "\x1b[2J"}, Form.TABLE)
+
+    assert capsys.readouterr() == ("a\n1\n", "note \\x1b[2J\n")
+
+
+def test_records_alone_have_no_words_beside(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is said where there is nothing to say."""
+    show_records([{"a": 1}], Form.TABLE)
+
+    assert capsys.readouterr() == ("a\n1\n", "")
+
+
+def test_bytes_are_printed_as_they_are(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """A gateway may reply with a document."""
+    show_json(b"%PDF\x00\xff")
+
+    assert capfdbinary.readouterr().out == b"%PDF\x00\xff"
+
+
+def test_what_is_done_is_said_before_the_reply(capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty reply prints nothing."""
+    show_done("Done.", {"id": 1})
+    show_done("Done again.", None)
+
+    assert capsys.readouterr() == ('{\n  "id": 1\n}\n', "Done.\nDone again.\n")
+
+
+def test_reply_that_cannot_be_printed_does_not_undo_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A full disk after a write says that it is done, so that nobody repeats it."""
+
+    def fail(_: object) -> None:
+        raise OutputError("cannot write the output: No space left on device", 1)
+
+    monkeypatch.setattr("gateway_sdk.cli.output.show.write_text", fail)
+    with pytest.raises(OutputError) as caught:
+        show_done("The customer is created.", {"id": 1})
+
+    assert caught.value.status == 6
+    assert str(caught.value).splitlines() == [
+        "cannot write the output: No space left on device",
+        "It was done, so do not repeat it; only the reply is lost.",
+    ]
+    assert capsys.readouterr().err == "The customer is created.\n"

@@ -1,0 +1,217 @@
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import SimpleNamespace
+from typing import NoReturn
+
+import pytest
+import typer
+
+from gateway_sdk.cli import app, main
+from gateway_sdk.cli.output import console, stdout
+from gateway_sdk.errors import ConnectionFailedError, GatewayError
+from tests.cli.ended import Ended
+
+Call = Callable[..., Ended]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+COMMANDS = (
+    "countries",
+    "rates",
+    "bulk",
+    "bulk rates",
+    "customer",
+    "customer create",
+    "customer revise",
+    "wallet",
+    "wallet orders",
+    "wallet history",
+    "wallet balance",
+    "wallet cancel",
+    "document",
+    "document upload",
+    "document update",
+    "document status",
+    "webhook",
+    "demo",
+    "sandbox",
+    "login",
+    "status",
+    "logout",
+    "profiles",
+)
+
+
+def _replace_app(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(**_: str) -> NoReturn:
+        raise error
+
+    monkeypatch.setitem(sys.modules, "gateway_sdk.cli.app", SimpleNamespace(app=fail))
+
+
+def test_module_missing_by_mistake_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import of ours that fails is a bug, with its traceback."""
+    _replace_app(monkeypatch, ModuleNotFoundError("No module named 'x'", name="x"))
+
+    with pytest.raises(ModuleNotFoundError):
+        main()
+
+
+def test_interruption_before_the_command_begins_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the command line is being imported ends with status 130."""
+    _replace_app(monkeypatch, KeyboardInterrupt())
+
+    with pytest.raises(SystemExit) as caught:
+        main()
+
+    assert caught.value.code == 130
+
+
+@pytest.fixture
+def broken_app() -> typer.Typer:
+    """Provide an app like ours with one command that fails and one that is interrupted."""
+    broken = typer.Typer(cls=app._Group, pretty_exceptions_enable=False)
+    broken.callback()(app.gateway)
+
+    @broken.command()
+    def countries() -> None:
+        raise ConnectionFailedError("connection refused")
+
+    @broken.command()
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    return broken
+
+
+def test_error_of_a_session_is_two_lines(
+    broken_app: typer.Typer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What went wrong and what to do next are on standard error, without a traceback."""
+    with pytest.raises(SystemExit) as caught:
+        broken_app(["countries"])
+
+    assert caught.value.code == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "gateway: connection refused",
+        "Is it running, and is GATEWAY_BASE_URL right? `gateway sandbox` starts one here.",
+    ]
+
+
+def test_interruption_is_one_line(
+    broken_app: typer.Typer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends a command with status 130, on a line below the terminal's ^C."""
+    with pytest.raises(SystemExit) as caught:
+        broken_app(["interrupt"])
+
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == "\ngateway: stopped by Ctrl-C\n"
+
+
+def test_debugging_shows_the_error_itself(broken_app: typer.Typer) -> None:
+    """With --debug the error goes up as it is, with its traceback."""
+    with pytest.raises(GatewayError):
+        broken_app(["--debug", "countries"])
+
+
+def test_version_is_printed(run_gateway: Run) -> None:
+    """The version is a line of its own."""
+    ended = run_gateway("--version")
+
+    assert (ended.returncode, ended.stdout) == (0, "gateway-sdk 0.1.0\n")
+
+
+@pytest.mark.parametrize("arguments", [[*command.split(), "--help"] for command in ("", *COMMANDS)])
+def test_help_fits_80_columns(call_gateway: Call, arguments: list[str]) -> None:
+    """The help of the app and of each command is plain text in 80 columns."""
+    ended = call_gateway(*arguments)
+
+    assert (ended.status, ended.err) == (0, "")
+    assert "Usage: gateway" in ended.out
+    assert "\x1b" not in ended.out
+    assert max(len(line) for line in ended.out.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(["nonsense"], "nonsense"), (["demo", "--concurrency", "0"], "--concurrency")],
+)
+def test_misuse_is_status_2(run_gateway: Run, arguments: list[str], named: str) -> None:
+    """A command that there is not, or a wrong option, is refused by its name."""
+    ended = run_gateway(*arguments)
+
+    assert ended.returncode == 2
+    assert named in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("gateway cou", ["countries"]),
+        ("gateway wallet ", ["balance", "cancel", "history", "orders"]),
+        ("gateway --sandbox rates --p", ["--parquet", "--plot", "--png"]),
+    ],
+)
+def test_shells_complete_commands_and_options(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: str,
+    offered: list[str],
+) -> None:
+    """What bash asks when somebody presses Tab is answered, options in front included."""
+    monkeypatch.setenv("_GATEWAY_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+
+    with pytest.raises(SystemExit) as caught:
+        app.app([], prog_name="gateway")
+
+    assert caught.value.code == 0
+    assert sorted(capsys.readouterr().out.split()) == offered
+
+
+def test_help_loads_neither_sandbox_nor_chart() -> None:
+    """What a command needs is loaded when it runs, and not before."""
+    program = (
+        "import sys; import gateway_sdk.cli.app;"
+        "heavy = {'authlib', 'babel', 'keyring', 'matplotlib', 'pyarrow', 'redis', 'simplejson',"
+        " 'starlette', 'uvicorn'};"
+        "sys.exit(bool(heavy & sys.modules.keys()))"
+    )
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("columns", "used"), [("40", 66), ("80", 80), ("300", 110)])
+def test_width_stays_readable(monkeypatch: pytest.MonkeyPatch, columns: str, used: int) -> None:
+    """A terminal is used as wide as it is, but for very narrow and very wide ones."""
+    monkeypatch.setenv("COLUMNS", columns)
+
+    assert console.make_console().width == used
+
+
+def test_importing_the_command_does_not_run_it() -> None:
+    """Only `python -m` runs the command line."""
+    assert import_module("gateway_sdk.cli.__main__").main is main
+
+
+def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A curve on a terminal without blocks is no failure."""
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
+
+    stdout.tolerate_any_encoding()
+    sys.stdout.write("BGN ▄")
+    sys.stdout.flush()
+
+    assert written.getvalue() == b"BGN ?"
+
+
+def test_streams_that_are_no_text_files_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A standard output that somebody replaced, or that is closed, is taken as it is."""
+    monkeypatch.setattr("sys.stdout", None)
+
+    stdout.tolerate_any_encoding()

@@ -1,0 +1,174 @@
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk.cli.arguments import (
+    choose_range,
+    day_of,
+    parse_concurrency,
+    parse_day,
+    parse_seconds,
+    parse_span,
+    parse_symbols,
+    split_codes,
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "codes"),
+    [
+        (["USD"], ["USD"]),
+        (["USD,GBP"], ["USD", "GBP"]),
+        (["USD", "GBP,JPY", "USD"], ["USD", "GBP", "JPY"]),
+        (["USD, GBP ,"], ["USD", "GBP"]),
+        (["usd"], ["usd"]),
+    ],
+)
+def test_codes_are_split_and_taken_once(words: list[str], codes: list[str]) -> None:
+    """Commas and spaces part them; they stay as they are written, in their order."""
+    assert split_codes(words) == codes
+
+
+@pytest.mark.parametrize("words", [[], [""], [" , "]])
+def test_no_code_is_refused(words: list[str]) -> None:
+    """The message shows how they are written."""
+    with pytest.raises(typer.BadParameter, match="USD,GBP"):
+        split_codes(words)
+
+
+TODAY = date(2026, 3, 31)
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2026-01-31", date(2026, 1, 31)),
+        (" 2026-01-31 ", date(2026, 1, 31)),
+        ("today", TODAY),
+        ("Yesterday", date(2026, 3, 30)),
+        ("0d", TODAY),
+        ("10d", date(2026, 3, 21)),
+        ("6w", date(2026, 2, 17)),
+        ("1m", date(2026, 2, 28)),
+        ("2M", date(2026, 1, 31)),
+        ("4m", date(2025, 11, 30)),
+        ("1y", date(2025, 3, 31)),
+        ("25m", date(2024, 2, 29)),
+    ],
+)
+def test_day_is_read(text: str, day: date) -> None:
+    """A date, a word, or so long ago; a month ago is the same day, or the last of a shorter one."""
+    assert day_of(text, TODAY) == day
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "tomorrow",
+        "31.01.2026",
+        "2026-02-29",
+        "20260131",
+        "-3d",
+        "3",
+        "2026y",
+        "99999m",
+        "999999d",
+        "2026-01-31T00:00",
+        "3\x00d",
+    ],
+)
+def test_what_is_no_day_is_refused_with_the_formats(text: str) -> None:
+    """The message repeats it and shows how one is written."""
+    with pytest.raises(typer.BadParameter) as caught:
+        parse_day(text)
+
+    assert repr(text) in str(caught.value)
+    assert "write 2026-01-31, today" in str(caught.value)
+
+
+def test_day_for_an_option_is_told_from_today() -> None:
+    """The clock is read in UTC, so that everybody asks for the same days."""
+    before = datetime.now(UTC).date()
+    day = parse_day("yesterday")
+
+    assert before <= day + timedelta(days=1) <= datetime.now(UTC).date()
+
+
+@given(st.dates())
+def test_every_date_is_read_as_it_is_written(day: date) -> None:
+    """ISO 8601 goes both ways."""
+    assert day_of(day.isoformat(), TODAY) == day
+
+
+@given(st.dates(min_value=date(1900, 1, 1)), st.integers(0, 1000))
+def test_months_ago_keep_the_day_where_there_is_one(today: date, months: int) -> None:
+    """Never later in the month than today, and never in another month than was asked for."""
+    day = day_of(f"{months}m", today)
+
+    assert day.day <= today.day
+    assert (today.year - day.year) * 12 + today.month - day.month == months
+    assert day.day == today.day or (day + timedelta(days=1)).day == 1
+
+
+def test_range_is_filled_in() -> None:
+    """What was left out follows from the other end, and from today."""
+    today = datetime.now(UTC).date()
+
+    assert choose_range(TODAY, TODAY, days=30) == (TODAY, TODAY)
+    assert choose_range(None, TODAY, days=30) == (date(2026, 3, 1), TODAY)
+    first, last = choose_range(None, None, days=30)
+    assert (last - first).days == 30
+    assert today <= last <= today + timedelta(days=1)
+
+
+def test_range_that_ends_before_it_starts_is_refused() -> None:
+    """Both days are named."""
+    with pytest.raises(typer.BadParameter, match="--start 2026-03-31 is after --end 2026-03-30"):
+        choose_range(TODAY, TODAY - timedelta(days=1), days=30)
+
+
+Parse = Callable[[str], Any]
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        (parse_span, "30d", 30),
+        (parse_span, " 6W ", 42),
+        (parse_seconds, "600", 600.0),
+        (parse_seconds, "0.5", 0.5),
+        (parse_concurrency, "1", 1),
+        (parse_concurrency, "9999", 9999),
+        (parse_concurrency, "adaptive", "adaptive"),
+        (parse_symbols, "USD, GBP", ["USD", "GBP"]),
+        (parse_symbols, "USD,USD", ["USD"]),
+        (parse_symbols, "all", None),
+        (parse_symbols, "ALL", ["ALL"]),
+        (parse_symbols, "ALL,USD", ["ALL", "USD"]),
+    ],
+)
+def test_options_are_read(parse: Parse, text: str, value: Any) -> None:
+    """As the help writes them; ALL is Albania's money, and only all is all."""
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "words"),
+    [
+        *((parse_span, text, "30d or 6w") for text in ("", "30", "0d", "1m", "-1d", "1.5d", "²d")),
+        *((parse_seconds, text, "600") for text in ("", "x", "0", "-1", "nan", "inf", "10m")),
+        *((parse_concurrency, text, "adaptive") for text in ("", "0", "-1", "1.5", "10000", "²")),
+        (parse_symbols, "", "no currency"),
+        (parse_symbols, "all,USD", "stands alone"),
+    ],
+)
+def test_what_is_no_option_is_refused(parse: Parse, text: str, words: str) -> None:
+    """The message shows how one is written."""
+    with pytest.raises(typer.BadParameter, match=words):
+        parse(text)

@@ -1,0 +1,146 @@
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk.cli.content import open_content, parse, read_json
+from gateway_sdk.cli.failure import CommandError
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(VALUES.filter(lambda value: "Infinity" not in json.dumps(value)))
+def test_json_is_read_as_it_is(value: Any) -> None:
+    """Whatever another program writes arrives."""
+    assert parse(json.dumps(value).encode()) == value
+
+
+def test_byte_order_mark_is_no_part_of_it() -> None:
+    """Some editors begin a file with one."""
+    assert parse('\ufeff{"a": "é"}'.encode()) == {"a": "é"}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            b'{"a": 1,\n "b" 2}',
+            "x.json, line 2, column 6: this is no JSON: Expecting ':' delimiter",
+        ),
+        (b"", "x.json, line 1, column 1: this is no JSON: Expecting value"),
+        (b'{"a": 1} canary', "x.json, line 1, column 10: this is no JSON: Extra data"),
+        (b'{"a": "\xff"}', "x.json is not UTF-8: byte 8 is wrong"),
+        (b'{"a": NaN}', "x.json holds NaN, which is no JSON"),
+        (b'{"a": -Infinity}', "x.json holds -Infinity, which is no JSON"),
+        (b'{"pin": 1, "pin": 2}', "x.json has pin twice in one object"),
+        (b'{"\\u001b[2J": 1, "\\u001b[2J": 2}', "x.json has \\x1b[2J twice in one object"),
+        (b"[" * 200_000, "x.json is nested too deeply"),
+        (b"1" * 5000, "x.json holds a number of too many digits"),
+        (
+            b"[0.1234567890123456789]",
+            "x.json holds a number of more digits than can be sent: write it as a string",
+        ),
+        (
+            b"[1e999]",
+            "x.json holds a number of more digits than can be sent: write it as a string",
+        ),
+    ],
+)
+def test_what_is_no_json_is_told_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, words: str
+) -> None:
+    """Line and column, or the name that is there twice; never a value."""
+    monkeypatch.chdir(tmp_path)
+    Path("x.json").write_bytes(content)
+
+    with pytest.raises(CommandError) as caught:
+        read_json("x.json")
+
+    assert str(caught.value) == f"{words}\nNothing was sent."
+    assert caught.value.status == 2
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("read", [read_json, open_content])
+@pytest.mark.parametrize(("name", "why"), [("nothing", "No such file"), ("", "Is a directory")])
+def test_file_that_cannot_be_read_is_named(
+    tmp_path: Path, read: Callable[[str], object], name: str, why: str
+) -> None:
+    """With the system's reason, and the word that nothing was sent."""
+    path = str(tmp_path / name)
+
+    with pytest.raises(CommandError) as caught:
+        read(path)
+
+    assert str(caught.value).startswith(f"cannot read {path}: {why}")
+    assert str(caught.value).endswith("\nNothing was sent.")
+
+
+@pytest.mark.parametrize("read", [read_json, open_content])
+def test_error_of_the_system_without_words_is_named(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[str], object]
+) -> None:
+    """A file that is not readable is told even if the system gives no reason."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(CommandError, match="cannot read private: PermissionError"):
+        read("private")
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="it is Linux's")
+def test_file_that_breaks_while_it_is_read_is_named() -> None:
+    """An error that comes only with the reading is told like one of the opening."""
+    with pytest.raises(CommandError, match="cannot read /proc/self/mem: Input/output error"):
+        read_json("/proc/self/mem")
+
+
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A "-" stands for it, and errors call it by its name."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"[1]")))
+    assert read_json("-") == [1]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"[1")))
+    with pytest.raises(CommandError, match=r"^standard input, line 1, column 3"):
+        read_json("-")
+
+
+def test_standard_input_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that was started without one says so."""
+    monkeypatch.setattr(sys, "stdin", None)
+
+    with pytest.raises(CommandError, match="no standard input"):
+        read_json("-")
+
+
+def test_pipe_can_be_uploaded(tmp_path: Path) -> None:
+    """What a shell makes of <(command) is opened, for it can be read only once."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = os.open(pipe, os.O_RDWR)
+    os.write(writer, b"data")
+
+    content = open_content(str(pipe))
+
+    assert not isinstance(content, Path | bytes)
+    with content:
+        os.close(writer)
+        assert content.read() == b"data"
+
+
+def test_file_is_uploaded_by_its_path(tmp_path: Path) -> None:
+    """Then its length is known, and it can be sent again where that does no harm."""
+    (tmp_path / "x").touch()
+
+    assert open_content(str(tmp_path / "x")) == tmp_path / "x"

@@ -1,0 +1,345 @@
+import asyncio
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from gateway_sdk.cli import main
+from gateway_sdk.cli.failure import CommandError
+from gateway_sdk.cli.session import run
+from gateway_sdk.sandbox import Fault, Sandbox
+from tests.cli.ended import Ended
+from tests.cli.interruptions import interrupt
+
+Call = Callable[..., Ended]
+
+
+def test_no_gateway_is_told_with_the_way_out(call_gateway: Call) -> None:
+    """Without any setting the message names the first one, and the sandbox."""
+    ended = call_gateway("countries")
+
+    assert ended == (
+        2,
+        "",
+        (
+            "gateway: GATEWAY_BASE_URL is not set\nSet it to the gateway's address, give"
+            " --base-url, or try the command with --sandbox, which needs none.\n"
+        ),
+    )
+
+
+def test_no_token_is_told_with_the_ways_out(call_gateway: Call) -> None:
+    """It can be set, or got by a login."""
+    ended = call_gateway("countries", GATEWAY_BASE_URL="https://gateway.test")
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.splitlines() == [
+        "gateway: GATEWAY_ACCESS_TOKEN is not set",
+        "Set it, or set GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID and run `gateway login`.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"GATEWAY_BASE_URL": "gateway.test"}, "base_url must start with https://"),
+        ({"GATEWAY_BASE_URL": "http://gateway.test"}, "plain http to gateway.test"),
+        ({"GATEWAY_ACCESS_TOKEN": "canary\n"}, "access_token"),
+        ({"GATEWAY_ENGINE": "steam"}, "engine"),
+    ],
+)
+def test_wrong_setting_is_named(call_gateway: Call, settings: dict[str, str], words: str) -> None:
+    """Nothing is sent, and no secret is shown."""
+    given = {"GATEWAY_BASE_URL": "https://gateway.test", "GATEWAY_ACCESS_TOKEN": "t", **settings}
+
+    ended = call_gateway("countries", **given)
+
+    assert (ended.status, ended.out) == (2, "")
+    assert words in ended.err
+    assert "canary" not in ended.err
+
+
+def test_token_of_a_login_is_missing(call_gateway: Call, settings: dict[str, str]) -> None:
+    """Nothing is sent, and the next step is to log in."""
+    ended = call_gateway("countries")
+
+    assert (ended.status, ended.out) == (4, "")
+    assert ended.err.splitlines()[1] == "Get a token with `gateway login`."
+
+
+def test_missing_extra_of_a_store_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    settings: dict[str, str],
+) -> None:
+    """A token that is kept where a library is needed for says in one line how to get it."""
+    monkeypatch.setenv("GATEWAY_TOKEN_STORE", "keyring")
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    monkeypatch.setattr(sys, "argv", ["gateway", "countries"])
+
+    with pytest.raises(SystemExit) as caught:
+        main()
+
+    assert caught.value.code == 2
+    assert capsys.readouterr() == (
+        "",
+        "gateway: this needs the extra [keyring]: pip install 'gateway-sdk[keyring]'\n",
+    )
+
+
+def test_debugging_shows_where_a_command_gave_up(call_gateway: Call) -> None:
+    """With --debug, behind the command too, its error goes up as it is."""
+    with pytest.raises(CommandError, match="GATEWAY_BASE_URL is not set"):
+        call_gateway("countries", "--debug")
+
+
+def test_refused_token_is_told(call_gateway: Call, served: Sandbox) -> None:
+    """The gateway's words and the setting to look at, and not the token."""
+    ended = call_gateway("countries", GATEWAY_ACCESS_TOKEN="canary-token")
+
+    assert (ended.status, ended.out) == (3, "")
+    first, second = ended.err.splitlines()
+    assert first.startswith("gateway: list_countries: ")
+    assert "“the access token is unknown”" in first
+    assert second == "Is GATEWAY_ACCESS_TOKEN right, and still valid?"
+    assert "canary" not in ended.err
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_gateway_that_is_down_is_told(call_gateway: Call) -> None:
+    """Nobody listens: nothing was sent, and the address is what to look at."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+    ended = call_gateway(
+        "countries", GATEWAY_BASE_URL=f"http://127.0.0.1:{port}", GATEWAY_ACCESS_TOKEN="t"
+    )
+
+    assert (ended.status, ended.out) == (4, "")
+    first, second = ended.err.splitlines()
+    assert first == (
+        f"gateway: list_countries: no connection to 127.0.0.1:{port}: connection refused"
+        " (3 attempts)"
+    )
+    assert "GATEWAY_BASE_URL" in second
+
+
+def test_long_wait_is_announced(
+    call_gateway: Call, served: Sandbox, unhurried: list[float]
+) -> None:
+    """Whoever waits for a gateway that is busy is told how long; short waits are not worth it."""
+    busy = Fault.too_many_requests(retry_after=7)
+    served.faults.on("list_countries", busy, at=1).on("list_countries", Fault.status(503), at=2)
+
+    ended = call_gateway("countries", "austria")
+
+    assert ended.status == 0
+    assert len(unhurried) == 2
+    assert ended.err == f"list_countries: trying again in {unhurried[0]:.0f} s (429)\n"
+
+
+@pytest.mark.parametrize(
+    "address", ["/nothing/here", ""], ids=["a path that is not there", "another program"]
+)
+def test_wrong_address_is_told(call_gateway: Call, served: Sandbox, address: str) -> None:
+    """What answers there is no gateway, so the setting is named."""
+    base_url = os.environ["GATEWAY_BASE_URL"]
+    fault = Fault.malformed_error(404)
+    if not address:
+        served.faults.on("list_countries", fault, at=1)
+
+    ended = call_gateway("countries", GATEWAY_BASE_URL=base_url + address)
+
+    assert (ended.status, ended.out) == (3, "")
+    assert "GATEWAY_BASE_URL" in ended.err.splitlines()[1]
+
+
+def test_interrupted_read_has_no_warning(call_gateway: Call, served: Sandbox) -> None:
+    """Ctrl-C while it waits for a reply ends it with status 130; nothing has to be known."""
+    ended = interrupt(call_gateway, served, "list_countries", "countries")
+
+    assert ended == (130, "", "\ngateway: stopped by Ctrl-C\n")
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "warning"),
+    [
+        (
+            "send_webhook",
+            ["webhook"],
+            "Look before you repeat it: it may have been done already.",
+        ),
+        (
+            "cancel_order",
+            ["wallet", "cancel", "wallet-0004", "order-0056", "--yes"],
+            "It may have been done already; running it again does no harm.",
+        ),
+    ],
+)
+def test_interrupted_write_may_have_been_done(
+    call_gateway: Call, served: Sandbox, operation: str, arguments: list[str], warning: str
+) -> None:
+    """Whoever presses Ctrl-C is told what nobody knows now."""
+    ended = interrupt(call_gateway, served, operation, *arguments)
+
+    assert ended == (130, "", f"\ngateway: stopped by Ctrl-C\n{warning}\n")
+
+
+@pytest.mark.parametrize("command", ["demo", "sandbox", "login", "status", "logout", "profiles"])
+def test_sandbox_is_refused_where_it_has_no_meaning(call_gateway: Call, command: str) -> None:
+    """A command that asks no gateway says so, in place of doing something else than was meant."""
+    ended = call_gateway("--sandbox", command)
+
+    assert (ended.status, ended.out) == (2, "")
+    assert f"`gateway {command}` does not take --sandbox" in ended.err
+
+
+def test_words_behind_two_dashes_are_no_options(call_gateway: Call) -> None:
+    """Whoever looks for a country called --sandbox finds none, and is asked for a gateway."""
+    ended = call_gateway("countries", "--", "--sandbox")
+
+    assert "GATEWAY_BASE_URL is not set" in ended.err
+
+
+async def answer() -> int:
+    """Return something after a turn of the loop."""
+    await asyncio.sleep(0)
+    return 42
+
+
+def test_result_is_returned() -> None:
+    """A coroutine's result comes back."""
+    assert run(answer()) == 42
+
+
+def test_interruption_cancels_and_is_raised() -> None:
+    """Ctrl-C is CancelledError inside, so that it can tidy up, and KeyboardInterrupt outside."""
+    ended = []
+
+    async def work() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    with pytest.raises(KeyboardInterrupt):
+        run(work())
+
+    assert ended == ["cancelled"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows' loop does it by itself")
+def test_signal_just_before_the_loop_waits_wakes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop waits for something that a signal fills, not only for an interrupted call."""
+    woken: list[bool] = []
+    done = asyncio.Event()
+
+    class Late(selectors.DefaultSelector):
+        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            if timeout is not None or woken:
+                return super().select(timeout)
+            # Python runs the handler at once; what is left for the wait is the socket alone.
+            signal.raise_signal(signal.SIGUSR1)
+            ready = super().select(10)
+            woken.append(bool(ready))
+            done.set()
+            return ready
+
+    monkeypatch.setattr(selectors, "DefaultSelector", Late)
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        run(done.wait())
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+    assert woken == [True]
+
+
+def test_signals_are_left_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is woken by signals afterwards, and all sockets are closed."""
+    made: list[socket.socket] = []
+    make = socket.socketpair
+
+    def kept() -> tuple[socket.socket, socket.socket]:
+        made.extend(pair := make())
+        return pair
+
+    monkeypatch.setattr(socket, "socketpair", kept)
+
+    run(answer())
+
+    assert signal.set_wakeup_fd(-1) == -1
+    assert {end.fileno() for end in made} == {-1}
+
+
+@contextmanager
+def answering(media_type: str, body: bytes) -> Generator[str]:
+    """Answer everybody alike, and give the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", media_type)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Be quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        serving = threading.Thread(target=server.serve_forever, args=(0.01,))
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+def test_numbers_of_a_reply_are_exact(call_gateway: Call) -> None:
+    """What comes over the wire comes out digit by digit, though no float could hold it."""
+    reply = b'{"rates": {"2026-10-30": {"USD": 1.12345678901234567890}}}'
+    with answering("application/json", reply) as address:
+        ended = call_gateway(
+            *("rates", "EUR", "USD", "--json"), GATEWAY_BASE_URL=address, GATEWAY_ACCESS_TOKEN="t"
+        )
+
+    assert ended.status == 0
+    assert '"USD": 1.12345678901234567890\n' in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "advice"),
+    [
+        (["countries"], 4, "Is GATEWAY_BASE_URL a gateway's address, and not a web page's?"),
+        (
+            ["webhook"],
+            5,
+            "Look before you repeat it: it may have been done already.",
+        ),
+        (
+            ["customer", "revise", "customer-0001", "a=b"],
+            5,
+            "Look before you repeat it: it may have been done already.",
+        ),
+    ],
+)
+def test_page_in_place_of_a_reply_is_told(
+    call_gateway: Call, arguments: list[str], status: int, advice: str
+) -> None:
+    """What a portal answers is no reply, and is not shown; a write may have been done."""
+    with answering("text/html", b"<h1>canary: log in first</h1>") as address:
+        ended = call_gateway(*arguments, GATEWAY_BASE_URL=address, GATEWAY_ACCESS_TOKEN="t")
+
+    assert (ended.status, ended.out) == (status, "")
+    assert "canary" not in ended.err
+    assert ended.err.splitlines()[1:] == [advice]

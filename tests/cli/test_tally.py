@@ -1,0 +1,204 @@
+import io
+import re
+import sys
+from typing import Any
+
+import pytest
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from gateway_sdk.bulk import BulkResult
+from gateway_sdk.cli.output.console import progress
+from gateway_sdk.cli.tally import Pace, Tally
+from gateway_sdk.errors import (
+    DeadlineExceededError,
+    GatewayError,
+    NotFoundError,
+    RateLimitedError,
+    ServerError,
+)
+from gateway_sdk.models import ExchangeRateSeriesRequest
+from gateway_sdk.outcome import Outcome
+
+REFUSED, LOST = Outcome.REFUSED, Outcome.UNKNOWN
+
+
+def failure(kind: type[GatewayError], outcome: Outcome, status: int | None = None) -> GatewayError:
+    """Make an error as a journal gives it back."""
+    error = kind.__new__(kind)
+    error.__dict__.update(outcome=outcome, status=status)
+    return error
+
+
+def result(
+    error: Exception | None = None, *, from_journal: bool = False, symbols: str = "USD"
+) -> BulkResult[ExchangeRateSeriesRequest, Any]:
+    """Make the result of a series."""
+    item = ExchangeRateSeriesRequest(base="EUR", symbols=symbols, start_date="", end_date="")
+    return BulkResult(item=item, error=error, elapsed=0, from_journal=from_journal, _value=None)
+
+
+def counted(
+    total: int, *results: BulkResult[ExchangeRateSeriesRequest, Any], deadline: float | None = None
+) -> Tally:
+    """Tally results."""
+    count = Tally(deadline)
+    count.total = total
+    for found in results:
+        count.add(found)
+    return count
+
+
+def test_what_has_come_is_no_reason_to_complain() -> None:
+    """Of this run and of earlier ones."""
+    count = counted(2, result(), result(from_journal=True))
+
+    assert count.complaint() is None
+    assert count.summary() == "2 of 2 series, 1 from earlier runs"
+    assert (count.there, count.asked, count.fetched, count.earlier) == (2, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("errors", "status"),
+    [
+        ([failure(NotFoundError, REFUSED, 404)], 3),
+        ([failure(NotFoundError, REFUSED, 404), failure(RateLimitedError, REFUSED, 429)], 3),
+        ([failure(NotFoundError, REFUSED, 404), failure(ServerError, LOST, 500)], 4),
+        ([failure(ServerError, LOST, 500), failure(NotFoundError, REFUSED, 404)], 4),
+        ([failure(DeadlineExceededError, LOST)], 4),
+        ([ValueError("of another package")], 4),
+    ],
+)
+def test_status_is_3_only_if_the_gateway_refused_all(errors: list[Exception], status: int) -> None:
+    """Otherwise another run may bring what is missing."""
+    complaint = counted(9, *(result() for _ in range(9 - len(errors))), *map(result, errors))
+
+    found = complaint.complaint()
+
+    assert found is not None
+    assert found.status == status
+    assert f"{len(errors)} of 9 series failed\n" in f"{found}\n"
+
+
+def test_most_frequent_failures_come_first_with_an_example() -> None:
+    """Beyond five kinds they are counted together; what would steer a terminal is escaped."""
+    kinds = [(500 + number, 10 - number) for number in range(7)]
+    errors = [failure(ServerError, LOST, status) for status, times in kinds for _ in range(times)]
+    found = counted(49, *(result(error, symbols="A\x1b") for error in errors)).complaint()
+
+    assert str(found).splitlines()[:-1] == [
+        "49 of 49 series failed",
+        "  10 ServerError 500, such as A\\x1b for EUR",
+        "   9 ServerError 501, such as A\\x1b for EUR",
+        "   8 ServerError 502, such as A\\x1b for EUR",
+        "   7 ServerError 503, such as A\\x1b for EUR",
+        "   6 ServerError 504, such as A\\x1b for EUR",
+        "   9 others",
+    ]
+
+
+def test_deadline_and_failures_are_told_apart() -> None:
+    """What the deadline left out is in no file: each has its own line, and its own way out."""
+    late, refused = failure(DeadlineExceededError, LOST), failure(NotFoundError, REFUSED, 404)
+    count = counted(
+        9, result(), result(late), result(refused), result(late, from_journal=True), deadline=5
+    )
+
+    complaint = count.complaint()
+
+    assert complaint is not None
+    assert complaint.status == 4
+    assert (count.there, count.late, count.failed) == (1, 1, 2)
+    assert str(complaint).splitlines() == [
+        "the deadline of 5 s passed before 6 of them came",
+        "2 of 9 series failed",
+        "  1 NotFoundError 404, such as USD for EUR",
+        "  1 DeadlineExceededError, such as USD for EUR",
+        "The same command asks for what is left, and with --retry-failed again for what failed.",
+    ]
+
+
+def test_deadline_alone_is_4() -> None:
+    """Also where everything that was asked for was refused before."""
+    complaint = counted(9, result(), deadline=5).complaint()
+
+    assert complaint is not None
+    assert complaint.status == 4
+    assert str(complaint).endswith("\nThe same command asks for what is left.")
+
+
+class Screen(io.StringIO):
+    """A terminal that only shows."""
+
+    def isatty(self) -> bool:
+        """Say that it is one."""
+        return True
+
+
+def in_the_midst(*, total: int | None, done: int, asked: int, failed: int = 0) -> Tally:
+    """Make a count in the middle of a run."""
+    count = Tally()
+    count.total, count.done, count.asked, count.failed = total, done, asked, failed
+    return count
+
+
+@pytest.mark.parametrize(
+    ("count", "seconds", "words"),
+    [
+        (in_the_midst(total=None, done=0, asked=0), 5, []),
+        (in_the_midst(total=10, done=4, asked=0), 5, []),
+        (in_the_midst(total=10, done=4, asked=0, failed=1), 5, ["1 failed"]),
+        (in_the_midst(total=10, done=4, asked=4), 0, []),
+        (in_the_midst(total=10, done=4, asked=4), 8, ["0.5/s", "12 s left"]),
+        (
+            in_the_midst(total=1000, done=200, asked=100, failed=3),
+            5,
+            ["3 failed", "20/s", "40 s left"],
+        ),
+        (in_the_midst(total=2, done=2, asked=2), 1, ["2.0/s", "0 s left"]),
+    ],
+)
+def test_pace_is_that_of_this_run(count: Tally, seconds: float, words: list[str]) -> None:
+    """What earlier runs fetched is done, but makes the gateway no faster."""
+    clock = iter([100.0, 100.0 + seconds])
+    pace = Pace(count, lambda: next(clock))
+
+    bar = Progress()
+    bar.add_task("")
+
+    assert pace.render(bar.tasks[0]).plain == " ".join(f"· {word}" for word in words)
+
+
+def test_bar_is_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On standard error, in a terminal, however large its figures are; it is gone at the end."""
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    count = Tally()
+
+    bar = (TextColumn("Fetching"), BarColumn(bar_width=None), MofNCompleteColumn(), Pace(count))
+    with progress(*bar) as show:
+        count.total, count.done, count.asked, count.failed = 922_718, 15_500, 5_000, 12_551
+        assert show is not None
+        show(count.done, count.total)
+
+    plain = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", screen.getvalue())
+    figures = r"Fetching [^\d\n]* 15500/922718 · 12551 failed · \d+/s · \d+ \w+ left"
+    drawn = [line for line in re.split(r"[\r\n]+", plain) if "15500" in line]
+    assert drawn
+    assert all(re.fullmatch(figures, line) and len(line) <= 80 for line in drawn), drawn
+    assert screen.getvalue().rstrip().endswith("\x1b[2K")
+
+
+@pytest.mark.parametrize("stderr", [io.StringIO(), None])
+def test_nothing_is_drawn_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO | None
+) -> None:
+    """Neither in a pipe, nor where there is no standard error at all."""
+    monkeypatch.setattr(sys, "stderr", stderr)
+
+    with progress() as show:
+        assert show is None
+
+    assert stderr is None or not stderr.getvalue()
