@@ -103,3 +103,27 @@ def test_the_fields_of_a_customer_are_those_of_the_models() -> None:
     page = (ROOT / "docs" / "models.md").read_text()
 
     assert page.endswith("\n\n" + field_reference.tables())
+
+
+def test_the_sessions_that_documents_and_workflows_name_exist() -> None:
+    """A session that is renamed is renamed everywhere."""
+    sessions = set(
+        re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.MULTILINE)
+    )
+    named: set[str] = set()
+    for file in (*DOCUMENTS, ROOT / "CONTRIBUTING.md", *(ROOT / ".github/workflows").glob("*.yml")):
+        for words in re.findall(r"nox -s ([a-z_0-9 ]+)", file.read_text()):
+            named.update(words.split(" and ")[0].split())
+
+    assert named
+    assert named <= sessions
+
+
+def test_contributing_names_folders_that_exist() -> None:
+    """Its table leads to code and tests."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+
+    for folder in re.findall(r"`(tests/[\w./]+)`", text):
+        assert (ROOT / folder).exists(), folder
+    for code in re.findall(r"^\| `([\w.]+)`(?:, `([\w.]+)`)?: ", text, re.MULTILINE):
+        assert (ROOT / "src" / "gateway_sdk" / code[0]).exists(), code

@@ -3,17 +3,21 @@
 import asyncio
 import os
 import re
+import shlex
 import signal
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
+
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SERVES: Final = re.compile(r"^gateway sandbox\b")
+BROWSER: Final = "import sys; from gateway_sdk.sandbox import Visitor; Visitor()(sys.argv[1])"
 FENCE: Final = re.compile(r"(?<=\n)```(\w+)\n(.*?)```$", re.MULTILINE | re.DOTALL)
 SAVED_AS: Final = re.compile(r"as `([\w.]+)`:\s*$")
 
@@ -83,13 +87,29 @@ async def run_program(code: str, folder: Path) -> Ended:
     return await run(sys.executable, "-W", "error", "program.py", folder=folder)
 
 
-async def run_console(block: Block, folder: Path, variables: Mapping[str, str]) -> Ended:
+async def run_console(block: Block, folder: Path, base_url: str) -> Ended:
     """Type the commands of a block into one shell, which ends at the first that fails.
 
-    The document's sandbox listens at its usual port, and the test's at one that was free.
+    The addresses in the documents stand for the sandbox at `base_url`. A reader who logs in has
+    no access token yet, and a browser.
     """
     script = "\n".join(["set -eo pipefail", *block.commands])
-    script = re.sub(r"http://127\.0\.0\.1:8080", variables["GATEWAY_BASE_URL"], script)
+    for address, ours in {
+        "http://127.0.0.1:8080": base_url,
+        "https://gateway.example.com": base_url,
+        "https://login.example.com/authorize": base_url + AUTHORIZE_PATH,
+        "=our-client": f"={SANDBOX_CLIENT_ID}",
+    }.items():
+        script = script.replace(address, ours)
+    if "gateway login" in script:
+        browser = folder / "browser.py"
+        browser.write_text(BROWSER, encoding="utf-8")
+        variables = {
+            "BROWSER": shlex.join([sys.executable, str(browser)]) + " %s",
+            "XDG_STATE_HOME": str(folder),
+        }
+        settings = "".join(f"export {name}={shlex.quote(variables[name])}\n" for name in variables)
+        script = settings + "unset GATEWAY_ACCESS_TOKEN\n" + script
     return await run("bash", "-c", script, folder=folder)
 
 
