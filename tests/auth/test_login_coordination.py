@@ -192,6 +192,26 @@ def test_event_loops_may_follow_each_other() -> None:
     assert flight._tasks == {}
 
 
+def test_an_event_loop_that_was_closed_too_early_is_forgotten() -> None:
+    """Work that it left behind does not stay in memory for ever."""
+
+    async def start() -> None:
+        flight.start()._log_destroy_pending = False  # type: ignore[attr-defined]
+
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    flight = SingleFlight(work)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(start())
+    loop.close()
+    assert list(flight._tasks) == [loop]
+
+    asyncio.run(start())
+
+    assert flight._tasks == {}
+
+
 def test_event_loops_may_run_side_by_side() -> None:
     """Two threads, each with its event loop, do not wait for each other's work."""
     both = threading.Barrier(2, timeout=30)

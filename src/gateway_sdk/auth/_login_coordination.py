@@ -5,6 +5,8 @@ import copy
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from gateway_sdk.auth._login_turns import LoginTurns
+from gateway_sdk.auth._store_access import is_cancelled
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import GatewayError, LoginError, TokenRejectedError
 
@@ -18,8 +20,13 @@ class LoginCooldown:
     """
 
     def __init__(
-        self, acquire: Callable[[], Awaitable[Token]], hold: float, clock: Callable[[], float]
+        self,
+        acquire: Callable[[], Awaitable[Token]],
+        hold: float,
+        clock: Callable[[], float],
+        turns: LoginTurns,
     ) -> None:
+        self._turns = turns
         self._acquire = acquire
         self._hold = hold
         self._clock = clock
@@ -29,7 +36,7 @@ class LoginCooldown:
         self._is_repeated = False  # the last login replaced a token of a recent login
 
     async def log_in(self, is_refused: Callable[[Token], bool]) -> Token:
-        """Log in and return the token.
+        """Log in and return the token, which is then in the store.
 
         Args:
             is_refused: Returns whether the gateway has refused a token.
@@ -48,7 +55,7 @@ class LoginCooldown:
             )
         self._is_repeated, self._failure = refused, None
         try:
-            self._token, self._failure = await self._run_login(), None
+            self._token, self._failure = await self._turns.take(self._run_login), None
         except LoginError as error:
             # A copy without the traceback, whose frames hold the login's secrets.
             self._token, self._failure = None, copy.copy(error)
@@ -78,12 +85,6 @@ class LoginCooldown:
 def is_recent(moment: float, now: float, hold: float) -> bool:
     """Return whether a moment is less than `hold` seconds ago; False if it is in the future."""
     return 0 <= now - moment < hold
-
-
-def is_cancelled() -> bool:
-    """Return whether the current task is cancelled, and not only what it waits for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 T = TypeVar("T")
@@ -116,6 +117,8 @@ class SingleFlight(Generic[T]):
         loop = asyncio.get_running_loop()
         task = self._tasks.get(loop)
         if task is None or task.done():
+            for gone in [other for other in self._tasks if other.is_closed()]:
+                del self._tasks[gone]
             task = self._tasks[loop] = loop.create_task(self._work(), name="gateway_sdk-token")
             task.add_done_callback(lambda done: self._on_done(loop, done))
         return task

@@ -6,12 +6,14 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
 from gateway_sdk._config import check_wait
 from gateway_sdk._repr import safe_repr
 from gateway_sdk.auth._held_token import HeldToken
 from gateway_sdk.auth._login_coordination import LoginCooldown, SingleFlight, is_recent
+from gateway_sdk.auth._login_turns import LoginTurns
 from gateway_sdk.auth._store_access import StoreAccess
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, Token, text_of
@@ -54,7 +56,9 @@ class SharedTokenSource:
     goes on when they are cancelled, for whoever comes next: until it has ended by itself, its event
     loop ends, or `aclose` ends it.
 
-    It can be used in several event loops, one after the other or at the same time.
+    Of several processes and event loops that share the store, one at a time logs in; the others
+    wait for its token. It can be used in several event loops, one after the other or at the same
+    time.
     """
 
     def __init__(
@@ -103,7 +107,8 @@ class SharedTokenSource:
         self._hold = check_wait("hold", hold)
         self._clock = clock
         self._monotonic = monotonic
-        self._login = None if acquire is None else LoginCooldown(acquire, self._hold, clock)
+        turns = LoginTurns(self._access, self._find, self._keep_token)
+        self._login = None if acquire is None else LoginCooldown(acquire, self._hold, clock, turns)
         self._held: HeldToken | None = None
         self._renew_again_at = -math.inf
         self._refused: dict[str, _Refusal] = {}
@@ -200,13 +205,21 @@ class SharedTokenSource:
         if self._is_fresh(found) or (self._works(found) and not self._works(self._held)):
             self._held = found
         elif self._login is not None:
-            await self._log_in(self._login)
+            self._held = self._hold_of(await self._login.log_in(self._is_refused))
         elif not self._works(self._held):
             reason = self._unusable_reason(loaded)
             raise LoginRequiredError(f"{reason}: log in with `gateway login`")
 
-    async def _log_in(self, login: LoginCooldown) -> None:
-        token = await login.log_in(self._is_refused)
+    async def _find(self) -> Token | None:
+        """Return a token of another process or event loop that makes a login unnecessary."""
+        held = self._held
+        if not self._is_fresh(held):
+            with suppress(GatewayError):  # the login's token replaces what cannot be read
+                loaded = await self._access.load()
+                held = None if loaded is None else self._hold_of(loaded)
+        return held.token if held is not None and self._is_fresh(held) else None
+
+    async def _keep_token(self, token: Token) -> None:
         self.note_success(token)  # a server may issue the same token again
         self._held = self._hold_of(token)
         await self._access.save(token)

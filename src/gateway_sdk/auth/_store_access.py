@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from gateway_sdk.auth._login_coordination import is_cancelled
 from gateway_sdk.auth.stores._base import TokenStore
+from gateway_sdk.auth.stores._claims import LoginClaim
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import GatewayError, TokenStoreError
 
@@ -68,9 +68,27 @@ class StoreAccess:
             return TokenStoreError("the access token cannot be read: its store returned no Token")
         return loaded
 
+    def forget(self) -> None:
+        """Forget the last answer."""
+        self._kept_until = -math.inf
+
+    async def claim_login(self) -> LoginClaim | None:
+        """Return the store's claim to log in; None if it has none to give."""
+        claim_login = getattr(self.store, "claim_login", None)
+        if claim_login is None:
+            return None
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                claim: LoginClaim = await claim_login()
+        except Exception as error:  # noqa: BLE001 - the caller's store may raise anything
+            kind = type(error).__name__
+            _logger.info("other processes may ask for a login at the same time: %s", kind)
+            return None
+        return claim
+
     async def save(self, token: Token) -> None:
         """Save a token for other processes; if that fails, a warning is logged."""
-        self._kept_until = -math.inf
+        self.forget()
         try:
             async with asyncio.timeout(_TIMEOUT):
                 await self.store.save(token)
@@ -79,3 +97,9 @@ class StoreAccess:
                 raise
             reason = str(error) if isinstance(error, TokenStoreError) else type(error).__name__
             _logger.warning("the access token is not saved for other processes: %s", reason)
+
+
+def is_cancelled() -> bool:
+    """Return whether the current task is cancelled, and not only what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

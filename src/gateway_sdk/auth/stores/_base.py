@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
 from gateway_sdk._config import origin_of, parse_url
+from gateway_sdk.auth.stores._claims import LoginClaim, MemoryClaim, MemoryClaims
 from gateway_sdk.auth.token import Token, text_of
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
@@ -51,7 +52,7 @@ class UnusableRecordError(TokenStoreError):
 
 
 class TokenStore(Protocol):
-    """Stores one token."""
+    """Stores one token; it may also have a method `claim_login`, as `ClaimingTokenStore`."""
 
     @property
     def key(self) -> TokenKey | None:
@@ -79,6 +80,18 @@ class TokenStore(Protocol):
 
         Raises:
             TokenStoreError: The store cannot be reached.
+        """
+        ...
+
+
+class ClaimingTokenStore(TokenStore, Protocol):
+    """A token store that lets one of several processes log in at a time."""
+
+    async def claim_login(self) -> LoginClaim:
+        """Claim to log in; the claim says whether it is granted. It does not wait.
+
+        Raises:
+            TokenStoreError: The store cannot be reached; then the caller logs in without a claim.
         """
         ...
 
@@ -136,6 +149,7 @@ class MemoryStore:
     def __init__(self, key: TokenKey | None = None) -> None:
         self.key = key
         self._token: Token | None = None
+        self._claims = MemoryClaims()
 
     async def load(self) -> Token | None:
         """Return the token; None if there is none."""
@@ -148,6 +162,10 @@ class MemoryStore:
     async def delete(self) -> None:
         """Delete the token."""
         self._token = None
+
+    async def claim_login(self) -> LoginClaim:
+        """Claim to log in, for one event loop at a time."""
+        return MemoryClaim(self._claims)
 
     def __repr__(self) -> str:
         return "<MemoryStore>"

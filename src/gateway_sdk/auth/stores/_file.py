@@ -10,6 +10,7 @@ from typing import Final
 
 from gateway_sdk._repr import safe_repr
 from gateway_sdk.auth.stores._base import MAX_RECORD, TokenKey, UnusableRecordError, dump, parse
+from gateway_sdk.auth.stores._claims import FileClaim, LoginClaim
 from gateway_sdk.auth.stores._locks import try_lock
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
@@ -78,6 +79,23 @@ class PrivateFileStore:
             TokenStoreError: It cannot be removed.
         """
         await asyncio.to_thread(self._delete)
+
+    async def claim_login(self) -> LoginClaim:
+        """Claim to log in, by a lock of a file beside the token's; on Windows it is not locked.
+
+        Raises:
+            TokenStoreError: That file cannot be opened.
+        """
+        return await asyncio.to_thread(self._claim_login)
+
+    def _claim_login(self) -> FileClaim:
+        path = self.path.with_suffix(".lock")
+        try:
+            _make_private_folder(path.parent)
+            self._check_folder()
+            return FileClaim(path)
+        except OSError as error:
+            raise TokenStoreError(f"the file {path} cannot be locked: {error.strerror}") from None
 
     def _load(self) -> Token | None:
         try:

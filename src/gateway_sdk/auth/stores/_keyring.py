@@ -6,6 +6,8 @@ from typing import Any, Final, TypeVar
 
 from gateway_sdk._repr import safe_repr
 from gateway_sdk.auth.stores._base import TokenKey, dump, parse
+from gateway_sdk.auth.stores._claims import LoginClaim
+from gateway_sdk.auth.stores._file import PrivateFileStore
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
@@ -63,6 +65,14 @@ class KeyringStore:
         """
         if await self._in_thread(self._keyring.get_password) is not None:
             await self._in_thread(self._keyring.delete_password)
+
+    async def claim_login(self) -> LoginClaim:
+        """Claim to log in, by a lock of a file in this user's folder for program state.
+
+        Raises:
+            TokenStoreError: That file cannot be opened.
+        """
+        return await PrivateFileStore(self.key).claim_login()
 
     async def _in_thread(self, function: Callable[..., T], *arguments: str) -> T:
         return await asyncio.to_thread(self._call_keyring, function, *arguments)

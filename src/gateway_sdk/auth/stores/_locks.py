@@ -19,3 +19,10 @@ def try_lock(descriptor: int) -> bool:
     except OSError:  # a file system without locks
         return True
     return True
+
+
+def unlock(descriptor: int) -> None:
+    """Unlock an open file, also for a forked process that has it open."""
+    if _fcntl is not None:
+        with suppress(OSError):  # a file system without locks
+            _fcntl.flock(descriptor, _fcntl.LOCK_UN)
