@@ -2,6 +2,7 @@
 
 import logging
 import pickle
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ CANARY: Final = "CANARY-4711"
 ISSUER: Final = "https://as.test"
 NOW: Final = 1_800_000_000.0
 SCOPE: Final = frozenset({"read", "write"})
-FLOW: Final = ImplicitFlow(AUTHORIZE, "client-1", scope=SCOPE, issuer=ISSUER)
+FLOW: Final = ImplicitFlow(AUTHORIZE, "client-1", scope=SCOPE)
+WITH_ISSUER: Final = ImplicitFlow(AUTHORIZE, "client-1", scope=SCOPE, issuer=ISSUER)
 GOOD: Final = f"access_token={CANARY}&token_type=Bearer&state={{state}}"
 
 Finish = Callable[[LoginAttempt, str, str], Token]
@@ -47,9 +49,14 @@ def fill(text: str, attempt: LoginAttempt) -> str:
     return text.replace("{state}", state).replace("{swapped}", state.swapcase())
 
 
+def flow_for(answer: str) -> ImplicitFlow:
+    """Return the flow that reads an answer: one that demands an issuer if the answer has one."""
+    return WITH_ISSUER if re.search(r"[&?#]iss=", f"&{answer}") else FLOW
+
+
 def finish(attempt: LoginAttempt, fragment: str, query: str = "") -> Token:
     """Hand over an answer in its parts."""
-    return FLOW.finish(
+    return flow_for(f"{fragment}&{query}").finish(
         attempt, fragment=fill(fragment, attempt), query=fill(query, attempt), now=NOW
     )
 
@@ -62,7 +69,7 @@ def finish_url(attempt: LoginAttempt, fragment: str, query: str = "") -> Token:
 
 def paste(attempt: LoginAttempt, url: str) -> Token:
     """Hand over a whole address."""
-    return FLOW.finish_url(attempt, fill(url, attempt), now=NOW)
+    return flow_for(url).finish_url(attempt, fill(url, attempt), now=NOW)
 
 
 WAYS: Final[dict[str, Finish]] = {"finish": finish, "finish_url": finish_url}

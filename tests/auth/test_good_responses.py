@@ -17,7 +17,9 @@ from tests.auth.responses import (
     NOW,
     SCOPE,
     WAYS,
+    WITH_ISSUER,
     Finish,
+    fill,
     finish,
     granted,
     paste,
@@ -86,6 +88,14 @@ def test_an_iss_is_compared_as_it_stands(iss: str) -> None:
     """An issuer is compared character by character (RFC 9207, 2.4)."""
     with pytest.raises(MalformedResponseError, match="iss"):
         finish(FLOW.start(CALLBACK), f"{GOOD}&iss={iss}")
+
+
+@pytest.mark.parametrize("answer", [GOOD, "error=access_denied&state={state}"])
+def test_with_an_issuer_an_answer_must_have_one(answer: str) -> None:
+    """Another server could leave it out; an error needs it too (RFC 9207, 2.4)."""
+    attempt = WITH_ISSUER.start(CALLBACK)
+    with pytest.raises(MalformedResponseError, match=r"has no issuer \(iss\)$"):
+        WITH_ISSUER.finish(attempt, fragment=fill(answer, attempt), now=NOW)
 
 
 @pytest.mark.parametrize(

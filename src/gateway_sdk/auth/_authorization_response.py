@@ -49,6 +49,7 @@ _REASONS: Final = MappingProxyType(
 
 # Seconds, short enough for every date; int() would accept digits of other alphabets too.
 _SECONDS: Final = re.compile(r"[0-9]{1,10}")
+_NO_SECONDS: Final = re.compile(r"0{1,10}|-[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -117,7 +118,7 @@ def read_token(
     Args:
         response: The response.
         scope: The requested scope; it is also the granted one, unless the response names another.
-        issuer: The value that `iss` must have if the response has one; None for any.
+        issuer: The value that `iss` must have; None for any, or none.
         now: Seconds since 1970.
 
     Raises:
@@ -125,8 +126,9 @@ def read_token(
         MalformedResponseError: The response violates RFC 6749, 4.2.2.
     """
     given = response.parameters()
-    if issuer is not None and given.get("iss", issuer) != issuer:
-        raise MalformedResponseError("the response comes from another authorization server (iss)")
+    if issuer is not None and given.get("iss") != issuer:
+        problem = "comes from another authorization server" if "iss" in given else "has no issuer"
+        raise MalformedResponseError(f"the response {problem} (iss)")
     if "error" in given:
         raise _denied(given)
     value = _token_value(given)
@@ -164,13 +166,13 @@ def _lifetime(given: dict[str, str]) -> int | None:
     text = given.get("expires_in", "")
     if not text:
         return None
+    if _NO_SECONDS.fullmatch(text):
+        raise MalformedResponseError("the access token in the response has already expired")
     if not _SECONDS.fullmatch(text):
         _logger.warning(
             "expires_in is not a number of seconds: the token is used until it is refused"
         )
         return None
-    if int(text) == 0:
-        raise MalformedResponseError("the access token in the response has already expired")
     return int(text)
 
 

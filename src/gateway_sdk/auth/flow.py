@@ -90,8 +90,8 @@ class ImplicitFlow:
             client_id: The id under which this program is registered there.
             scope: The scope to request. The gateway has no scopes: usually empty.
             extra: More parameters of the authorization URL, such as `prompt`.
-            issuer: The server's issuer identifier. A response with another `iss` is refused
-                (RFC 9207).
+            issuer: The server's issuer identifier, if it sends one. A response with another `iss`,
+                or without one, is refused (RFC 9207, 2.4).
 
         Raises:
             ConfigurationError: An argument is missing or invalid; the message names it.
