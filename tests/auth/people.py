@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import re
 import shlex
 import sys
 from contextlib import closing
@@ -32,10 +33,25 @@ def answer_to(url: str, answer: str) -> str:
     return f"{redirect_uri}#{answer.replace('STATE', state)}"
 
 
-def go(address: str) -> int:
+def start(url: str) -> tuple[str, str]:
+    """Open a start URL as a browser does: return where it leads, and the cookie that it sets."""
+    place = urlsplit(url)
+    with closing(http.client.HTTPConnection(place.netloc, timeout=20)) as line:
+        line.request("GET", place.path)
+        reply = line.getresponse()
+        reply.read()
+    cookie, _, _ = reply.headers.get("Set-Cookie", "").partition(";")
+    return reply.headers.get("Location", ""), cookie
+
+
+def go(address: str, cookie: str = "") -> int:
     """Open an address as a browser does, do what the page's script does, return the status."""
     place = urlsplit(address)
-    headers = {"Origin": f"http://{place.netloc}", "Content-Type": "application/json"}
+    headers = {
+        "Origin": f"http://{place.netloc}",
+        "Content-Type": "application/json",
+        "Cookie": cookie,
+    }
     body = json.dumps({"fragment": place.fragment, "query": place.query})
     with closing(http.client.HTTPConnection(place.netloc, timeout=20)) as line:
         for method, more, text in (("GET", {}, None), ("POST", headers, body)):
@@ -46,18 +62,26 @@ def go(address: str) -> int:
 
 
 class Surfer:
-    """A browser that is sent back with these answers, one after the other."""
+    """A browser that is sent back with these answers, one after the other.
+
+    Attributes:
+        opened: The URLs that it was opened at.
+        went: The authorization URLs that these led to.
+    """
 
     def __init__(self, *answers: str) -> None:
         self.answers = answers
+        self.opened: list[str] = []
         self.went: list[str] = []
         self.statuses: list[int] = []
 
     def __call__(self, url: str) -> bool:
         """Log in at an address."""
-        self.went.append(url)
+        self.opened.append(url)
+        leads_to, cookie = start(url) if url.startswith("http://127.0.0.1:") else (url, "")
+        self.went.append(leads_to)
         for answer in self.answers:
-            self.statuses.append(go(answer_to(url, answer)))
+            self.statuses.append(go(answer_to(leads_to, answer), cookie))
         return True
 
 
@@ -73,20 +97,25 @@ class Reader:
         self.texts.append(text)
         self._read.set()
 
-    async def line(self, start: str) -> str:
-        """Return the line that starts like this, as soon as it is shown."""
-        while not (found := [text for text in self.texts if text.startswith(start)]):
+    async def line(self, pattern: str) -> str:
+        """Return what matches this, as soon as a line that does is shown."""
+        while not (found := re.search(pattern, "\n".join(self.texts))):
             self._read.clear()
             await self._read.wait()
         return found[0]
 
     async def url(self) -> str:
-        """Return the address, as soon as it is shown."""
-        return await self.line("https://")
+        """Return the authorization URL, as soon as it is shown."""
+        return await self.line(r"https://\S+")
+
+    async def start_url(self) -> str:
+        """Return the URL of this machine, as soon as it is shown."""
+        return await self.line(r"http://127\.0\.0\.1:\S+")
 
     async def go(self, answer: str) -> int:
-        """Go to the address with a browser, and return the status of the answer."""
-        return await asyncio.to_thread(go, answer_to(await self.url(), answer))
+        """Go to the URL of this machine with a browser, and return the status of the answer."""
+        leads_to, cookie = await asyncio.to_thread(start, await self.start_url())
+        return await asyncio.to_thread(go, answer_to(leads_to, answer), cookie)
 
 
 class Paster:
@@ -117,5 +146,6 @@ def command(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(sys.argv[2], "ascii")
-    go(answer_to(sys.argv[2], GOOD))
+    went, by_cookie = start(sys.argv[2])
+    Path(sys.argv[1]).write_text(f"{sys.argv[2]}\n{went}\n", "ascii")
+    go(answer_to(went, GOOD), by_cookie)

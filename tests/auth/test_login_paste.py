@@ -76,7 +76,9 @@ async def test_a_pasted_address_logs_in(redirect_uri: str) -> None:
 
     assert (await case.task).value.get_secret_value() == TOKEN
     await case.must_be_over()
-    assert case.reader.texts == ["Log in at this address:", await case.reader.url(), PASTE_IT]
+    here = redirect_uri == HERE
+    at = f"{await case.reader.start_url()} or, on another machine, at this" if here else "this"
+    assert case.reader.texts == [f"Log in at {at} address:", await case.reader.url(), PASTE_IT]
 
 
 async def test_a_browser_may_be_faster() -> None:

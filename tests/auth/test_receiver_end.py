@@ -12,6 +12,7 @@ from gateway_sdk.auth import LoopbackReceiver
 from gateway_sdk.errors import AuthorizationDeniedError, LoginTimeoutError, MalformedResponseError
 from tests.auth.traces import no_records, no_traces, open_files
 from tests.auth.visits import (
+    AUTHORIZATION_URL,
     RIGHT,
     Waiting,
     answer,
@@ -117,6 +118,7 @@ async def test_what_reading_the_answer_raises_ends_the_wait(error: Exception, te
 async def test_an_outer_time_out_is_the_callers() -> None:
     """A time-out of who calls stays one, and is no LoginTimeoutError."""
     async with LoopbackReceiver() as receiver:
+        receiver.start_url(AUTHORIZATION_URL)
         with pytest.raises(TimeoutError) as caught:
             async with asyncio.timeout(0.01):
                 await receiver.receive(read_answer, timeout=60)

@@ -9,8 +9,19 @@ import pytest
 
 from gateway_sdk.auth import LoopbackReceiver
 from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest
+from gateway_sdk.auth._start_address import StartAddress
 from tests.auth.traces import no_traces
-from tests.auth.visits import RIGHT, WRONG, Waiting, answer, post, read_answer, visit, waiting
+from tests.auth.visits import (
+    AUTHORIZATION_URL,
+    RIGHT,
+    WRONG,
+    Waiting,
+    answer,
+    post,
+    read_answer,
+    visit,
+    waiting,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +35,7 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 async def test_a_wait_can_be_cancelled_while_it_begins(redirect_uri: str, turns: int) -> None:
     """However early the cancellation comes, the sockets are out of the event loop and closed."""
     async with LoopbackReceiver(redirect_uri) as receiver:
+        receiver.start_url(AUTHORIZATION_URL)
         descriptors = [listener.fileno() for listener in receiver._sockets]
         task = asyncio.create_task(receiver.receive(read_answer))
         for _ in range(turns):
@@ -110,17 +122,24 @@ async def test_of_two_answers_at_once_one_counts() -> None:
 @pytest.mark.parametrize("second", [RIGHT, WRONG])
 def test_a_second_answer_is_told_that_it_is_too_late(second: str) -> None:
     """Once an answer was taken, any other is a conflict, right or wrong, and changes nothing."""
-    handler = CallbackHandler("127.0.0.1:7", "/callback", read_answer)
+    start = StartAddress(AUTHORIZATION_URL)
+    handler = CallbackHandler("127.0.0.1:7", "/callback", [start], read_answer)
+    opened = handler.reply_to_head(CallbackRequest("GET", start.path, (("host", "127.0.0.1:7"),)))
+    assert opened is not None
     headers = (
         ("host", "127.0.0.1:7"),
         ("origin", "http://127.0.0.1:7"),
         ("content-type", "application/json"),
+        ("cookie", opened.headers["Set-Cookie"].partition(";")[0]),
     )
-    statuses = [
-        handler.handle(CallbackRequest("POST", "/callback", headers, answer(fragment))).status
-        for fragment in (RIGHT, second)
+    requests = [
+        CallbackRequest("POST", "/callback", headers, answer(fragment))
+        for fragment in (RIGHT, second, second)
     ]
+    assert [handler.reply_to_head(request) for request in requests[:2]] == [None, None]
+    statuses = [handler.reply_to_body(request).status for request in requests[:2]]
+    late = handler.reply_to_head(requests[2])
 
-    assert statuses == [200, 409]
+    assert [*statuses, late and late.status] == [200, 409, 409]
     assert handler.result() == RIGHT
     assert handler.refused == 0

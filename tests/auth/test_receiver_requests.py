@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway_sdk.auth import _receiver
-from tests.auth.bad_requests import CHUNKED, GOOD, TURNED_AWAY
+from tests.auth.bad_requests import GOOD, TURNED_AWAY
 from tests.auth.traces import no_traces
 from tests.auth.visits import RIGHT, WRONG, post, visit, waiting
 
@@ -69,9 +69,10 @@ async def test_the_page_is_shown_to_whoever_goes_to_it(raw: bytes) -> None:
         post(GOOD, {"Sec-Fetch-Site": None, "Sec-Fetch-Dest": None}),
         post(GOOD + b" " * (80 * 1024 - len(GOOD))),
         post(GOOD, target="/callback?state=theirs"),
-        post(CHUNKED, {"Content-Length": None, "Transfer-Encoding": "chunked"}),
+        post(GOOD, {"Cookie": "other=x; COOKIE;last=y"}),
+        post(GOOD, {"X": "x" * 14_000}),
     ],
-    ids=["of an older browser", "of 80 KB", "with a query", "in chunks"],
+    ids=["of an older browser", "of 80 KB", "with a query", "with other cookies", "with 14 KB"],
 )
 async def test_an_answer_of_the_page_is_taken(raw: bytes) -> None:
     """What the page sends ends the wait, whatever else the browser adds to it."""

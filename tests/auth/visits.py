@@ -3,22 +3,24 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
 from gateway_sdk.auth import LoopbackReceiver
 from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
 from gateway_sdk.errors import StateMismatchError
 
+AUTHORIZATION_URL = "https://login.gateway.test/authorize?state=ours"
 RIGHT = "state=ours&access_token=CANARY-TOKEN"
 WRONG = "state=theirs&access_token=CANARY-TOKEN"
 
 Headers = Mapping[str, str | None]
 NO_CHANGE: Headers = MappingProxyType({})
 
-# HOST stands for the receiver's host and port.
+# HOST stands for the receiver's host and port, COOKIE for the cookie of the login's browser.
 OF_A_BROWSER: Headers = MappingProxyType({"Host": "HOST", "Sec-Fetch-Site": "cross-site"})
 OF_THE_PAGE: Headers = MappingProxyType(
     {
@@ -27,6 +29,7 @@ OF_THE_PAGE: Headers = MappingProxyType(
         "Content-Type": "application/json",
         "Sec-Fetch-Site": "same-origin",
         "Sec-Fetch-Dest": "empty",
+        "Cookie": "COOKIE",
     }
 )
 
@@ -83,14 +86,17 @@ class Line:
     """A connection to the receiver, from the other side."""
 
     def __init__(
-        self, authority: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        fill: Callable[[bytes], Awaitable[bytes]],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
-        self._authority = authority.encode("ascii")
+        self._fill = fill
         self._reader, self._writer = reader, writer
 
     async def send(self, raw: bytes) -> None:
-        """Send bytes, in which HOST is replaced."""
-        self._writer.write(raw.replace(b"HOST", self._authority))
+        """Send bytes, in which HOST and COOKIE are replaced."""
+        self._writer.write(await self._fill(raw))
         await self._writer.drain()
 
     async def reply(self) -> Reply:
@@ -126,10 +132,25 @@ class Waiting:
     ) -> None:
         self.receiver = receiver
         self.names = names_of(receiver)
-        self.task = asyncio.create_task(receiver.receive(finish, timeout=seconds))
         self.host, self.port = self.names[0]
         self.authority = receiver.redirect_uri.split("/")[2]
+        self.start = urlsplit(receiver.start_url(AUTHORIZATION_URL)).path
+        self.task = asyncio.create_task(receiver.receive(finish, timeout=seconds))
+        self._cookie = ""
         self._lines: list[Line] = []
+
+    async def open(self) -> Reply:
+        """Open the start address as the login's browser."""
+        reply = await self.send(visit(target=self.start))
+        self._cookie = reply.headers["Set-Cookie"].partition(";")[0]
+        return reply
+
+    async def fill(self, raw: bytes) -> bytes:
+        """Replace what stands for something of this login; open its start address if necessary."""
+        if b"COOKIE" in raw and not self._cookie:
+            await self.open()
+        raw = raw.replace(b"HOST", self.authority.encode("ascii"))
+        return raw.replace(b"COOKIE", self._cookie.encode("ascii"))
 
     async def connect(self, host: str | None = None) -> Line:
         """Open a connection."""
@@ -140,7 +161,7 @@ class Waiting:
         return self._add(*await asyncio.open_connection(sock=opened))
 
     def _add(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Line:
-        self._lines.append(Line(self.authority, reader, writer))
+        self._lines.append(Line(self.fill, reader, writer))
         return self._lines[-1]
 
     async def send(self, raw: bytes, *, host: str | None = None) -> Reply:

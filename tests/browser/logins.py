@@ -1,10 +1,10 @@
 """A login whose browser is the test's, the person before it, and the one who watches."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.async_api import Page, expect
@@ -12,15 +12,17 @@ from playwright.async_api import Page, expect
 from gateway_sdk import Token
 from gateway_sdk.auth import ImplicitFlow, LoopbackReceiver, login
 from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
+from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
 
 LOGGED_IN = "You are logged in"
 NOT_LOGGED_IN = "You are not logged in"
-NOBODY_WAITS = "This login has ended"
+NO_REPLY = "The program did not reply"
 NOT_OURS = "This response belongs to another login"
+ANOTHER_BROWSER = "The login was started in another browser"
 
 
 class UnderWay(NamedTuple):
-    """A login that waits: where the browser should go, where the answer comes, what it brings."""
+    """A login that waits: what the browser opens, where the answer comes, what it brings."""
 
     url: str
     redirect_uri: str
@@ -40,7 +42,8 @@ async def under_way(flow: ImplicitFlow, **options: Any) -> AsyncGenerator[UnderW
     task = asyncio.create_task(login(flow, **options))
     try:
         url = await opened.get()
-        yield UnderWay(url, parse_qs(urlsplit(url).query)["redirect_uri"][0], task)
+        redirect_uri: str = options.get("redirect_uri", DEFAULT_REDIRECT_URI)
+        yield UnderWay(url, redirect_uri.replace(":0/", f":{urlsplit(url).port}/"), task)
     finally:
         task.cancel()
         await asyncio.wait([task])
@@ -69,11 +72,13 @@ class Witness:
     """Sees what reaches the receivers of a test, on their side of the wire.
 
     Attributes:
-        requests: Method, target and status of each.
+        starts: Status of each that was sent to a start address.
+        requests: Method, target and status of each other one.
         refused: Answers that were turned away, by the login of the last request.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.starts: list[int] = []
         self.requests: list[tuple[str, str, int]] = []
         self.refused = 0
         self._connections = 0
@@ -96,15 +101,24 @@ class Witness:
             await self._connected.wait()
 
     def _watch_requests(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        handle = CallbackHandler.handle
+        def watch(name: str) -> None:
+            reply_to: Callable[..., CallbackReply | None] = getattr(CallbackHandler, name)
 
-        def reply(handler: CallbackHandler[Any], request: CallbackRequest) -> CallbackReply:
-            reply = handle(handler, request)
-            self.requests.append((request.method, request.target, reply.status))
-            self.refused = handler.refused
-            return reply
+            def replying(
+                handler: CallbackHandler[Any], request: CallbackRequest
+            ) -> CallbackReply | None:
+                reply = reply_to(handler, request)
+                self.refused = handler.refused
+                if reply and request.target in handler._starts:
+                    self.starts.append(reply.status)
+                elif reply:
+                    self.requests.append((request.method, request.target, reply.status))
+                return reply
 
-        monkeypatch.setattr(CallbackHandler, "handle", reply)
+            monkeypatch.setattr(CallbackHandler, name, replying)
+
+        watch("reply_to_head")
+        watch("reply_to_body")
 
     def _watch_connections(self, monkeypatch: pytest.MonkeyPatch) -> None:
         connected = LoopbackReceiver._connected

@@ -143,6 +143,7 @@ async def test_a_redirect_with_a_forged_answer_is_refused(
 ) -> None:
     """Our own page posts what it is sent to with: there the state is what tells."""
     async with under_way(sandbox_flow) as waiting:
+        await (await context.new_page()).goto(waiting.url)
         page = await context.new_page()
         await page.goto(origin)
         await page.evaluate(
@@ -160,6 +161,7 @@ async def test_a_window_with_a_forged_answer_is_refused(
 ) -> None:
     """A page in a window that somebody opened is one like any other: the state tells."""
     async with under_way(sandbox_flow) as waiting:
+        await (await context.new_page()).goto(waiting.url)
         page = await context.new_page()
         await page.goto(origin)
         async with page.expect_popup() as opened:

@@ -36,7 +36,7 @@ async def test_a_login_brings_the_token_that_was_handed_out(
         await shows(page, LOGGED_IN, "You can close this tab and return to the program.")
         token = await waiting.token
 
-    (location,) = filter(None, answers)
+    (location,) = (location for location in answers if "access_token" in location)
     handed_out = parse_qs(urlsplit(location).fragment)
     assert [token.value.get_secret_value()] == handed_out["access_token"]
     assert (token.obtained_at, token.expires_at) == (1000.0, 4600.0)
@@ -60,6 +60,7 @@ async def test_an_answer_to_another_login_is_turned_away(
 ) -> None:
     """An answer with a wrong state ends nothing: the right one, afterwards, does."""
     async with under_way(flow) as waiting:
+        await page.goto(waiting.url)
         await page.goto(f"{waiting.redirect_uri}#access_token=evil&token_type=Bearer&state=wrong")
         await shows(page, NOT_OURS, "another state")
         assert page.url == waiting.redirect_uri
@@ -72,18 +73,19 @@ async def test_an_answer_to_another_login_is_turned_away(
     assert [status for _, _, status in witness.requests] == [200, 400, 200, 200]
 
 
-async def test_a_login_takes_two_requests_and_nothing_from_elsewhere(
+async def test_a_login_takes_three_requests_and_nothing_from_elsewhere(
     context: BrowserContext, page: Page, flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """The page is got and posts to itself, once each; no icon, script or picture is asked for."""
+    """The start, the page and its post to itself, once each; no icon, script or picture."""
     asked: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
     async with under_way(flow) as waiting:
         await log_in(page, waiting)
 
     assert witness.requests == [("GET", "/callback", 200), ("POST", "/callback", 200)]
+    assert witness.starts == [302]
     places = {url.partition("?")[0].partition("#")[0] for url in asked}
-    assert places == {flow.authorization_url, waiting.redirect_uri}
+    assert places == {waiting.url, flow.authorization_url, waiting.redirect_uri}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])

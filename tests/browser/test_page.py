@@ -65,6 +65,7 @@ async def test_a_page_without_an_answer_says_so(
 ) -> None:
     """Who comes without an answer, or reloads one that was turned away, disturbs nothing."""
     async with under_way(sandbox_flow) as waiting:
+        await page.goto(waiting.url)
         await page.goto(f"{waiting.redirect_uri}#state=wrong")
         await shows(page, "This response belongs to another login")
         await page.reload()

@@ -12,7 +12,7 @@ from gateway_sdk.auth import ImplicitFlow
 from gateway_sdk.auth import _callback_connection as connection
 from tests.browser.logins import (
     LOGGED_IN,
-    NOBODY_WAITS,
+    NO_REPLY,
     UnderWay,
     Witness,
     decide,
@@ -55,16 +55,18 @@ def first_tab_lingers(monkeypatch: pytest.MonkeyPatch) -> None:
     serve, served = connection.serve, asyncio.Event()
     answers = 0
 
-    async def linger(reader: Any, writer: Any, answer: Any, replied: Callable[[], None]) -> None:
+    async def linger(
+        reader: Any, writer: Any, to_head: Any, to_body: Any, replied: Callable[[], None]
+    ) -> None:
         nonlocal answers
         posted = False
 
         def noted(request: Any) -> Any:
             nonlocal posted
-            posted = request.method == "POST"
-            return answer(request)
+            posted = True
+            return to_body(request)
 
-        await serve(reader, writer, noted, lambda: None)
+        await serve(reader, writer, to_head, noted, lambda: None)
         answers += posted
         if answers == 2:
             served.set()
@@ -102,7 +104,7 @@ async def test_a_tab_that_comes_too_late_is_told(
         await log_in(page, waiting)
 
     late.let_go()
-    await shows(late.page, NOBODY_WAITS, "If you still need it, start it again.")
+    await shows(late.page, NO_REPLY, "If it still waits, try again.")
     assert late.page.url == waiting.redirect_uri
 
 
@@ -130,7 +132,7 @@ async def test_a_cancelled_login_can_be_finished_by_nobody(
         await asyncio.wait([waiting.token])
 
     held.let_go()
-    await shows(page, NOBODY_WAITS)
+    await shows(page, NO_REPLY)
     later = await context.new_page()
     with pytest.raises(Error, match="ERR_CONNECTION_REFUSED"):
         await later.goto(waiting.redirect_uri)

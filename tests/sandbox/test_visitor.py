@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 import httpx
 import pytest
 
+from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox, Visitor
 from tests.support.raw_server import raw_server, read_request
 
@@ -91,6 +92,16 @@ async def test_token_of_a_visit_is_valid(base_url: str) -> None:
     assert requests[0].startswith(b"GET / HTTP/1.1\r\n")
     assert "expires_in" not in answer
     assert called.status_code == 202
+
+
+async def test_visitor_is_led_to_the_login_as_a_browser_is(base_url: str) -> None:
+    """It opens the start address, keeps the cookie until the end, and can log in again."""
+    flow, visitor = ImplicitFlow(f"{base_url}{AUTHORIZE_PATH}", SANDBOX_CLIENT_ID), Visitor()
+
+    tokens = [await login(flow, browser=visitor, show=str) for _ in range(2)]
+
+    assert len({token.value.get_secret_value() for token in tokens}) == 2
+    assert visitor._cookies == {}
 
 
 async def test_visitor_may_say_no(base_url: str) -> None:

@@ -1,20 +1,23 @@
 """The receiver's replies to requests, and its page. Pure: no I/O.
 
-Only one request ends the wait: a POST by the page itself, whose authorization response has the
-login's state. All other requests are refused, and the wait goes on.
+Two requests end the wait. One is a POST by the page itself, from the browser that opened the
+login's start address, with the login's state. The other is the start address being opened by a
+second browser: then it is not known which of the two belongs to the user. All other requests are
+refused, and the wait goes on.
 """
 
 import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
+from gateway_sdk.auth._start_address import StartAddress
 from gateway_sdk.errors import LoginError, StateMismatchError
 
 T = TypeVar("T")
@@ -70,22 +73,30 @@ class CallbackHandler(Generic[T]):
     """Replies to requests until the response of the login has been received.
 
     Attributes:
-        is_done: Whether a response with the login's state was received.
-        refused: How many responses without it were received.
+        is_done: Whether the wait is over.
+        refused: How many responses without the login's state were received.
     """
 
-    def __init__(self, authority: str, path: str, finish: Callable[[str, str], T]) -> None:
+    def __init__(
+        self,
+        authority: str,
+        path: str,
+        starts: Iterable[StartAddress],
+        finish: Callable[[str, str], T],
+    ) -> None:
         """Set up.
 
         Args:
             authority: Host and port of the redirect URI.
             path: Path of the redirect URI.
+            starts: The login's start addresses.
             finish: Called with a response's fragment and query; returns the result.
         """
         self.is_done = False
         self.refused = 0
         self._authority = authority
         self._path = path
+        self._starts = {start.path: start for start in starts}
         self._finish = finish
         self._result: T
         self._error: Exception | None = None
@@ -96,44 +107,63 @@ class CallbackHandler(Generic[T]):
             raise self._error
         return self._result
 
-    def handle(self, request: CallbackRequest) -> CallbackReply:
-        """Return the reply to a request."""
+    def reply_to_head(self, request: CallbackRequest) -> CallbackReply | None:
+        """Return the reply to a request; None if it depends on the body, which is not read yet."""
         if request.header("host") != self._authority:
             # Another name for this address: DNS rebinding.
             return CallbackReply(421, b"This address must be called by its own name.\n")
-        if request.target.partition("?")[0] != self._path:
+        path = request.target.partition("?")[0]
+        if path not in {self._path, *self._starts}:
             return CallbackReply(404, b"There is nothing here.\n")
         if request.method == "GET":
-            return self._page(request)
-        if request.method == "POST":
-            return self._receive_response(request)
+            return _not_alone(request) or self._lead_on(path, request) or _page()
+        if request.method == "POST" and path == self._path:
+            return self._check_post(request)
         return CallbackReply(405, b"Only GET and POST.\n", more={"Allow": "GET, POST"})
 
-    def _page(self, request: CallbackRequest) -> CallbackReply:
-        """Return the page, but not to be embedded in another page."""
-        # Fetch Metadata: browsers that send this header send "document" for a page of its own.
-        if request.header("sec-fetch-dest") not in (None, "document"):
-            return CallbackReply(403, b"This page cannot be embedded.\n")
-        return CallbackReply(
-            200, page(), "text/html; charset=utf-8", more={"Content-Security-Policy": policy()}
-        )
+    def reply_to_body(self, request: CallbackRequest) -> CallbackReply:
+        """Take the response in the body of a request whose head was not refused."""
+        response = _parse(request.body)
+        if response is None:
+            return CallbackReply(400, b"Only an object with fragment and query.\n")
+        if self.is_done:
+            return _message(409, *_TOO_LATE)
+        return self._finish_login(*response, self._starts_of(request)[0].delete_cookie())
 
-    def _receive_response(self, request: CallbackRequest) -> CallbackReply:
-        """Take the response that the receiver's own page posts; refuse all others."""
+    def _lead_on(self, path: str, request: CallbackRequest) -> CallbackReply | None:
+        """Lead from a start address to the authorization URL; None for another address."""
+        start = self._starts.get(path)
+        if start is None:
+            return None
+        leading = start.open(request.header("cookie") or "")
+        if leading is not None:
+            return CallbackReply(302, more=leading)
+        if not self.is_done:
+            self.is_done, self._error = True, LoginError(_OPENED_TWICE)
+        return CallbackReply(409, f"{_sentence(_OPENED_TWICE)}.\n".encode())
+
+    def _check_post(self, request: CallbackRequest) -> CallbackReply | None:
+        """Refuse what the receiver's own page does not send, in the browser that began."""
         if request.header("origin") != f"http://{self._authority}":
             return CallbackReply(403, b"Only this address's own page may do that.\n")
         if request.header("sec-fetch-site") not in (None, "same-origin"):
             return CallbackReply(403, b"Only this address's own page may do that.\n")
         if request.header("content-type") != "application/json":
             return CallbackReply(415, b"Only application/json.\n")
-        response = _parse(request.body)
-        if response is None:
-            return CallbackReply(400, b"Only an object with fragment and query.\n")
-        return self._finish_login(*response)
-
-    def _finish_login(self, fragment: str, query: str) -> CallbackReply:
         if self.is_done:
-            return _message(409, "Another response was received first", _DONE)
+            return _message(409, *_TOO_LATE)
+        if not self._starts_of(request):
+            return _message(403, *_ANOTHER_BROWSER)
+        return None
+
+    def _starts_of(self, request: CallbackRequest) -> list[StartAddress]:
+        """Return the start addresses that the request's browser opened."""
+        cookies = request.header("cookie") or ""
+        return [start for start in self._starts.values() if start.is_bound_to(cookies)]
+
+    def _finish_login(
+        self, fragment: str, query: str, delete_cookie: Mapping[str, str]
+    ) -> CallbackReply:
         try:
             self._result = self._finish(fragment, query)
         except StateMismatchError as error:
@@ -142,13 +172,24 @@ class CallbackHandler(Generic[T]):
         except Exception as error:  # noqa: BLE001 - `result` raises it
             self.is_done, self._error = True, error
             why = f"{error}." if isinstance(error, LoginError) else "Something went wrong."
-            return _message(200, "You are not logged in", f"{_sentence(why)} {_CLOSE}")
-        self.is_done = True
-        return _message(200, "You are logged in", f"{_DONE} {_CLOSE}", good=True)
+            told = _message(200, "You are not logged in", f"{_sentence(why)} {_CLOSE}")
+        else:
+            self.is_done = True
+            told = _message(200, "You are logged in", f"{_DONE} {_CLOSE}", good=True)
+        return replace(told, more=delete_cookie)
 
 
 _DONE: Final = "The program that started this login has received its response."
 _CLOSE: Final = "You can close this tab and return to the program."
+_TOO_LATE: Final = ("Another response was received first", _DONE)
+_ANOTHER_BROWSER: Final = (
+    "The login was started in another browser",
+    "Open the address that the program shows in this browser, and log in again.",
+)
+_OPENED_TWICE: Final = (
+    "the address that starts the login was opened by two browsers or programs, and one may belong "
+    "to another user: log in again"
+)
 
 
 def _parse(body: bytes) -> tuple[str, str] | None:
@@ -163,6 +204,22 @@ def _parse(body: bytes) -> tuple[str, str] | None:
     if not isinstance(fragment, str) or not isinstance(query, str):
         return None
     return fragment, query
+
+
+def _not_alone(request: CallbackRequest) -> CallbackReply | None:
+    """Refuse to be embedded in another page, and to be loaded before the user wants it."""
+    # Fetch Metadata: browsers that send this header send "document" for a page of its own.
+    if request.header("sec-fetch-dest") not in (None, "document"):
+        return CallbackReply(403, b"This page cannot be embedded.\n")
+    if "prefetch" in (request.header("sec-purpose") or request.header("purpose") or ""):
+        return CallbackReply(503, b"Not in advance.\n")
+    return None
+
+
+def _page() -> CallbackReply:
+    return CallbackReply(
+        200, page(), "text/html; charset=utf-8", more={"Content-Security-Policy": policy()}
+    )
 
 
 def _message(status: int, heading: str, text: str, *, good: bool = False) -> CallbackReply:

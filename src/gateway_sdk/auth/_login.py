@@ -7,7 +7,7 @@ import time
 import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from gateway_sdk._config import check_seconds
 from gateway_sdk.auth._receiver import (
@@ -23,9 +23,10 @@ from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, LoginError, StateMismatchError
 
 Browser: TypeAlias = str | Callable[[str], bool] | Literal[False] | None
-"""What opens a URL: None for this machine's own browser, a command with `%s` in place of the URL
-(`"chromium --incognito %s"`), a function that returns whether it opened it, or False to open
-nothing."""
+"""What opens a URL on this machine: None for its own browser, a command with `%s` in place of the
+URL (`"chromium --incognito %s"`), a function that returns whether it opened it, or False to open
+nothing. The URL is one of this machine that leads on to the authorization URL and can be opened
+once, except where the response can only be pasted: there it is the authorization URL."""
 
 Paste: TypeAlias = Callable[[], Awaitable[str]]
 """Returns a URL that the user pasted; raises EOFError if there will be none."""
@@ -53,10 +54,11 @@ async def login(
         flow: The authorization server and the client.
         redirect_uri: Where the response goes, as registered. Port 0 takes a free one. If it is not
             http on this machine, the response must be pasted.
-        browser: What opens the authorization URL: None for this machine's browser, a command with
-            `%s` such as "firefox --private-window %s", a function, or False for nothing. A
-            private window leaves no token in the browser's history.
-        show: Called with each line that the user should read: the URL, in case no browser opens.
+        browser: What leads the user to the authorization URL: None for this machine's browser, a
+            command with `%s` such as "firefox --private-window %s", a function, or False for
+            nothing. A private window leaves no token in the browser's history.
+        show: Called with each line that the user should read: a URL, in case no browser opens. It
+            starts the login: others must not read it.
         paste: Returns the URL of the response as the user pasted it, for a machine without a
             browser; for instance `PasteFromTerminal()`.
         timeout: Seconds for the whole login; None for no limit.
@@ -68,19 +70,27 @@ async def login(
         AuthorizationDeniedError: The user or the authorization server refused.
         MalformedResponseError: The response violates RFC 6749.
         LoginTimeoutError: The login was not finished in time.
+        LoginError: Two browsers or programs opened the URL that starts the login.
     """
     check_seconds("timeout", timeout)
     if not can_listen(redirect_uri):
         if paste is None:
             raise ConfigurationError(f"{CANNOT_LISTEN}: pass paste=")
         attempt = flow.start(redirect_uri)
-        _announce(attempt.url, browser, show, pastes=True)
+        _announce(attempt.url, browser, show)
+        show(_PASTE)
         pasted = _read_pasted(flow, attempt, paste, show, clock)
         return await _first_token(attempt.url, browser, show, [_within(pasted, timeout)])
 
     async with LoopbackReceiver(redirect_uri) as receiver:
         attempt = flow.start(receiver.redirect_uri)
-        _announce(attempt.url, browser, show, pastes=paste is not None)
+        # Not the authorization URL: other users can read the arguments of a browser's command.
+        opened, shown = receiver.start_url(attempt.url), receiver.start_url(attempt.url)
+        if paste is None:
+            _announce(shown, browser, show)
+        else:
+            _announce(attempt.url, browser, show, here=shown)
+            show(_PASTE)
 
         def finish(fragment: str, query: str) -> Token:
             return flow.finish(attempt, fragment=fragment, query=query, now=clock())
@@ -88,15 +98,20 @@ async def login(
         coroutines = [receiver.receive(finish, timeout=timeout)]
         if paste is not None:
             coroutines.append(_read_pasted(flow, attempt, paste, show, clock))
-        return await _first_token(attempt.url, browser, show, coroutines)
+        return await _first_token(opened, browser, show, coroutines)
 
 
-def _announce(url: str, browser: Browser, show: Callable[[str], object], *, pastes: bool) -> None:
-    how = ":" if browser is False else ", if no browser opens by itself:"
-    show(f"Log in at this address{how}")
+_PASTE: Final = "Then paste the whole address of the page that you are sent to, and press Enter."
+
+
+def _announce(url: str, browser: Browser, show: Callable[[str], object], *, here: str = "") -> None:
+    """Show where to log in: at *here* with a browser of this machine, if it is another address."""
+    elsewhere = f"Log in at {here} or, on another machine, at" if here else "Log in at"
+    show(f"{elsewhere} this address{':' if browser is False else _IF_NONE_OPENS}")
     show(url)
-    if pastes:
-        show("Then paste the whole address of the page that you are sent to, and press Enter.")
+
+
+_IF_NONE_OPENS: Final = ", if no browser opens by itself:"
 
 
 async def _first_token(
@@ -105,7 +120,7 @@ async def _first_token(
     show: Callable[[str], object],
     coroutines: Iterable[Coroutine[Any, Any, Token]],
 ) -> Token:
-    """Open the authorization URL, and return the token of the first coroutine that has one."""
+    """Open a URL, and return the token of the first coroutine that has one."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     opening = asyncio.create_task(_open_browser(url, browser, show))
     started: list[asyncio.Task[Any]] = [*tasks, opening]

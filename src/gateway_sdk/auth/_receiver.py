@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import re
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,11 +11,14 @@ from functools import partial
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Final, Self, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 
 from gateway_sdk._config import check_seconds, is_loopback, parse_url
-from gateway_sdk.auth._callback_handler import CallbackHandler
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
+from gateway_sdk.auth._peer_user import is_other_user
+from gateway_sdk.auth._start_address import StartAddress
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginTimeoutError,
@@ -36,6 +40,13 @@ _MAX_CONNECTIONS: Final = 16
 _CONNECTION_TIMEOUT: Final = 10.0
 """Seconds for one request and its reply."""
 
+# RFC 3986, 3.3, without what the URL Standard rewrites: dot segments, encoded or not, and an empty
+# first segment, which the page's request would take for a host.
+_KEPT_PATH: Final = re.compile(
+    r"(?!//)(?:/(?!(?:\.|%2e){1,2}(?:/|$))(?:[\w.~!$&'()*+,;=:@-]|%[0-9a-f]{2})*)*",
+    re.ASCII | re.IGNORECASE,
+)
+
 CANNOT_LISTEN: Final = (
     "redirect_uri is not http on this machine, such as http://127.0.0.1:0/callback: a response "
     "sent there can only be pasted"
@@ -47,7 +58,7 @@ class LoopbackReceiver:
 
     async with LoopbackReceiver() as receiver:
         attempt = flow.start(receiver.redirect_uri)
-        ...
+        open_browser(receiver.start_url(attempt.url))
         token = await receiver.receive(partial_finish)
 
     Attributes:
@@ -76,6 +87,7 @@ class LoopbackReceiver:
         self._given = redirect_uri
         self._bind = bind
         self._sockets: list[socket.socket] = []
+        self._starts: list[StartAddress] = []
         self._connections: dict[asyncio.Task[None], None] = {}
 
     async def __aenter__(self) -> Self:
@@ -101,6 +113,21 @@ class LoopbackReceiver:
         close_all(self._sockets)
         self._sockets = []
 
+    def start_url(self, authorization_url: str) -> str:
+        """Return a URL of this receiver for one browser, which leads on to the authorization URL.
+
+        Only a browser that opened such a URL can end the login. Each can be opened once: if
+        another browser or program opens it too, the login ends with an error. Call this again for
+        each further way to a browser.
+
+        Raises:
+            SessionStateError: The receiver is not open.
+        """
+        self._must_be_open()
+        start = StartAddress(authorization_url)
+        self._starts.append(start)
+        return f"http://{authority_of(self._url)}{start.path}"
+
     async def receive(
         self,
         finish: Callable[[str, str], T],
@@ -109,6 +136,8 @@ class LoopbackReceiver:
     ) -> T:
         """Wait for the response to this login, and return the result of `finish`.
 
+        Call `start_url` before.
+
         Args:
             finish: Reads a response's fragment and query. If it raises StateMismatchError, the
                 response is refused and the wait goes on; any other result ends the wait.
@@ -116,13 +145,15 @@ class LoopbackReceiver:
 
         Raises:
             LoginTimeoutError: The login was not finished in time.
-            LoginError: As `finish` raises it.
+            LoginError: As `finish` raises it, or a start URL was opened by two browsers.
+            SessionStateError: The receiver is not open, or no start URL was made.
         """
         check_seconds("timeout", timeout)
-        if not self._sockets:
-            raise SessionStateError("the receiver is not open: use it in `async with`, once")
-        path = self._url.raw_path.partition(b"?")[0]
-        handler = CallbackHandler(authority_of(self._url), path.decode("ascii"), finish)
+        self._must_be_open()
+        if not self._starts:
+            raise SessionStateError("no browser can end this login: call start_url() first")
+        path = self._url.raw_path.partition(b"?")[0].decode("ascii")
+        handler = CallbackHandler(authority_of(self._url), path, self._starts, finish)
         over = asyncio.Event()
         connected = partial(self._connected, handler, over)
         # Started below: if the start were cancelled here, the server would never be closed.
@@ -143,6 +174,10 @@ class LoopbackReceiver:
             over.set()
             await self._close(servers)
         return handler.result()
+
+    def _must_be_open(self) -> None:
+        if not self._sockets:
+            raise SessionStateError("the receiver is not open: use it in `async with`, once")
 
     def _connected(
         self,
@@ -202,12 +237,18 @@ async def _serve(
         if handler.is_done:
             over.set()
 
+    peer, own = (writer.get_extra_info(name) for name in ("peername", "sockname"))
+    reply_to_head = _refuse_user if is_other_user(peer, own) else handler.reply_to_head
     try:
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CONNECTION_TIMEOUT):
-                await serve(reader, writer, handler.handle, replied)
+                await serve(reader, writer, reply_to_head, handler.reply_to_body, replied)
     finally:
         replied()  # also if the browser left before the reply
+
+
+def _refuse_user(_: CallbackRequest) -> CallbackReply:
+    return CallbackReply(403, b"Only the user who started the login may call this address.\n")
 
 
 def timed_out(seconds: float | None, refused: int = 0) -> LoginTimeoutError:
@@ -228,6 +269,11 @@ def can_listen(redirect_uri: str) -> bool:
     url = parse_url("redirect_uri", redirect_uri, any_port=True)
     if "#" in redirect_uri:
         raise ConfigurationError("redirect_uri has a fragment: the response needs that place")
+    if not _KEPT_PATH.fullmatch(urlsplit(redirect_uri).path):
+        raise ConfigurationError(
+            "redirect_uri has a path that browsers change: it may consist of ASCII characters as "
+            "in /login/callback, without // at its start and without /./ and /../"
+        )
     return url.scheme == "http" and is_loopback(url.host)
 
 

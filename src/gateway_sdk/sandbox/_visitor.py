@@ -2,7 +2,7 @@
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from http.client import HTTPConnection, HTTPException
 from typing import Literal, NamedTuple
@@ -22,12 +22,14 @@ class _Response(NamedTuple):
     status: int
     location: str
     text: str
+    sets_cookies: bool
 
 
 @dataclass(frozen=True)
 class Visitor:
     """Logs in at the sandbox's authorization server when called with the authorization URL.
 
+    Or with a URL that sets a cookie and leads on to it, as `login` opens.
     At the redirect URI it does what a browser does on the page of the SDK's loopback receiver: it
     gets the page, and posts fragment and query to its path as JSON. It blocks: call it in a thread
     if the running event loop serves the sandbox.
@@ -43,6 +45,10 @@ class Visitor:
     token: Literal["hour", "minute", "unstated", "expired", "revoked"] = "hour"  # noqa: S105 - a kind of token
     decision: Literal["allow", "deny"] = "allow"
     timeout: float = 10.0
+    # By host and name: browsers send cookies to all ports of a host.
+    _cookies: dict[tuple[str | None, str], str] = field(
+        default_factory=dict[tuple[str | None, str], str], init=False, repr=False, compare=False
+    )
 
     def __call__(self, url: str) -> bool:
         """Return whether the client took the response; if not, the log says why."""
@@ -57,6 +63,9 @@ class Visitor:
 
     def _log_in(self, url: str) -> str:
         page = self._send("GET", url)
+        if page.location and page.sets_cookies:
+            url = page.location
+            page = self._send("GET", url)
         if page.location:
             return page.location  # an error for the client, without a login page
         _require(page.status == 200, "the login page", page)  # noqa: PLR2004 - OK
@@ -89,12 +98,29 @@ class Visitor:
         connection = HTTPConnection(host, timeout=self.timeout)
         try:
             target = f"{path or '/'}?{query}" if query else path or "/"
-            connection.request(method, target, body, headers or {})
+            cookies = {"Cookie": self._cookies_for(url)} if self._cookies_for(url) else {}
+            connection.request(method, target, body, {**(headers or {}), **cookies})
             reply = connection.getresponse()
+            set_cookies = reply.headers.get_all("Set-Cookie", [])
+            self._keep(url, set_cookies)
             text = reply.read(MAX_PAGE).decode(errors="replace")
-            return _Response(reply.status, reply.headers.get("Location", ""), text)
+            location = reply.headers.get("Location", "")
+            return _Response(reply.status, location, text, bool(set_cookies))
         finally:
             connection.close()
+
+    def _cookies_for(self, url: str) -> str:
+        host = urlsplit(url).hostname
+        held = list(self._cookies.items())  # other threads may be visiting too
+        return "; ".join(f"{name}={value}" for (where, name), value in held if where == host)
+
+    def _keep(self, url: str, set_cookies: list[str]) -> None:
+        for cookie in set_cookies:
+            name, _, value = cookie.partition(";")[0].partition("=")
+            key = urlsplit(url).hostname, name
+            self._cookies[key] = value
+            if not value:
+                del self._cookies[key]
 
 
 class _Form(HTMLParser):

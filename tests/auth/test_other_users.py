@@ -1,0 +1,187 @@
+"""Another user of the machine, who can read the list of processes, during a login."""
+
+import encodings.idna  # noqa: F401 - another user may not be able to read it later
+import http.client
+import json
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk.auth import _peer_user, login
+from tests.auth.bad_requests import GOOD as RESPONSE
+from tests.auth.people import FLOW, GOOD, TOKEN, Reader, Surfer
+from tests.auth.traces import no_traces
+from tests.auth.visits import post, visit, waiting
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a socket is")
+
+NOBODY = 65534
+IS_ROOT = sys.platform == "linux" and os.geteuid() == 0
+
+
+@pytest.fixture(autouse=True)
+async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
+    async with no_traces(caplog):
+        yield
+
+
+def arguments_of_all() -> list[str]:
+    """Return the arguments of each process, as every user can read them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_text(errors="replace"))
+        except OSError:
+            continue  # it has just ended
+    return found
+
+
+def rob(mark: str) -> list[Any]:
+    """Return the URLs that processes with a mark show, and what trying to use them brings."""
+    shown = "\n".join(text for text in arguments_of_all() if mark in text)
+    urls = sorted(set(re.findall(r"https?://[^\0\n]+", shown)))
+    statuses = []
+    for url in urls if os.geteuid() == NOBODY else []:
+        _, _, place, path = url.split("/")
+        for method, target in (("GET", f"/{path}"), ("GET", "/callback"), ("POST", "/callback")):
+            line = http.client.HTTPConnection(place, timeout=20)
+            headers = {"Origin": f"http://{place}", "Content-Type": "application/json"}
+            line.request(method, target, RESPONSE, headers)
+            statuses.append(line.getresponse().status)
+            line.close()
+    return [urls, statuses]
+
+
+@linux_only
+async def test_who_lists_the_processes_cannot_end_the_login(tmp_path: Path) -> None:
+    """The browser's command shows no state, and its URL is refused to another user.
+
+    Where the test is not run by root, it can only read the list of processes.
+    """
+    words = (sys.executable, "-m", __spec__.name, str(tmp_path / "robbed"))
+    reader = Reader()
+
+    token = await login(FLOW, browser=f"{shlex.join(words)} %s", show=reader)
+
+    urls, statuses = json.loads((tmp_path / "robbed").read_text())
+    assert token.value.get_secret_value() == TOKEN
+    assert [url.rpartition("/")[0] for url in urls] == [
+        (await reader.start_url()).rpartition("/")[0]
+    ]
+    assert await reader.start_url() not in urls
+    assert statuses == ([403] * 3 if IS_ROOT else [])
+
+
+@pytest.fixture
+def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process have another user than its connections have."""
+    user = os.geteuid()
+    monkeypatch.setattr(_peer_user, "_ROOT", -1)
+    monkeypatch.setattr("os.getuid", lambda: user + 1)
+    monkeypatch.setattr("os.geteuid", lambda: user + 1)
+
+
+@linux_only
+@pytest.mark.usefixtures("as_another_user")
+@pytest.mark.parametrize("redirect_uri", ["http://127.0.0.1:0/callback", "http://[::1]:0/callback"])
+async def test_every_request_of_another_user_is_refused(
+    monkeypatch: pytest.MonkeyPatch, redirect_uri: str
+) -> None:
+    """Start, page and response are refused alike, and none of them counts."""
+    if "::1" in redirect_uri and not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    async with waiting(redirect_uri) as there:
+        for raw in (visit(target=there.start), visit(), post(RESPONSE, {"Cookie": "a=b"})):
+            reply = await there.send(raw)
+            assert reply.status == 403
+            assert reply.body == b"Only the user who started the login may call this address.\n"
+        monkeypatch.undo()
+        await there.must_still_wait()
+
+
+@pytest.mark.usefixtures("as_another_user")
+@pytest.mark.parametrize("missing", ["the protocol", "the permission"])
+async def test_where_the_user_is_unknown_the_cookie_decides(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """On other systems, and where the kernel does not tell, no request is refused for its user."""
+    if missing == "the protocol":
+        monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
+    else:
+        monkeypatch.setattr(_peer_user, "_NETLINK_SOCK_DIAG", 999)
+    async with waiting() as there:
+        assert (await there.send(post(RESPONSE, {"Cookie": "a=b"}))).status == 403
+        await there.must_still_wait()
+
+
+@pytest.fixture
+def connected() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Provide both ends of a connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        served, _ = server.accept()
+        yield client, served
+        client.close()
+        served.close()
+
+
+Ends = tuple[socket.socket, socket.socket]
+
+
+@linux_only
+def test_the_owner_of_a_socket_is_known(connected: Ends) -> None:
+    """It is the user who opened it; a port without that connection has no owner."""
+    client, served = connected
+    near, far = client.getsockname(), served.getsockname()
+    assert _peer_user._user_of(near, far) == os.geteuid()
+    # The kernel falls back to the listener at the port, which says nothing of the connection.
+    assert _peer_user._user_of(far, ("127.0.0.1", 1)) is None
+    assert _peer_user._user_of(("192.0.2.1", near[1]), far) is None
+    client.close()
+    assert _peer_user._user_of(near, far) is None
+
+
+@linux_only
+@pytest.mark.skipif(not IS_ROOT, reason="only root can open sockets as another user")
+@pytest.mark.parametrize(("user", "is_other"), [(NOBODY, True), (0, False)])
+def test_root_is_no_other_user(user: int, is_other: bool) -> None:
+    """Another user's socket is one, whoever holds it; root's is not, for everyone."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(20)
+        code = (
+            f"import encodings.idna, os, socket; os.setuid({user}); "
+            f"s = socket.create_connection({server.getsockname()}); s.recv(1)"
+        )
+        with subprocess.Popen([sys.executable, "-c", code]) as process:
+            served, peer = server.accept()
+            assert _peer_user.is_other_user(peer, served.getsockname()) is is_other
+            served.close()
+        assert process.returncode == 0
+
+
+def run_as_browser(report: str, url: str) -> None:
+    """Be the command that opens the browser: another user robs it first, then the user logs in."""
+    with Path(report).open("w", encoding="utf-8") as file:
+        child = os.fork()
+        if child == 0:
+            if IS_ROOT:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            json.dump(rob(report), file)
+            file.flush()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    Surfer(GOOD)(url)
+
+
+if __name__ == "__main__":
+    run_as_browser(*sys.argv[1:])

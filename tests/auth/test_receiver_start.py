@@ -1,0 +1,167 @@
+"""The start address: it leads one browser to the login, and only that browser can end it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gateway_sdk.auth import LoopbackReceiver
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest
+from gateway_sdk.auth._start_address import StartAddress
+from gateway_sdk.errors import LoginError, SessionStateError
+from tests.auth.bad_requests import GOOD
+from tests.auth.traces import no_traces
+from tests.auth.visits import AUTHORIZATION_URL, RIGHT, post, read_answer, visit, waiting
+
+
+@pytest.fixture(autouse=True)
+async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
+    async with no_traces(caplog):
+        yield
+
+
+async def test_it_leads_to_the_login_and_sets_a_cookie() -> None:
+    """The reply names the authorization URL, and a cookie for this login and this host only."""
+    async with waiting() as there:
+        reply = await there.open()
+
+        assert (reply.status, reply.body) == (302, b"")
+        assert reply.headers["Location"] == AUTHORIZATION_URL
+        assert reply.headers["Cache-Control"] == "no-store"
+        assert reply.headers["Referrer-Policy"] == "no-referrer"
+        pair, *attributes = reply.headers["Set-Cookie"].split("; ")
+        assert pair.startswith("login-")
+        assert attributes == ["Path=/", "Max-Age=86400", "HttpOnly", "SameSite=Strict"]
+        await there.must_still_wait()
+
+
+async def test_a_second_browser_ends_the_wait() -> None:
+    """Another program opened the address: it gets nothing, and the login ends with an error."""
+    async with waiting() as there:
+        await there.open()
+        reply = await there.send(visit(target=there.start))
+        with pytest.raises(LoginError, match=r"opened by two browsers or programs.*log in again"):
+            await there.task
+
+    assert reply.status == 409
+    assert not {"Location", "Set-Cookie"} & reply.headers.keys()
+
+
+async def test_who_opens_it_first_cannot_log_in_once_the_browser_comes() -> None:
+    """Whichever of the two is the thief, the login ends; a thief cannot wait for the browser."""
+    async with waiting() as there:
+        thief = await there.open()
+        assert thief.status == 302
+        assert (await there.send(visit(target=there.start))).status == 409
+        with pytest.raises(LoginError, match="two browsers"):
+            await there.task
+
+
+async def test_the_same_browser_may_open_it_again() -> None:
+    """With its cookie it is led on, as often as it likes."""
+    async with waiting() as there:
+        await there.open()
+        again = await there.send(visit({"Cookie": "a=b; COOKIE"}, target=there.start))
+
+        assert (again.status, again.headers["Location"]) == (302, AUTHORIZATION_URL)
+        await there.must_still_wait()
+
+
+@pytest.mark.parametrize(
+    ("changes", "method", "status"),
+    [
+        ({}, "HEAD", 405),
+        ({}, "POST", 405),
+        ({"Sec-Fetch-Dest": "image"}, "GET", 403),
+        ({"Sec-Purpose": "prefetch;prerender"}, "GET", 503),
+        ({"Purpose": "prefetch"}, "GET", 503),
+        ({"Host": "evil.test"}, "GET", 421),
+    ],
+)
+async def test_what_no_user_asked_for_does_not_open_it(
+    changes: dict[str, str | None], method: str, status: int
+) -> None:
+    """A preview, a picture and a page in advance get nothing, and the browser still comes first."""
+    async with waiting() as there:
+        reply = await there.send(visit(changes, method=method, target=there.start))
+
+        assert reply.status == status
+        assert not {"Location", "Set-Cookie"} & reply.headers.keys()
+        await there.must_still_wait()
+
+
+async def test_without_the_cookie_the_right_state_is_refused() -> None:
+    """A program that knows the state, but did not open the start address, does not end the wait."""
+    async with waiting() as there:
+        for changes in ({"Cookie": None}, {"Cookie": "login-1=2"}):
+            reply = await there.send(post(GOOD, changes))
+            assert reply.status == 403
+            assert b"started in another browser" in reply.body
+        await there.must_still_wait()
+
+
+async def test_the_cookie_is_deleted_at_the_end() -> None:
+    """The reply to the right response deletes the cookie; one to a wrong one does not."""
+    async with waiting() as there:
+        opened = await there.open()
+        name = opened.headers["Set-Cookie"].partition("=")[0]
+        assert "Set-Cookie" not in (await there.hand_in("state=theirs")).headers
+        assert (await there.hand_in()).headers["Set-Cookie"].startswith(f"{name}=; Path=/; Max-Age")
+
+
+async def test_each_way_to_a_browser_has_an_address_of_its_own() -> None:
+    """Two addresses of a login can be opened by two browsers; either can finish it."""
+    async with LoopbackReceiver() as receiver:
+        urls = {receiver.start_url(AUTHORIZATION_URL) for _ in range(100)}
+        assert len(urls) == 100
+        assert all(url.startswith(receiver.redirect_uri[: -len("callback")]) for url in urls)
+        assert all(len(url.rpartition("/")[2]) == 43 for url in urls)
+
+
+def test_a_start_after_the_end_changes_nothing() -> None:
+    """Once there is a result, a second browser is refused, and the result stays."""
+    start = StartAddress(AUTHORIZATION_URL)
+    handler = CallbackHandler("h", "/callback", [start], read_answer)
+    get = CallbackRequest("GET", start.path, (("host", "h"),))
+    opened = handler.reply_to_head(get)
+    assert opened is not None
+    cookie = opened.headers["Set-Cookie"].partition(";")[0]
+    posted = CallbackRequest("POST", "/callback", (("cookie", cookie),), GOOD)
+    assert handler.reply_to_body(posted).status == 200
+
+    late = handler.reply_to_head(get)
+
+    assert late is not None
+    assert late.status == 409
+    assert handler.result() == RIGHT
+
+
+def test_an_authorization_url_is_led_to_in_ascii() -> None:
+    """A header holds ASCII only: other characters are encoded as browsers do."""
+    leading = StartAddress("https://login.test/é?x=ü").open("")
+    assert leading is not None
+    assert leading["Location"] == "https://login.test/%C3%A9?x=%C3%BC"
+
+
+async def test_a_wait_that_no_browser_could_end_is_an_error() -> None:
+    """Without a start address, and outside of `async with`, the mistake is named at once."""
+    receiver = LoopbackReceiver()
+    with pytest.raises(SessionStateError, match="async with"):
+        receiver.start_url(AUTHORIZATION_URL)
+    async with receiver:
+        with pytest.raises(SessionStateError, match=r"start_url\(\)"):
+            await receiver.receive(read_answer)
+
+
+async def test_the_head_is_checked_before_the_body_is_read() -> None:
+    """A request that is refused for its head is not waited for: its reply comes without a body."""
+    for changes, status in (
+        ({"Origin": "https://evil.test"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Cookie": None}, 403),
+        ({"Content-Length": "81921"}, 413),
+        ({"Content-Length": None, "Transfer-Encoding": "chunked"}, 411),
+    ):
+        async with waiting() as there:
+            reply = await there.send(post(b"", {"Content-Length": "500", **changes}))
+            assert reply.status == status
+            await there.must_still_wait()
