@@ -38,9 +38,11 @@ class ForeignServer:
 
     url: str
 
-    def __init__(self) -> None:
+    def __init__(self, life: int = 3600) -> None:
         self.reset()
-        self._oauth = MobileApplicationServer(_Validator(), token_generator=lambda _: self.token)
+        self._oauth = MobileApplicationServer(
+            _Validator(), token_generator=lambda _: self.token, token_expires_in=life
+        )
 
     def reset(self) -> None:
         """Be as it was at first."""
@@ -61,10 +63,15 @@ class ForeignServer:
         if request.method == "GET" and self.asks:
             return HTMLResponse(_PAGE)
         denied = b"decision=deny" in await request.body()
+        status, location = self.answer(str(request.url), denied=denied)
+        return Response(status_code=status, headers={"Location": location})
+
+    def answer(self, url: str, *, denied: bool = False) -> tuple[int, str]:
+        """Return the status and the Location of the answer to an authorization request."""
         headers, _, status = self._oauth.create_authorization_response(
-            str(request.url), scopes=[], credentials={"denied": denied}
+            url, scopes=[], credentials={"denied": denied}
         )
-        return Response(status_code=status, headers={"Location": self.reshape(headers["Location"])})
+        return status, self.reshape(headers["Location"])
 
 
 class _Validator(RequestValidator):  # type: ignore[misc]
