@@ -1,7 +1,7 @@
 """A web service that awaits the gateway: one session for all requests, closed with the service.
 
-It needs `pip install '.[sandbox]' --group examples`. Run it against the sandbox
-(`gateway sandbox` prints the variables to set), in the folder above this one:
+It needs `pip install fastapi uvicorn`. Run it in the root of the project, against the sandbox
+(`gateway sandbox` prints the variables to set):
 
     uvicorn examples.web_service:app --port 8000
     curl -X DELETE -H 'tenant: demo' localhost:8000/wallets/wallet-0004/orders/order-0056

@@ -1,8 +1,8 @@
 """A worker that uploads documents from a queue: without a user, one session per process.
 
-It needs `pip install '.[sandbox]' --group examples` and a NATS server with JetStream
-(`nats-server -js`); NATS_URL is its address if it is not on this machine. Run the worker against
-the sandbox (`gateway sandbox` prints the variables to set), in the folder above this one:
+It needs `pip install taskiq taskiq-nats` and a NATS server with JetStream (`nats-server -js`);
+NATS_URL is its address if it is not on this machine. Run the worker in the root of the project,
+against the sandbox (`gateway sandbox` prints the variables to set):
 
     taskiq worker examples.worker:broker
 
