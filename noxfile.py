@@ -15,7 +15,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
-EVERYTHING = ".[aiohttp,demo,keyring,parquet,redis]"
+EVERYTHING = ".[demo,fast,keyring,parquet,redis]"
 SOURCES = ("src", "tests", "examples", "benchmarks", "noxfile.py")
 
 
@@ -93,13 +93,14 @@ def bare(session: nox.Session) -> None:
 
 
 @nox.session(python=MEASURED)
-def aiohttp(session: nox.Session) -> None:
-    """Run the tests that make requests on the other engine: about a minute."""
-    session.install("-e", EVERYTHING, *group("test"))
-    apart = ("auth", "bare", "browser", "cli", "examples", "models", "real", "sandbox", "shape")
+def asyncio(session: nox.Session) -> None:
+    """Run the suite on the other engine, but for what has nothing to do with engines."""
+    session.install("-e", EVERYTHING, *group("test"), *group("examples"))
+    apart = ("auth", "bare", "browser", "models", "real", "sandbox", "shape")
     session.run(
         "pytest",
-        "--engine=aiohttp",
+        *IN_PARALLEL,
+        "--engine=asyncio",
         *(f"--ignore=tests/{folder}" for folder in apart),
         *session.posargs,
     )
@@ -165,7 +166,7 @@ def full(session: nox.Session) -> None:
     if missing := sorted(set(PYTHONS) - set(FOUND)):
         session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
     others = [f"tests-{version}" for version in FOUND if version not in (RUNNING, MEASURED)]
-    for name in (*others, "coverage", "aiohttp", "beside_httpx2", "bare", "real", "build"):
+    for name in (*others, "coverage", "asyncio", "beside_httpx2", "bare", "real", "build"):
         session.notify(name)
 
 

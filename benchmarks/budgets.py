@@ -10,7 +10,7 @@ from benchmarks.rounds import Seen, median_ratio
 
 ALL: Final = tuple(level(*pair) for pair in LEVELS)
 MAIN: Final = ("1", "50", "200")
-OVER_HTTPX, OVER_AIOHTTP = OURS + "httpx", OURS + "aiohttp"
+OVER_HTTPX, OVER_ASYNCIO = OURS + "httpx", OURS + "asyncio"
 
 
 class Budget(NamedTuple):
@@ -59,16 +59,16 @@ def cpu(*levels: str) -> tuple[str, ...]:
 
 
 BUDGETS: Final = (
-    Budget("CPU on aiohttp / aiohttp", "cpu", OVER_AIOHTTP, cpu(*MAIN), 2.0, "aiohttp"),
+    Budget("CPU on asyncio / aiohttp", "cpu", OVER_ASYNCIO, cpu(*MAIN), 0.8, "aiohttp"),
     Budget(
-        "CPU on aiohttp / OpenAI on aiohttp",
+        "CPU on asyncio / OpenAI on aiohttp",
         "cpu",
-        OVER_AIOHTTP,
+        OVER_ASYNCIO,
         cpu(*MAIN),
-        0.5,
+        0.25,
         "AsyncOpenAI on aiohttp",
     ),
-    Budget("CPU on aiohttp / OpenAI", "cpu", OVER_AIOHTTP, cpu(*MAIN), 0.3, "AsyncOpenAI"),
+    Budget("CPU on asyncio / OpenAI", "cpu", OVER_ASYNCIO, cpu(*MAIN), 0.25, "AsyncOpenAI"),
     Budget("CPU on httpx / httpx", "cpu", OVER_HTTPX, cpu("1"), 1.0, "httpx"),
     Budget("CPU on httpx / httpx", "cpu", OVER_HTTPX, cpu("50", "200", "50+50ms"), 0.5, "httpx"),
     Budget("CPU on httpx / OpenAI", "cpu", OVER_HTTPX, cpu(*ALL), 0.75, "AsyncOpenAI"),
@@ -89,7 +89,7 @@ BUDGETS: Final = (
         for variant in ("gateway file", "gateway stream", "gateway form")
     ),
     Budget("bulk on httpx / httpx", "bulk", OVER_HTTPX, ("seconds 50",), 1.10, "httpx"),
-    Budget("bulk on aiohttp / aiohttp", "bulk", OVER_AIOHTTP, ("seconds 50",), 1.10, "aiohttp"),
+    Budget("bulk on asyncio / aiohttp", "bulk", OVER_ASYNCIO, ("seconds 50",), 1.10, "aiohttp"),
 )
 
 

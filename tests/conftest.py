@@ -1,6 +1,6 @@
 """What a run of the tests includes: the engine of sessions that name none, and the long sweeps.
 
-`pytest --engine aiohttp` uses the other engine. It leaves out what it would only repeat, and says
+`pytest --engine asyncio` uses the other engine. It leaves out what it would only repeat, and says
 how much that is: tests that name their engine, because they run on all, and tests that need httpx.
 
 `pytest --full` adds the tests marked `full`: long sweeps whose short form runs always, and the
@@ -52,15 +52,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _note_who_sends(tests: set[str]) -> None:
     """Note the tests that send a request with the other engine."""
-    from gateway_sdk._transport.aiohttp_engine import AiohttpEngine  # noqa: PLC0415 - an extra
+    from gateway_sdk._transport.asyncio_engine import AsyncioEngine  # noqa: PLC0415 - an extra
 
-    send = AiohttpEngine.handle_async_request
+    send = AsyncioEngine.handle_async_request
 
-    async def note(engine: AiohttpEngine, request: httpx.Request) -> httpx.Response:
+    async def note(engine: AsyncioEngine, request: httpx.Request) -> httpx.Response:
         tests.add(os.environ["PYTEST_CURRENT_TEST"].partition(" (")[0])
         return await send(engine, request)
 
-    pytest.MonkeyPatch().setattr(AiohttpEngine, "handle_async_request", note)
+    pytest.MonkeyPatch().setattr(AsyncioEngine, "handle_async_request", note)
 
 
 @pytest.fixture(scope="session")

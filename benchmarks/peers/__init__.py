@@ -32,7 +32,7 @@ PEERS: Final = {
     "AsyncOpenAI": Peer(open_openai("DefaultAsyncHttpxClient"), ("openai",)),
     "AsyncOpenAI on aiohttp": Peer(open_openai("DefaultAioHttpClient"), ("openai", "aiohttp")),
     OURS + "httpx": Peer(open_gateway("httpx")),
-    OURS + "aiohttp": Peer(open_gateway("aiohttp"), ("aiohttp",)),
+    OURS + "asyncio": Peer(open_gateway("asyncio"), ("httptools",)),
 }
 
 

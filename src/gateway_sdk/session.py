@@ -86,7 +86,7 @@ class GatewaySession:
                 no limit.
             retry: How often and how patiently a call is tried; None for a single attempt.
             headers: More headers for every request.
-            engine: "httpx", which is the default, or "aiohttp" with the extra of that name.
+            engine: "httpx", which is the default, or "asyncio" with the extra `fast`.
             transport: A transport of your own, in place of an engine; it is closed with the
                 session.
             http_client: A client of your own, in place of an engine; it is never closed here.

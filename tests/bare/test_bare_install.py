@@ -12,6 +12,7 @@ HEAVY = (
     "aiohttp",
     "authlib.integrations",
     "babel",
+    "httptools",
     "httpx2",
     "joserfc",
     "matplotlib",

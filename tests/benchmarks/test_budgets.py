@@ -98,7 +98,7 @@ def test_a_budget_of_something_that_was_left_out_is_not_judged() -> None:
 
     assert judge({}) == []
     assert [one.title for one in judge({"cpu": short})] == [
-        "CPU on aiohttp / OpenAI on aiohttp",
+        "CPU on asyncio / OpenAI on aiohttp",
         "CPU on httpx / httpx",
     ]
 

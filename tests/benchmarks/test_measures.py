@@ -169,5 +169,5 @@ def test_what_is_not_installed_is_left_out_and_said(monkeypatch: pytest.MonkeyPa
     }
     assert left_out("imports") == {"import openai": "openai not installed"}
     assert left_out("upload") == {}
-    assert lacking(OURS + "aiohttp", ("httpx",)) == "no such engine yet"
-    assert lacking(OURS + "aiohttp", ("httpx", "aiohttp")) is None
+    assert lacking(OURS + "asyncio", ("httpx",)) == "no such engine yet"
+    assert lacking(OURS + "asyncio", ("httpx", "asyncio")) is None

@@ -2,7 +2,7 @@ import asyncio.events
 from collections import Counter
 from pathlib import Path
 
-import aiohttp
+import httpx
 import pytest
 
 from benchmarks import profile
@@ -15,7 +15,7 @@ from gateway_sdk._transport import admission
     [
         (call.__file__, "gateway_sdk _call"),
         (admission.__file__, "gateway_sdk _transport"),
-        (aiohttp.__file__, "aiohttp"),
+        (httpx.__file__, "httpx"),
         (asyncio.events.__file__, "asyncio"),
         (profile.__file__, "the callers"),
         ("<string>", "standard library"),

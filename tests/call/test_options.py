@@ -54,7 +54,7 @@ def test_a_view_costs_no_cycle() -> None:
 
 
 OF_AN_ENGINE: dict[str, list[Any]] = {
-    "engine": ["httpx", "aiohttp", "curl"],
+    "engine": ["httpx", "asyncio", "curl"],
     "max_connections": [50, 1],
     "verify": [True, "ca.pem", ssl.create_default_context()],
     "cert": ["client.pem"],
@@ -104,7 +104,7 @@ def test_what_has_an_effect_beside_a_transport_is_taken(seam: str) -> None:
     assert "new" in repr(GatewaySession("https://g.test", access_token="t", **given))
 
 
-@pytest.mark.parametrize("engine", ["aiohttp", "curl"])
+@pytest.mark.parametrize("engine", ["asyncio", "curl"])
 @pytest.mark.parametrize("seam", ["transport", "http_client"])
 def test_a_transport_stands_in_place_of_the_engine_of_the_environment(
     monkeypatch: pytest.MonkeyPatch, seam: str, engine: str
@@ -120,9 +120,9 @@ def test_a_transport_stands_in_place_of_the_engine_of_the_environment(
 
 def test_the_environment_still_names_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a transport GATEWAY_ENGINE counts, also if None is given for one."""
-    monkeypatch.setenv("GATEWAY_ENGINE", "curl")
+    monkeypatch.setenv("GATEWAY_ENGINE", "aiohttp")
 
-    with pytest.raises(ConfigurationError, match=r"^engine must be 'httpx' or 'aiohttp'"):
+    with pytest.raises(ConfigurationError, match=r"^engine must be 'httpx' or 'asyncio'"):
         GatewaySession.from_env(base_url="https://g.test", access_token="t", transport=None)
 
 

@@ -50,7 +50,7 @@ def test_the_classes_that_matter_are_among_them() -> None:
     names = {kind.__name__ for kind in CLASSES}
 
     assert names >= {
-        "AiohttpEngine",
+        "AsyncioEngine",
         "Client",
         "CreateRequest",
         "GatewayError",

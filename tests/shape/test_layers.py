@@ -34,8 +34,7 @@ PUBLIC: dict[str, set[str]] = {
 
 FOREIGN = {
     "tenacity": {"_call"},
-    "aiohttp": {"_transport"},
-    "yarl": {"_transport"},
+    "httptools": {"_transport"},
     "authlib": {"auth"},
     "h11": {"auth"},
     "keyring": {"auth"},

@@ -8,8 +8,8 @@ import httpx
 
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
-IDLE: Final = "<AiohttpEngine <Slots 0 of 2 taken, 0 waiting>>"
-"""How an engine with two slots shows itself when none is taken."""
+IDLE: Final = "<AsyncioEngine <Slots 0 of 2 taken, 0 waiting>"
+"""How an engine with two slots begins to show itself when none is taken."""
 PIECE: Final = bytes(65536)
 
 

@@ -1,7 +1,7 @@
 """Ways to fail, and what may truthfully be said of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx
@@ -48,8 +48,6 @@ class Step:
         ends: What the attempt comes to; several where it is a matter of time.
         received: Requests that come per attempt that was sent; None where that is one too.
         times: The phase that is never over has a short one.
-        unseen: The engine that loses a head together with what is broken behind it, so that its
-            attempts are lost, and it is not known that they did anything.
         passes: Whether it may pass by itself; None where that is a matter of time. What does not
             is not tried again.
     """
@@ -58,12 +56,7 @@ class Step:
     ends: tuple[End, ...] = (LOST,)
     received: int | None = 1
     times: httpx.Timeout = field(default_factory=lambda: PATIENT)
-    unseen: str | None = None
     passes: bool | None = True
-
-    def on(self, engine: Any) -> "Step":
-        """Return what may be said of it by an engine."""
-        return replace(self, ends=(LOST,)) if engine == self.unseen else self
 
 
 def short(**phase: float) -> httpx.Timeout:

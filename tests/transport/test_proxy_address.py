@@ -102,10 +102,10 @@ def test_socks_needs_its_package(monkeypatch: pytest.MonkeyPatch, scheme: str) -
 
 
 async def test_socks_needs_an_engine_that_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With aiohttp a SOCKS proxy is refused on opening, with what to use, and no password."""
+    """With asyncio a SOCKS proxy is refused on opening, with what to use, and no password."""
     monkeypatch.setattr(proxy, "find_spec", lambda name: ModuleSpec(name, None))
     session = GatewaySession(
-        str(GATEWAY), access_token="t", engine="aiohttp", proxy=f"socks5://user:{CANARY}@p:1"
+        str(GATEWAY), access_token="t", engine="asyncio", proxy=f"socks5://user:{CANARY}@p:1"
     )
 
     with pytest.raises(ConfigurationError, match="no way to a SOCKS proxy: use 'httpx'") as caught:

@@ -133,7 +133,7 @@ async def test_a_proxy_that_is_not_there(engine: str, authority: Authority) -> N
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_proxy_that_is_silent_for_too_long(engine: str, authority: Authority) -> None:
     """The time-out of a request for a tunnel is not that of a call, whichever it is."""
-    phase = {"httpx": "read", "aiohttp": "connect"}[engine]
+    phase = {"httpx": "read", "asyncio": "connect"}[engine]
     async with (
         behind_a_proxy(authority, b"") as place,
         place.session(

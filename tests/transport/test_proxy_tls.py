@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewaySession, Outcome
+from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome
 from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
@@ -23,8 +23,10 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     return Papers(tmp_path_factory.mktemp("papers"))
 
 
-@pytest.mark.httpx
-async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(papers: Papers) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(
+    engine: Any, papers: Papers
+) -> None:
     """`verify` is for an https proxy as well; `cert` is for the gateway within its tunnel."""
     gateway = Gateway()
     async with serving(gateway.handle, demanding(papers, "gateway.test")) as port:
@@ -36,7 +38,7 @@ async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(papers
             session = GatewaySession(
                 "https://gateway.test",
                 access_token="t",
-                engine="httpx",
+                engine=engine,
                 verify=papers.authority.path,
                 cert=papers.both,
                 proxy=f"https://127.0.0.1:{proxy_port}",
@@ -47,21 +49,6 @@ async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(papers
     assert proxy.peers == [None]
     assert gateway.peers != [None]
     assert len(gateway.requests) == 1
-
-
-async def test_a_certificate_cannot_be_kept_from_the_proxy_by_aiohttp(papers: Papers) -> None:
-    """Where the engine would show `cert` to an https proxy, it is said on opening."""
-    session = GatewaySession(
-        "https://gateway.test",
-        access_token="t",
-        engine="aiohttp",
-        verify=papers.authority.path,
-        cert=papers.both,
-        proxy="https://127.0.0.1:1",
-    )
-
-    with pytest.raises(ConfigurationError, match="to the proxy: use 'httpx'"):
-        await CALLS["order_history"](session)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

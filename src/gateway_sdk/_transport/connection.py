@@ -142,6 +142,11 @@ class Connection(asyncio.Protocol):
         return self._transport.is_closing()
 
     @property
+    def has_unread(self) -> bool:
+        """Whether data have come that are not read yet."""
+        return bool(self._received)
+
+    @property
     def tls(self) -> ssl.SSLObject | None:
         """The innermost TLS; None without any."""
         return self._layers[-1].ssl_object if self._layers else None

@@ -15,7 +15,7 @@ from gateway_sdk._transport.httpx_engine import HttpxEngine
 from gateway_sdk._transport.proxy import parse_proxy, proxy_for
 from gateway_sdk.errors import ConfigurationError
 
-EngineName: TypeAlias = Literal["httpx", "aiohttp"]
+EngineName: TypeAlias = Literal["httpx", "asyncio"]
 ENGINES: Final[tuple[EngineName, ...]] = get_args(EngineName)
 
 Certificate: TypeAlias = (
@@ -131,11 +131,8 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
         proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
     tls = base_url.scheme == "https"
     context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if config.engine == "aiohttp":
-        if proxy is not None:
-            _check_aiohttp_can(proxy, config)
-            context = proxy.ssl_context or context  # it has one for both; the proxy may need it
-        context.set_alpn_protocols(["http/1.1"])
+    if config.engine == "asyncio" and proxy is not None and proxy.url.scheme.startswith("socks"):
+        raise ConfigurationError("engine 'asyncio' has no way to a SOCKS proxy: use 'httpx'")
     engine = _load(config.engine)
     return engine(config.max_connections, context, proxy=proxy, limiter=limiter)
 
@@ -149,22 +146,12 @@ def _load(engine: str) -> Callable[..., httpx.AsyncBaseTransport]:
     if engine == "httpx":
         return HttpxEngine
     try:
-        # Imported here, because not everybody has aiohttp.
-        from gateway_sdk._transport.aiohttp_engine import AiohttpEngine  # noqa: PLC0415
+        from gateway_sdk._transport.asyncio_engine import AsyncioEngine  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "engine 'aiohttp' needs: pip install 'gateway-sdk[aiohttp]'"
+            "engine 'asyncio' needs: pip install 'gateway-sdk[fast]'"
         ) from None
-    return AiohttpEngine
-
-
-def _check_aiohttp_can(proxy: httpx.Proxy, config: EngineConfig) -> None:
-    if proxy.url.scheme.startswith("socks"):
-        raise ConfigurationError("engine 'aiohttp' has no way to a SOCKS proxy: use 'httpx'")
-    if proxy.url.scheme == "https" and config.cert is not None:
-        raise ConfigurationError(
-            "engine 'aiohttp' would show cert, which is for the gateway, to the proxy: use 'httpx'"
-        )
+    return AsyncioEngine
 
 
 def _paced(

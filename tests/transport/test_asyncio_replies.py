@@ -1,4 +1,4 @@
-"""Replies of every form over the aiohttp engine: whole, broken, and those that never end."""
+"""Replies of every form over the asyncio engine: whole, broken, and those that never end."""
 
 import asyncio
 import gzip
@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from gateway_sdk._transport.aiohttp_engine import AiohttpEngine
+from gateway_sdk._transport.asyncio_engine import AsyncioEngine
 from tests.support.engines import IDLE, body_of, make_request
 from tests.support.raw_server import OK, raw_server, read_request
 
 
 @pytest.fixture
-async def engine() -> AsyncIterator[AiohttpEngine]:
+async def engine() -> AsyncIterator[AsyncioEngine]:
     """An engine with two slots, closed after the test."""
-    made = AiohttpEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    made = AsyncioEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     yield made
     await made.aclose()
 
@@ -48,7 +48,7 @@ WHOLE: dict[str, tuple[bytes, bool]] = {
 
 @pytest.mark.parametrize(("reply", "stays"), WHOLE.values(), ids=WHOLE)
 async def test_a_reply_of_any_form_is_read(
-    engine: AiohttpEngine, reply: bytes, stays: bool
+    engine: AsyncioEngine, reply: bytes, stays: bool
 ) -> None:
     """Every framing of a body is understood, and says whether the connection may be used again."""
     connections = 0
@@ -73,10 +73,10 @@ async def test_a_reply_of_any_form_is_read(
             assert await body_of(response) == BODY
 
     assert connections == (1 if stays else 2)
-    assert repr(engine) == IDLE
+    assert IDLE in repr(engine)
 
 
-async def test_a_compressed_body_is_handed_over_as_it_came(engine: AiohttpEngine) -> None:
+async def test_a_compressed_body_is_handed_over_as_it_came(engine: AsyncioEngine) -> None:
     """Who decompresses it bounds how large it becomes, which an engine does not."""
     packed = gzip.compress(BODY)
     head = f"Content-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n".encode()
@@ -91,7 +91,7 @@ async def test_a_compressed_body_is_handed_over_as_it_came(engine: AiohttpEngine
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_no_redirect_is_followed(engine: AiohttpEngine, status: int) -> None:
+async def test_no_redirect_is_followed(engine: AsyncioEngine, status: int) -> None:
     """Who is sent elsewhere decides that himself."""
     requests: list[bytes] = []
 
@@ -118,7 +118,7 @@ BROKEN: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("reply", BROKEN.values(), ids=BROKEN)
-async def test_a_reply_that_is_none(engine: AiohttpEngine, reply: bytes) -> None:
+async def test_a_reply_that_is_none(engine: AsyncioEngine, reply: bytes) -> None:
     """What cannot be read, or is too long to be, is a reply that was lost."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -131,11 +131,11 @@ async def test_a_reply_that_is_none(engine: AiohttpEngine, reply: bytes) -> None
             await engine.handle_async_request(make_request(url, read=0.5))
 
     assert isinstance(caught.value, httpx.RemoteProtocolError if reply else httpx.ReadTimeout)
-    assert repr(engine) == IDLE
+    assert IDLE in repr(engine)
 
 
 async def test_a_server_that_changes_its_protocol_keeps_no_connection(
-    engine: AiohttpEngine,
+    engine: AsyncioEngine,
 ) -> None:
     """After 101 nobody would understand what comes: the connection is cut."""
     cut = asyncio.Event()
@@ -147,12 +147,11 @@ async def test_a_server_that_changes_its_protocol_keeps_no_connection(
         cut.set()
 
     async with raw_server(switch) as url:
-        response = await engine.handle_async_request(make_request(url))
-        await response.aclose()
+        with pytest.raises(httpx.RemoteProtocolError, match="another protocol"):
+            await engine.handle_async_request(make_request(url))
         await cut.wait()
 
-    assert response.status_code == 101
-    assert repr(engine) == IDLE
+    assert IDLE in repr(engine)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +160,7 @@ async def test_a_server_that_changes_its_protocol_keeps_no_connection(
     ids=["head", "body"],
 )
 async def test_a_silence_ends_with_the_read_time_out(
-    engine: AiohttpEngine, reply: bytes, body: bytes | None
+    engine: AsyncioEngine, reply: bytes, body: bytes | None
 ) -> None:
     """In the head and in the body alike; the connection is cut."""
     cut = asyncio.Event()
@@ -184,10 +183,10 @@ async def test_a_silence_ends_with_the_read_time_out(
             await response.aclose()
         await cut.wait()
 
-    assert repr(engine) == IDLE
+    assert IDLE in repr(engine)
 
 
-async def test_a_reply_that_did_not_come_whole_costs_its_connection(engine: AiohttpEngine) -> None:
+async def test_a_reply_that_did_not_come_whole_costs_its_connection(engine: AsyncioEngine) -> None:
     """What is left of a reply is cut off, and its slot is free at once."""
     cut = asyncio.Event()
 
@@ -200,5 +199,5 @@ async def test_a_reply_that_did_not_come_whole_costs_its_connection(engine: Aioh
     async with raw_server(never_end) as url:
         response = await engine.handle_async_request(make_request(url))
         await response.aclose()
-        assert repr(engine) == IDLE
+        assert IDLE in repr(engine)
         await cut.wait()

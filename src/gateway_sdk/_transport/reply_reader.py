@@ -1,0 +1,172 @@
+"""A reply of HTTP/1.1 (RFC 9112) as httptools reads it, and what it must not be taken for.
+
+Node's parser, in C, does the reading. What it leaves to its user is done here: limits, the end of
+the connection, transfer codings, replies without a body, and what comes behind a reply. What is
+ambiguous is an error and never a guess.
+"""
+
+from typing import Final, cast
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+LONGEST_HEAD: Final = 100 * 1024
+"""Bytes of a reply that are not its body, at a stretch: its head with all interim replies before
+it, a line between two chunks, its trailers."""
+MOST_FIELDS: Final = 1000
+
+_FIRST: Final = 100
+_FINAL: Final = 200
+_SUCCESS: Final = range(200, 300)
+_SWITCHING: Final = 101
+_NO_BODY: Final = frozenset({204, 304})
+_VERSIONS: Final = ("1.1", "1.0")
+
+
+class ReplyReader:
+    """Reads one reply; the parser calls the methods whose names begin with `on_`.
+
+    Attributes:
+        status: 0 until the head has come.
+        fields: The header fields, as they were sent; trailers are not among them.
+        buffered: Bytes of the body that can be taken.
+        is_whole: Whether all of it has come.
+        failure: Why the rest of it cannot be read, or None.
+        has_excess: Whether something came behind it.
+    """
+
+    __slots__ = (
+        "_is_sized",
+        "_keeps_alive",
+        "_number",
+        "_overhead",
+        "_parser",
+        "_pieces",
+        "_tunnels",
+        "buffered",
+        "failure",
+        "fields",
+        "has_excess",
+        "is_whole",
+        "status",
+    )
+
+    def __init__(self, *, tunnels: bool = False) -> None:
+        """Begin.
+
+        Args:
+            tunnels: Whether it answers a CONNECT, so that a success has no body.
+        """
+        self.status = 0
+        self.fields: list[tuple[bytes, bytes]] = []
+        self.buffered = 0
+        self.is_whole = False
+        self.failure: str | None = None
+        self._tunnels = tunnels
+        self._pieces: list[bytes] = []
+        # It holds on to this object, which lets go of it in the end: no garbage in a circle.
+        self._parser: HttpResponseParser | None = HttpResponseParser(self)
+        self._is_sized = self._keeps_alive = self.has_excess = False
+        self._overhead = self._number = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be read."""
+        return self.is_whole or self.failure is not None
+
+    @property
+    def can_be_followed(self) -> bool:
+        """Whether the connection may serve another request, and nothing came behind this reply."""
+        return self.is_whole and self._keeps_alive and not self.has_excess
+
+    def receive(self, data: bytes) -> None:
+        """Take what came from the server."""
+        parser = self._parser
+        if parser is None:
+            self.has_excess = self.has_excess or bool(data)
+            return
+        self._overhead += len(data)
+        try:
+            parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self.has_excess = True
+            self._fail(type(error).__name__)
+        if self._overhead > LONGEST_HEAD:
+            self._fail("a head or a line without end")
+        if self.is_over:
+            self._parser = None
+
+    def receive_end(self, *, cleanly: bool) -> None:
+        """Take the end of the connection, which is the end of a reply without a length.
+
+        Args:
+            cleanly: Whether the server ended it in due form; else something may be missing.
+        """
+        self._keeps_alive = False
+        if self.status and not self._is_sized and cleanly and not self.is_over:
+            self.is_whole = True
+        self._fail("the server hung up")
+        self._parser = None
+
+    def take(self) -> bytes:
+        """Return what has come of the body and was not taken yet."""
+        pieces, self._pieces, self.buffered = self._pieces, [], 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _fail(self, why: str) -> None:
+        if not self.is_over:
+            self.failure = why
+
+    # What the parser calls. What it reads behind an error or behind the reply is of no use.
+
+    def on_message_begin(self) -> None:
+        """Hear of a reply: this one, an interim one before it, or one that nobody asked for."""
+        self.has_excess = self.is_whole
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field."""
+        self._number += 1
+        if self._number > MOST_FIELDS:
+            self._fail("too many header fields")
+        elif not self.status:
+            self.fields.append((name, value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        """Take the head as a whole."""
+        parser = self._parser
+        if parser is None or self.is_over or self.status:
+            return
+        status = parser.get_status_code()
+        if status == _SWITCHING:
+            self._fail("another protocol")
+        elif status < _FIRST or parser.get_http_version() not in _VERSIONS:
+            self._fail("no status, or another version")
+        elif status < _FINAL:
+            self.fields = []
+        else:
+            self._begin(status)
+
+    def _begin(self, status: int) -> None:
+        codings = [value for name, value in self.fields if name.lower() == b"transfer-encoding"]
+        if codings and [coding.lower() for coding in codings] != [b"chunked"]:
+            self._fail("a transfer coding that was not asked for")
+            return
+        self.status = status
+        self._keeps_alive = cast("HttpResponseParser", self._parser).should_keep_alive()
+        self._is_sized = bool(codings) or any(
+            name.lower() == b"content-length" for name, _ in self.fields
+        )
+        self.is_whole = status in _NO_BODY or (self._tunnels and status in _SUCCESS)
+
+    def on_body(self, piece: bytes) -> None:
+        """Take a part of the body."""
+        if self.is_over:
+            self.has_excess = True
+            return
+        self._pieces.append(piece)
+        self.buffered += len(piece)
+        self._overhead = 0
+
+    def on_message_complete(self) -> None:
+        """End, unless it was an interim reply."""
+        if self.status and not self.is_over:
+            self.is_whole = True

@@ -1,0 +1,278 @@
+"""Content on its way over the asyncio engine: overtaken by its reply, or cut."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewaySession, Observer, Outcome
+from gateway_sdk._transport.asyncio_engine import AsyncioEngine
+from gateway_sdk._transport.connection import MOST_UNREAD
+from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk.observer import CallInfo
+from tests.support.engines import IDLE, PIECE, Greedy, Pieces, body_of, make_request
+from tests.support.failing_steps import turns
+from tests.support.raw_server import OK, raw_server
+
+LARGE = 20_000_000
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[AsyncioEngine]:
+    """An engine with two slots, closed after the test."""
+    made = AsyncioEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    yield made
+    await made.aclose()
+
+
+EARLY = {
+    "413 and closes": OK.replace(b"200 OK", b"413 -\r\nConnection: close"),
+    "413": OK.replace(b"200 OK", b"413 -"),
+}
+
+
+@pytest.mark.parametrize("reply", EARLY.values(), ids=EARLY)
+async def test_a_reply_that_overtakes_its_content_ends_it(
+    engine: AsyncioEngine, reply: bytes
+) -> None:
+    """The reply counts, the rest is not sent, and the connection is used by nobody else."""
+    pieces, server = Pieces(), Greedy(reply)
+    async with raw_server(server.handle) as url:
+        request = make_request(url, "POST", content=aiter(pieces))
+        response = await engine.handle_async_request(request)
+        assert await body_of(response) == b"{}"
+        assert IDLE in repr(engine)
+        assert response.status_code == int(reply.split()[1])
+        given = pieces.given
+        server.may_read.set()
+        await server.ended.wait()
+        assert await body_of(await engine.handle_async_request(make_request(url))) == b"{}"
+
+    assert pieces.given == given
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("piece", [len(PIECE), LARGE], ids=["in pieces", "in one"])
+@pytest.mark.parametrize("how", ["cancelled", "closed in its reply"])
+async def test_an_upload_that_is_given_up_is_cut(
+    engine: AsyncioEngine, how: str, piece: int
+) -> None:
+    """What waits to be sent is thrown away: a server receives far less than all of it."""
+    content, server = bytes(LARGE), Greedy(b"" if how == "cancelled" else EARLY["413"][:-2])
+    transmission = Transmission(sent=False)
+
+    async def stream() -> AsyncIterator[bytes]:
+        for start in range(0, LARGE, piece):
+            yield content[start : start + piece]
+
+    async with raw_server(server.handle) as url:
+        request = make_request(url, "PUT", transmission, content=stream())
+        call = asyncio.create_task(engine.handle_async_request(request))
+        await server.has_head.wait()
+        if how == "cancelled":
+            call.cancel()
+            await asyncio.wait([call])
+        else:
+            await (await call).aclose()
+        assert IDLE in repr(engine)
+        server.may_read.set()
+        await server.ended.wait()
+
+    assert transmission.sent
+    assert server.received < LARGE / 2
+
+
+async def test_a_server_that_does_not_read_ends_with_the_write_time_out(
+    engine: AsyncioEngine,
+) -> None:
+    """The time-out for writing is kept, and it is none of reading."""
+    pieces, server = Pieces(), Greedy()
+    async with raw_server(server.handle) as url:
+        request = make_request(url, "PUT", content=aiter(pieces), write=0.05)
+        with pytest.raises(httpx.WriteTimeout):
+            await engine.handle_async_request(request)
+
+    assert IDLE in repr(engine)
+
+
+async def test_a_server_that_hangs_up_while_it_is_sent_to(engine: AsyncioEngine) -> None:
+    """The connection's end is told, whether reading or writing met it first."""
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+
+    transmission = Transmission(sent=False)
+    async with raw_server(hang_up) as url:
+        request = make_request(url, "PUT", transmission, content=aiter(Pieces()))
+        with pytest.raises((httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)):
+            await engine.handle_async_request(request)
+
+    assert transmission.sent
+    assert IDLE in repr(engine)
+
+
+EARLY_SUCCESS = OK.replace(b"200 OK", b"202 -")
+
+
+async def test_an_early_success_is_followed_by_the_rest_of_the_content(
+    engine: AsyncioEngine,
+) -> None:
+    """The server may want it; then the connection is used again."""
+    received: list[int] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(EARLY_SUCCESS)
+            received.append(len(await reader.readexactly(LARGE)))
+
+    async with raw_server(handle) as url:
+        for _ in range(2):
+            transmission = Transmission(sent=False)
+            request = make_request(url, "PUT", transmission, content=bytes(LARGE))
+            response = await engine.handle_async_request(request)
+            assert response.status_code == transmission.status == 202
+            assert await body_of(response) == b"{}"
+        await asyncio.sleep(0)
+
+    assert "1 idle" in repr(engine)
+    assert received[0] == LARGE
+
+
+async def test_an_early_success_stands_when_the_server_takes_no_more(
+    engine: AsyncioEngine,
+) -> None:
+    """The time-out for writing ends the sending, and the reply is the answer."""
+    pieces, server = Pieces(), Greedy(EARLY_SUCCESS)
+    async with raw_server(server.handle) as url:
+        request = make_request(url, "PUT", content=aiter(pieces), write=0.05)
+        response = await engine.handle_async_request(request)
+        assert response.status_code == 202
+        assert await body_of(response) == b"{}"
+
+    assert "0 of 2 taken, 0 waiting>, 0 idle" in repr(engine)
+
+
+async def test_a_server_may_hang_up_behind_its_early_success(engine: AsyncioEngine) -> None:
+    """It wants no more, and the reply is the answer."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(EARLY_SUCCESS)
+        await writer.drain()
+        writer.close()
+
+    async with raw_server(handle) as url:
+        response = await engine.handle_async_request(
+            make_request(url, "PUT", content=aiter(Pieces()))
+        )
+        assert response.status_code == 202
+        assert await body_of(response) == b"{}"
+
+    assert "0 idle" in repr(engine)
+
+
+async def test_a_call_that_is_cut_behind_an_early_success_was_applied() -> None:
+    """The head of the reply has said so, though the upload was still on its way."""
+    ends: list[Outcome] = []
+
+    class Ends(Observer):
+        def call_finished(
+            self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
+        ) -> None:
+            ends.append(outcome)
+
+    pieces, server = Pieces(), Greedy(EARLY_SUCCESS)
+    async with (
+        raw_server(server.handle) as url,
+        GatewaySession(url, access_token="t", engine="asyncio", observers=[Ends()]) as gateway,
+    ):
+        call = asyncio.create_task(gateway.aml.upload_document(aiter(pieces)))
+        await server.has_head.wait()
+        given = -1
+        while pieces.given != given:  # until neither side moves any more
+            given = pieces.given
+            await turns(20)
+        call.cancel()
+        await asyncio.wait([call])
+
+    assert call.cancelled()
+    assert ends == [Outcome.APPLIED]
+
+
+async def test_a_large_early_success_takes_bounded_memory(engine: AsyncioEngine) -> None:
+    """What nobody has read yet makes the server wait."""
+    size = 8 * 2**20
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(EARLY_SUCCESS.replace(b"2\r\n\r\n{}", b"%d\r\n\r\n" % size) + bytes(size))
+        await asyncio.Event().wait()  # and reads nothing
+
+    async with raw_server(handle) as url:
+        request = make_request(url, "PUT", content=aiter(Pieces()), write=0.05)
+        response = await engine.handle_async_request(request)
+        stream = cast("Any", response.stream)
+        assert stream._exchange.reply.buffered < 4 * MOST_UNREAD
+        assert len(await body_of(response)) == size
+
+
+@pytest.mark.parametrize(("given", "declared"), [(3, 2), (1, 2)])
+async def test_content_of_another_length_is_an_error(
+    engine: AsyncioEngine, given: int, declared: int
+) -> None:
+    """What comes next on the connection would be taken for a part of it."""
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield bytes(given)
+
+    server = Greedy()
+    async with raw_server(server.handle) as url:
+        request = make_request(url, "PUT", content=stream())
+        request.headers = httpx.Headers({"Host": "g.test", "Content-Length": f"{declared}"})
+        with pytest.raises(httpx.LocalProtocolError, match="Content-Length"):
+            await engine.handle_async_request(request)
+
+    assert IDLE in repr(engine)
+
+
+@pytest.mark.parametrize("value", ["a\r\nX: b", "a\rb", "a\0b"])
+async def test_a_header_cannot_end_the_head(engine: AsyncioEngine, value: str) -> None:
+    """Nothing is sent of a request with a line break in a header."""
+    transmission, server = Transmission(sent=False), Greedy()
+    async with raw_server(server.handle) as url:
+        request = make_request(url, "PUT", transmission)
+        request.headers = httpx.Headers([(b"X", value.encode())])
+        with pytest.raises(httpx.LocalProtocolError):
+            await engine.handle_async_request(request)
+
+    assert not transmission.sent
+    assert not server.connections
+
+
+async def test_a_server_that_speaks_first_is_not_sent_to(engine: AsyncioEngine) -> None:
+    """What it says before it has a request is no reply to it."""
+    transmission = Transmission(sent=False)
+    spoken = asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(OK)
+        spoken.set()
+        await reader.read()
+
+    async def late() -> AsyncIterator[bytes]:
+        await spoken.wait()
+        await turns(5)
+        yield b"x"
+
+    async with raw_server(handle) as url:
+        with pytest.raises(httpx.ConnectError):
+            await engine.handle_async_request(
+                make_request(url, "PUT", transmission, content=late())
+            )
+
+    assert not transmission.sent
+    assert IDLE in repr(engine)

@@ -1,0 +1,284 @@
+"""Replies as httptools and our guards read them, beside h11: what is ambiguous is an error."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import h11
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway_sdk._transport.reply_reader import LONGEST_HEAD, MOST_FIELDS, ReplyReader
+
+OK: Final = b"HTTP/1.1 200 OK\r\n"
+SIZED: Final = b"Content-Length: 2\r\n\r\n{}"
+CHUNKED: Final = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a parser makes of some bytes and the end of the connection behind them.
+
+    Attributes:
+        status: 0 without a head.
+        body: What came of it.
+        whole: Whether that is all of it.
+        again: Whether the connection may be used again.
+    """
+
+    status: int
+    body: bytes = b""
+    whole: bool = False
+    again: bool = False
+
+
+LOST: Final = Seen(0)
+
+
+def ours(data: bytes, *cuts: int, cleanly: bool = True) -> Seen:
+    """Read with our reader, in pieces that end at some places."""
+    reader = ReplyReader()
+    places = [0, *sorted(cuts), len(data)]
+    for start, end in pairwise(places):
+        reader.receive(data[start:end])
+    again = reader.can_be_followed
+    reader.receive_end(cleanly=cleanly)
+    assert reader.is_whole == (reader.failure is None)
+    assert reader._parser is None
+    return Seen(reader.status, reader.take(), reader.is_whole, again)
+
+
+def can_go_on(connection: h11.Connection) -> bool:
+    """Tell whether h11 would use a connection again."""
+    left, is_closed = connection.trailing_data
+    try:
+        connection.start_next_cycle()
+    except h11.LocalProtocolError:
+        return False
+    return not (left or is_closed)
+
+
+def by_h11(data: bytes) -> Seen:
+    """Read with h11, as the httpx engine does."""
+    connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
+    connection.send(h11.Request(method="GET", target="/", headers=[("Host", "g.test")]))
+    connection.send(h11.EndOfMessage())
+    status, body = 0, b""
+    try:
+        for part in (data, b""):
+            connection.receive_data(part)
+            while (event := connection.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
+                match event:
+                    case h11.Response():
+                        status = event.status_code
+                    case h11.Data():
+                        body += bytes(event.data)
+                    case h11.EndOfMessage():
+                        return Seen(status, body, whole=True, again=can_go_on(connection))
+                    case h11.ConnectionClosed():
+                        break
+                    case _:
+                        pass
+    except h11.RemoteProtocolError:
+        pass
+    return Seen(status, body)
+
+
+DONE: Final = Seen(200, b"{}", whole=True, again=True)
+LAST: Final = Seen(200, b"{}", whole=True)
+BOTH: Final[dict[str, tuple[bytes, Seen]]] = {
+    "Content-Length": (OK + SIZED, DONE),
+    "no reason": (b"HTTP/1.1 200\r\n" + SIZED, DONE),
+    "an empty field": (OK + b"X:\r\nY: \r\n" + SIZED, DONE),
+    "a field in Latin-1": (OK + b"X: \xe9\r\n" + SIZED, DONE),
+    "a length with zeros": (OK + b"Content-Length: 02\r\n\r\n{}", DONE),
+    "chunks": (CHUNKED + b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", DONE),
+    "a chunk extension": (CHUNKED + b'2;a="b;c"\r\n{}\r\n0\r\n\r\n', DONE),
+    "trailers": (CHUNKED + b"2\r\n{}\r\n0\r\nX: 1\r\n\r\n", DONE),
+    "Chunked": (CHUNKED.replace(b"chunked", b"Chunked") + b"2\r\n{}\r\n0\r\n\r\n", DONE),
+    "interim replies": (
+        b"HTTP/1.1 100 C\r\nX: y\r\n\r\nHTTP/1.1 103 E\r\nContent-Length: 9\r\n\r\n" + OK + SIZED,
+        DONE,
+    ),
+    "an offer of an upgrade": (OK + b"Upgrade: h2c\r\nConnection: upgrade\r\n" + SIZED, DONE),
+    "204": (b"HTTP/1.1 204 -\r\n\r\n", Seen(204, whole=True, again=True)),
+    "204 with a length": (
+        b"HTTP/1.1 204 -\r\nContent-Length: 9\r\n\r\n",
+        Seen(204, whole=True, again=True),
+    ),
+    "304 with a length": (
+        b"HTTP/1.1 304 -\r\nContent-Length: 9\r\n\r\n",
+        Seen(304, whole=True, again=True),
+    ),
+    "205 with a body": (b"HTTP/1.1 205 -\r\n" + SIZED, Seen(205, b"{}", whole=True, again=True)),
+    "600": (b"HTTP/1.1 600 -\r\n" + SIZED, Seen(600, b"{}", whole=True, again=True)),
+    "to the end": (OK + b"\r\n{}", LAST),
+    "HTTP/1.0": (b"HTTP/1.0 200 OK\r\n" + SIZED, LAST),
+    "Connection: close": (OK + b"Connection: x, CLOSE\r\n" + SIZED, LAST),
+    "a second reply": (OK + SIZED + OK + SIZED, LAST),
+    "a byte behind it": (OK + SIZED + b"H", LAST),
+    "a reply behind 304": (b"HTTP/1.1 304 -\r\n\r\n" + OK + SIZED, Seen(304, whole=True)),
+    "a body cut": (OK + b"Content-Length: 3\r\n\r\n{}", Seen(200, b"{}")),
+    "a chunk cut": (CHUNKED + b"3\r\n{}", Seen(200, b"{}")),
+    "no last chunk": (CHUNKED + b"2\r\n{}\r\n", Seen(200, b"{}")),
+    "a chunk that is too long": (CHUNKED + b"2\r\n{}}\r\n0\r\n\r\n", Seen(200, b"{}")),
+    "a chunk of size 0x2": (CHUNKED + b"0x2\r\n{}\r\n0\r\n\r\n", Seen(200)),
+    "nothing": (b"", LOST),
+    "a head cut": (OK + b"X: y\r\n", LOST),
+    "another protocol": (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", LOST),
+    "101": (b"HTTP/1.1 101 -\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", LOST),
+    "ICY": (b"ICY 200 OK\r\n" + SIZED, LOST),
+    "two lengths": (OK + b"Content-Length: 3\r\n" + SIZED, LOST),
+    "an empty length": (OK + b"Content-Length:\r\n\r\n{}", LOST),
+    "a negative length": (OK + b"Content-Length: -2\r\n\r\n{}", LOST),
+    "a length with a sign": (OK + b"Content-Length: +2\r\n\r\n{}", LOST),
+    "a length with a blank": (OK + b"Content-Length: 2 2\r\n\r\n{}", LOST),
+    "a length of 1_0": (OK + b"Content-Length: 1_0\r\n\r\n0123456789", LOST),
+    "gzip, chunked": (CHUNKED.replace(b"chunked", b"gzip, chunked") + b"0\r\n\r\n", LOST),
+    "identity": (CHUNKED.replace(b"chunked", b"identity") + b"{}", LOST),
+    "gzip and chunked": (OK + b"Transfer-Encoding: gzip\r\n" + CHUNKED[len(OK) :] + b"0", LOST),
+    "chunked twice": (OK + b"Transfer-Encoding: chunked\r\n" + CHUNKED[len(OK) :] + b"0", LOST),
+    "a blank before the colon": (OK + b"Content-Length : 2\r\n\r\n{}", LOST),
+    "no colon": (OK + b"X\r\n" + SIZED, LOST),
+    "no name": (OK + b": x\r\n" + SIZED, LOST),
+    "a fold in the first field": (OK + b" X: y\r\n" + SIZED, LOST),
+    "NUL in a value": (OK + b"X: a\0b\r\n" + SIZED, LOST),
+    "CR in a value": (OK + b"X: a\rb\r\n" + SIZED, LOST),
+    "a status of 2 digits": (b"HTTP/1.1 20 OK\r\n" + SIZED, LOST),
+    "a status of 4 digits": (b"HTTP/1.1 2000 OK\r\n" + SIZED, LOST),
+    "status 000": (b"HTTP/1.1 000 OK\r\n" + SIZED, LOST),
+    "status 099": (b"HTTP/1.1 099 OK\r\n" + SIZED, LOST),
+    "a head without end": (OK + b"X: " + b"x" * LONGEST_HEAD, LOST),
+    "interim replies without end": (b"HTTP/1.1 100 -\r\n\r\n" * 8_000, LOST),
+}
+"""What both make of it."""
+
+DIFFERENT: Final[dict[str, tuple[bytes, Seen, Seen]]] = {
+    # What h11 reads and we do not: each can be read in two ways, and is obsolete or forbidden.
+    "a folded field": (OK + b"X: a\r\n  b\r\n" + SIZED, LOST, DONE),
+    "bare LF": (OK + b"X: y\n" + SIZED, LOST, DONE),
+    "bare LF everywhere": ((OK + SIZED).replace(b"\r", b""), LOST, DONE),
+    "a length and chunks": (
+        OK + b"Content-Length: 2\r\n" + CHUNKED[len(OK) :] + b"2\r\n{}\r\n0\r\n\r\n",
+        LOST,
+        DONE,
+    ),
+    "one length twice": (OK + b"Content-Length: 2\r\n" + SIZED, LOST, DONE),
+    "a list of one length": (OK + b"Content-Length: 2, 2\r\n\r\n{}", LOST, DONE),
+    "a length of 20 digits": (
+        OK + b"Content-Length: 99999999999999999999\r\n\r\n{}",
+        LOST,
+        Seen(200, b"{}"),
+    ),
+    "a chunk of 68 bits": (CHUNKED + b"fffffffffffffffff\r\n{}", Seen(200), Seen(200, b"{}")),
+    "a blank behind a chunk's size": (CHUNKED + b"2 \r\n{}\r\n0\r\n\r\n", Seen(200), DONE),
+    "a length among trailers": (
+        CHUNKED + b"2\r\n{}\r\n0\r\nContent-Length: 9\r\n\r\n",
+        Seen(200, b"{}"),
+        DONE,
+    ),
+    "a control character in a value": (OK + b"X: a\x01b\r\n" + SIZED, LOST, DONE),
+    "HTTP/1.2": (b"HTTP/1.2 200 OK\r\n" + SIZED, LOST, DONE),
+    "HTTP/2": (b"HTTP/2.0 200 OK\r\n" + SIZED, LOST, DONE),
+    "HTTP/0.9": (b"HTTP/0.9 200 OK\r\n" + SIZED, LOST, LAST),
+    "thousands of fields": (OK + b"X: y\r\n" * MOST_FIELDS + SIZED, LOST, DONE),
+    # What we read and h11 does not: none of it can be read in two ways.
+    "blank lines before it": (b"\r\n\r\n" + OK + SIZED, DONE, LOST),
+    "NUL in the reason": (OK.replace(b"OK", b"O\0K") + SIZED, DONE, LOST),
+    # What both read, and only one uses the connection again.
+    "HTTP/1.0 that stays": (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n" + SIZED, DONE, LAST),
+    "blank lines behind it": (OK + SIZED + b"\r\n", DONE, LAST),
+}
+"""What each makes of it: ours, h11."""
+
+
+@pytest.mark.parametrize(("data", "seen"), BOTH.values(), ids=BOTH)
+def test_what_both_parsers_agree_on(data: bytes, seen: Seen) -> None:
+    """However it is cut, and it is what h11 says, too."""
+    assert ours(data) == seen
+    assert ours(data, *range(1, len(data), 1 if len(data) < LONGEST_HEAD else 9973)) == seen
+    assert by_h11(data) == seen
+
+
+@pytest.mark.parametrize(("data", "seen", "other"), DIFFERENT.values(), ids=DIFFERENT)
+def test_where_the_parsers_differ(data: bytes, seen: Seen, other: Seen) -> None:
+    """Each difference is known and decided; docs/engines.md lists them."""
+    assert ours(data) == seen
+    assert by_h11(data) == other
+
+
+def test_a_reply_to_the_end_needs_a_clean_one() -> None:
+    """Else a part of it may be missing; one with a length is whole in any case."""
+    assert ours(OK + b"\r\n{}", cleanly=False) == Seen(200, b"{}")
+    assert ours(OK + SIZED, cleanly=False) == DONE
+
+
+def test_trailing_blanks_are_no_part_of_a_value() -> None:
+    """Names and values are handed over as they were sent."""
+    reader = ReplyReader()
+    reader.receive(OK + b"x-ONE:  a b \t \r\n" + SIZED)
+    assert reader.fields == [(b"x-ONE", b"a b"), (b"Content-Length", b"2")]
+
+
+@pytest.mark.parametrize("more", [b"", b"not TLS"])
+def test_a_tunnel_has_no_body(more: bytes) -> None:
+    """What follows the head of a success is no reply any more; a refusal has a body."""
+    reader = ReplyReader(tunnels=True)
+    reader.receive(OK + b"\r\n" + more)
+    assert reader.is_whole
+    assert reader.has_excess == bool(more)
+
+    refused = ReplyReader(tunnels=True)
+    refused.receive(b"HTTP/1.1 403 -\r\n" + SIZED)
+    assert refused.take() == b"{}"
+
+
+SAMPLES: Final = [data for data, _ in BOTH.values()] + [data for data, _, _ in DIFFERENT.values()]
+PARTS: Final = st.sampled_from(
+    [data for data in SAMPLES if len(data) < 300]
+    + [OK, SIZED, CHUNKED, b"\r\n", b"\n", b"\r", b"0\r\n\r\n", b"2\r\n{}\r\n", b";x=y", b"\0"]
+    + [b"Content-Length: 5\r\n", b"Transfer-Encoding: chunked\r\n", b" ", b"\t", b"HTTP/1.1 "]
+)
+STREAMS: Final = st.lists(PARTS | st.binary(max_size=6), max_size=5).map(b"".join)
+
+
+def agree(one: Seen, other: Seen) -> bool:
+    """Tell whether two parsers have read the same, as far as both have read anything."""
+    if not (one.status and other.status):
+        return True
+    short = min(len(one.body), len(other.body))
+    same = one.status == other.status and one.body[:short] == other.body[:short]
+    return same and (one.body == other.body or not (one.whole and other.whole))
+
+
+@given(STREAMS, st.data())
+def test_no_stream_is_read_in_two_ways(stream: bytes, data: st.DataObject) -> None:
+    """However it is cut; and what both parsers take for a reply is the same reply."""
+    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=6))
+    seen = ours(stream)
+    cut = ours(stream, *cuts)
+
+    assert (cut.status, cut.body, cut.whole) == (seen.status, seen.body, seen.whole)
+    assert agree(seen, by_h11(stream))
+
+
+@given(STREAMS, STREAMS)
+def test_two_replies_never_become_one(stream: bytes, more: bytes) -> None:
+    """What comes behind a whole reply changes nothing of it, and ends the connection's use."""
+    seen = ours(OK + SIZED + stream)
+    assert (seen.status, seen.body, seen.whole) == (200, b"{}", True)
+    if seen.again:
+        assert not stream.strip(b"\r\n")
+    first = ours(stream)
+    if first.whole and first.again:
+        assert ours(stream + more).body == first.body
+
+
+@given(st.binary(max_size=40), st.integers(0, 40))
+def test_any_bytes_are_a_reply_or_an_error(data: bytes, cut: int) -> None:
+    """Nothing but an error comes of noise; no exception escapes."""
+    noise = ours(data, min(cut, len(data)))
+    assert noise == LOST
+    body = ours(OK + b"Content-Length: %d\r\n\r\n" % len(data) + data, cut)
+    assert body == Seen(200, data, whole=True, again=True)
