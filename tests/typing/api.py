@@ -122,7 +122,7 @@ async def every_result() -> None:
     async def measure(word: str) -> int:
         return len(word)
 
-    async for length in bulk.run(measure, every_word(), concurrency="adaptive", deadline=60):
+    async for length in bulk.run(measure, every_word(), concurrency="adaptive", patience=60):
         assert_type(length.value, int)
     try:
         await gateway.wallet.cancel_order("w-1", "o-1")
