@@ -21,6 +21,13 @@ _SECONDS: Final = 3
 """Seconds that a rate is kept after a refusal: a try costs a second's pause at the most, and so
 no more than a quarter while the rate is sought."""
 
+_LATE: Final = 0.05
+"""Seconds that a call may be late, as timers on a busy machine are, without slowing the others."""
+
+_REACHED: Final = 0.75
+"""The share of a rate that must have been reached to call it good: the replies to what began
+before it was tried are among those that count."""
+
 _KEPT: Final = 5000
 """Times of successes that are kept, at the most."""
 
@@ -50,7 +57,7 @@ class Pace:
         self._was_fine = False  # whether the number of calls was good until then
         self._last_taken = -1.0
         self._wait = 0.0  # the shortest of the row
-        self._hit: float | None = None
+        self._asked = 0.0  # seconds of the Retry-After, about
         self._is_stopped = False
         self._stops = 0
         self._stopped: float | None = None
@@ -72,7 +79,7 @@ class Pace:
     def begin(self, now: float) -> None:
         """Count a call that begins, or will begin again."""
         if self.rate is not None:
-            self._next = max(self._next, now) + 1 / self.rate
+            self._next = max(self._next, now - _LATE) + 1 / self.rate
 
     def taken(self, began: float, now: float) -> None:
         """Learn from a success."""
@@ -85,8 +92,11 @@ class Pace:
             return
         self._got += 1
         if self._got >= self._need and self._is_held:
-            self._good = self.rate
-            self._try_more(now)
+            if self._got >= _REACHED * self.rate * (now - self._changed):
+                self._good = self.rate
+                self._try_more(now)
+            else:
+                self._go_to(self.rate, now, seconds=1)
 
     def _try_more(self, now: float) -> None:
         """Go halfway to what was refused, or beyond it if that is no more."""
@@ -124,8 +134,6 @@ class Pace:
         """Hear how long an attempt that was refused waits."""
         self.begin(now)
         self._wait = seconds if self._row <= 1 else min(self._wait, seconds)
-        if self._hit == now:  # what is refused meanwhile says nothing new
-            self._changed = now + seconds
 
     def _stop(self, now: float) -> None:
         """Nothing gets through: if that came twice without another reason, it is a rate limit."""
@@ -137,18 +145,20 @@ class Pace:
         if self.rate is not None or stopped is None or not is_proven or self._first <= stopped:
             return
         self._good = count / (self._first - stopped)
-        highest = sum(time > now - self._wait for time in self._taken) / self._wait
+        self._asked = self._wait
+        highest = sum(time > now - self._asked for time in self._taken) / self._asked
         self._bad = max(highest, self._good) * (1 + 2 * _STEP)
         self._go_to(max(self._good, highest * (1 - _STEP)), now, seconds=1)
 
     def _lower(self, rate: float, now: float) -> None:
-        self._bad, self._hit = rate, now
+        self._bad = rate
         if rate <= self._good:
             since = now - (self._stopped or 0.0)
             average = self._count / since if since > 0 else rate
             self._good = max(rate / 2, min(rate * (1 - _STEP), (average + rate) / 2))
         self._stopped, self._count = now, 0
         self._go_to(self._good, now, seconds=_SECONDS)
+        self._changed = now + self._asked  # what is refused until then says nothing new
 
     def _go_to(self, rate: float, now: float, *, seconds: float) -> None:
         self.rate = rate

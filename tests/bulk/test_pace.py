@@ -1,0 +1,90 @@
+"""How many calls begin per second, where a gateway bounds that."""
+
+import pytest
+
+from gateway_sdk.bulk.pace import Pace
+
+
+def stop(pace: Pace, at: float) -> None:
+    """Refuse six calls in a row, each of which waits for a second."""
+    for number in range(6):
+        now = at + 0.01 * number
+        pace.refused(now - 0.01, now, is_429=True, was_fine=True)
+        pace.sleeps(now, 1.0)
+
+
+def paced() -> Pace:
+    """Return a pace that has learned of 50 calls per second, at the time 2.05."""
+    pace = Pace()
+    stop(pace, 0.0)
+    for number in range(100):
+        pace.taken(1.0 + number / 100, 1.0 + number / 100)
+    stop(pace, 2.0)
+    return pace
+
+
+def test_the_second_stop_sets_the_pace() -> None:
+    """It lies between what was taken since the first stop and in the last second."""
+    pace = paced()
+
+    assert pace.rate is not None
+    assert 50 <= pace.rate <= 100
+    pace.begin(10.0)
+    assert pace.wait_until(10.0) is None  # it may be a little late
+    for _ in range(10):
+        pace.begin(10.0)
+    until = pace.wait_until(10.0)
+    assert until is not None
+    assert until > 10.0
+
+
+@pytest.mark.parametrize(
+    ("is_429", "was_fine", "wait"), [(False, True, 1.0), (True, False, 1.0), (True, True, 0.4)]
+)
+def test_what_may_have_another_reason_sets_no_pace(
+    is_429: bool, was_fine: bool, wait: float
+) -> None:
+    """Another status, a number of calls that is new, and a wait that was not asked for."""
+    pace = Pace()
+
+    for at in (0.0, 2.0, 4.0):
+        for number in range(6):
+            now = at + 0.01 * number
+            pace.refused(now, now, is_429=is_429, was_fine=was_fine)
+            pace.sleeps(now, wait)
+        assert pace.is_stopped
+        pace.taken(at + 1.5, at + 1.6)
+        assert not pace.is_stopped
+
+    assert pace.rate is None
+
+
+@pytest.mark.parametrize(("seconds", "grows"), [(1.0, True), (10.0, False)])
+def test_only_a_rate_that_was_reached_is_good(seconds: float, grows: bool) -> None:
+    """A machine that is too slow for it proves nothing."""
+    pace = paced()
+    before = pace.rate
+    assert before is not None
+    for _ in range(20):
+        pace.begin(3.0)
+    assert pace.wait_until(3.0) is not None
+
+    for number in range(1, int(before) + 2):
+        now = 2.05 + seconds * number / before
+        pace.taken(now, now)
+
+    assert pace.rate is not None
+    assert (pace.rate > before) is grows
+
+
+def test_the_refusals_of_one_stop_lower_the_pace_once() -> None:
+    """What is refused before the Retry-After has passed says nothing new."""
+    pace = paced()
+    before = pace.rate
+    assert before is not None
+
+    for number in range(5):
+        pace.refused(3.5 + number / 100, 3.6 + number / 100, is_429=True, was_fine=True)
+
+    assert pace.rate is not None
+    assert before / 2 <= pace.rate < before
