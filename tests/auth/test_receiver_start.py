@@ -1,5 +1,6 @@
 """The start address: it leads one browser to the login, and only that browser can end it."""
 
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -19,6 +20,14 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
         yield
 
 
+@pytest.fixture
+def free_port() -> int:
+    """Provide a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
 async def test_it_leads_to_the_login_and_sets_a_cookie() -> None:
     """The reply names the authorization URL, and a cookie for this login and this host only."""
     async with waiting() as there:
@@ -32,6 +41,14 @@ async def test_it_leads_to_the_login_and_sets_a_cookie() -> None:
         assert pair.startswith("login-")
         assert attributes == ["Path=/", "Max-Age=86400", "HttpOnly", "SameSite=Strict"]
         await there.must_still_wait()
+
+
+async def test_at_a_fixed_port_it_clears_what_was_stored_there(free_port: int) -> None:
+    """A service worker of an earlier page is removed; at a port of its own nothing is deleted."""
+    async with waiting() as there:
+        assert "Clear-Site-Data" not in (await there.open()).headers
+    async with waiting(f"http://127.0.0.1:{free_port}/callback") as there:
+        assert (await there.open()).headers["Clear-Site-Data"] == '"storage"'
 
 
 async def test_a_second_browser_ends_the_wait() -> None:

@@ -52,8 +52,8 @@ async def login(
 
     Args:
         flow: The authorization server and the client.
-        redirect_uri: Where the response goes, as registered. Port 0 takes a free one. If it is not
-            http on this machine, the response must be pasted.
+        redirect_uri: Where the response goes, as registered. Port 0, the safest, takes a free one;
+            see `LoopbackReceiver`. If it is not http on this machine, the response must be pasted.
         browser: What leads the user to the authorization URL: None for this machine's browser, a
             command with `%s` such as "firefox --private-window %s", a function, or False for
             nothing. A private window leaves no token in the browser's history.

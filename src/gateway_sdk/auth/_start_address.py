@@ -23,13 +23,17 @@ class StartAddress:
         path: Its path; it cannot be guessed.
     """
 
-    def __init__(self, authorization_url: str) -> None:
+    def __init__(self, authorization_url: str, *, on_fixed_port: bool = False) -> None:
         self.path = f"/{secrets.token_urlsafe(32)}"
         self._leads_to = str(httpx.URL(authorization_url))  # ASCII, as a header must be
         # Cookies ignore ports: other logins and other programs at this host have theirs too.
         self._name = f"login-{secrets.token_hex(8)}"
         self._value = secrets.token_urlsafe(32)
         self._is_opened = False
+        # A page that was at a fixed port before may have left a service worker, which would take
+        # the response. One that lets this address through is removed; one that does not gets
+        # nothing: requests of scripts are refused. It deletes what else that origin has stored.
+        self._more = {"Clear-Site-Data": '"storage"'} if on_fixed_port else {}
 
     def open(self, cookies: str) -> dict[str, str] | None:
         """Return the headers that lead a browser on; None if another browser was led on before.
@@ -40,7 +44,8 @@ class StartAddress:
         if self._is_opened and not self.is_bound_to(cookies):
             return None
         self._is_opened = True
-        return {"Location": self._leads_to, "Set-Cookie": self._set_cookie(self._value, _MAX_AGE)}
+        set_cookie = self._set_cookie(self._value, _MAX_AGE)
+        return {"Location": self._leads_to, "Set-Cookie": set_cookie, **self._more}
 
     def is_bound_to(self, cookies: str) -> bool:
         """Return whether these are the cookies of the browser that opened the address."""

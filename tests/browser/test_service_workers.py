@@ -1,0 +1,108 @@
+"""A service worker that a page at a fixed port has left there, before a login uses the port."""
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from gateway_sdk.auth import ImplicitFlow
+from gateway_sdk.sandbox._server import serve
+from tests.browser.logins import Witness, log_in, under_way
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+# Takes what TAKES says, and shows a page of its own there; the fragment is its title.
+_WORKER = """
+self.addEventListener("install", () => self.skipWaiting());
+self.addEventListener("activate", (event) => event.waitUntil(clients.claim()));
+self.addEventListener("fetch", (event) => {
+  if (event.request.mode !== "navigate") return;
+  const isAnswer = new URL(event.request.url).pathname === "/callback";
+  const robbed = () => new Response("<script>document.title = location.hash</script>",
+    {headers: {"Content-Type": "text/html"}});
+  TAKES
+});
+"""
+TAKES = {
+    "the response": "if (isAnswer) event.respondWith(robbed());",
+    "everything": "event.respondWith(robbed());",
+    "everything, and passes on": ("event.respondWith(isAnswer ? robbed() : fetch(event.request));"),
+}
+
+
+class Planter:
+    """A site that leaves a service worker which takes this."""
+
+    def __init__(self, takes: str) -> None:
+        self._worker = _WORKER.replace("TAKES", TAKES[takes])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if Request(scope).url.path == "/deep/worker.js":
+            headers = {"Service-Worker-Allowed": "/"}  # so the path of the script does not matter
+            reply = Response(self._worker, media_type="text/javascript", headers=headers)
+        else:
+            reply = HTMLResponse('<link rel="icon" href="data:,">')
+        await reply(scope, receive, send)
+
+    async def plant(self, page: Page) -> str:
+        """Leave the service worker in a browser; return the redirect URI at its port."""
+        async with serve(self, "127.0.0.1", 0) as url:
+            await page.goto(url)
+            await page.evaluate(
+                """async () => {
+                    await navigator.serviceWorker.register("/deep/worker.js", {scope: "/"});
+                    await navigator.serviceWorker.ready;
+                }"""
+            )
+        return f"{url}/callback"
+
+
+@pytest_asyncio.fixture(params=TAKES, loop_scope="session")
+async def redirect_uri(request: pytest.FixtureRequest, page: Page) -> str:
+    """Provide a redirect URI whose port has a service worker in the test's browser."""
+    return await Planter(request.param).plant(page)
+
+
+async def test_a_service_worker_that_is_left_there_would_rob(page: Page) -> None:
+    """It has the fragment of the address, in which a token would be: the danger is real."""
+    for takes in TAKES:
+        redirect_uri = await Planter(takes).plant(page)
+        await page.goto(f"{redirect_uri}#access_token=CANARY")
+        assert await page.title() == "#access_token=CANARY"
+
+
+async def test_one_that_lets_the_start_through_is_removed(
+    page: Page, sandbox_flow: ImplicitFlow, witness: Witness
+) -> None:
+    """The start address removes it, and the response comes to the program."""
+    redirect_uri = await Planter("the response").plant(page)
+    async with under_way(sandbox_flow, redirect_uri=redirect_uri) as waiting:
+        await log_in(page, waiting)
+
+    assert [method for method, _ in witness.at("/callback")] == ["GET", "POST"]
+
+
+@pytest.mark.parametrize("takes", ["everything", "everything, and passes on"])
+async def test_one_that_takes_the_start_gets_no_login(
+    page: Page, sandbox_flow: ImplicitFlow, witness: Witness, takes: str
+) -> None:
+    """It is not led to the authorization server, so it gets neither the state nor a token."""
+    redirect_uri = await Planter(takes).plant(page)
+    async with under_way(sandbox_flow, redirect_uri=redirect_uri) as waiting:
+        await page.goto(waiting.url)
+        assert page.url == waiting.url
+        assert 302 not in witness.starts
+        assert not waiting.token.done()
+
+
+async def test_a_private_window_has_none(
+    browser: Browser, sandbox_flow: ImplicitFlow, redirect_uri: str
+) -> None:
+    """Whatever an ordinary window keeps, a private one begins with nothing."""
+    private: BrowserContext = await browser.new_context()
+    async with under_way(sandbox_flow, redirect_uri=redirect_uri) as waiting:
+        await log_in(await private.new_page(), waiting)
+    await private.close()
