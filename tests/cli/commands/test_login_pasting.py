@@ -113,6 +113,27 @@ def test_address_may_come_from_a_pipe(
     assert text_of(kept()) == tab.token
 
 
+def test_scope_is_asked_for(start_gateway: Start, settings: Settings) -> None:
+    """The names of --scope are in the address to log in at; without it, there is no scope."""
+    for arguments, scope in ([], ""), (["--scope", "write  read"], "&scope=read+write"):
+        process = start_gateway("login", "--paste", *arguments)
+        assert process.stderr
+        address = [process.stderr.readline() for _ in range(3)][1]
+        process.communicate("\n")
+
+        assert scope in address
+        assert ("scope=" in address) is bool(scope)
+
+
+def test_scope_that_is_none_is_named(call_gateway: Call, settings: Settings) -> None:
+    """A character that no scope has is found before anything is opened or shown."""
+    ended = call_gateway("login", "--scope", "a\\b")
+
+    assert ended.status == 2
+    assert "scope has an invalid name" in ended.err
+    assert "Log in at" not in ended.err
+
+
 def test_denial_may_be_pasted_too(start_gateway: Start, settings: Settings) -> None:
     """An answer that says no ends the login as it does in a browser."""
     process = start_gateway("login", "--paste")

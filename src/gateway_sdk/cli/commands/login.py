@@ -60,9 +60,17 @@ def login(
         typer.Option(
             metavar="URL",
             help="Where the answer comes to, as it is registered for the client. Port 0 takes any"
-            " that is free.",
+            " that is free, which is the safest.",
         ),
     ] = "http://127.0.0.1:0/callback",
+    scope: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="The scope to ask for, with spaces between its names. The gateway has no scopes:"
+            " leave it out, unless the authorization server demands one.",
+        ),
+    ] = "",
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to finish the login.")] = 300,
 ) -> None:
     """Log in with a browser, and keep the access token for programs.
@@ -83,7 +91,8 @@ def login(
     name: str | None = ctx.find_root().params["profile"]
     settings = settings_of(ctx, new_profile=True, auth_url=auth_url, client_id=client_id)
     settings.require("base_url", "auth_url", "client_id")
-    flow = ImplicitFlow(settings.values()["auth_url"], settings.values()["client_id"])
+    values = settings.values()
+    flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
     # A person who pastes has the browser elsewhere, and a text browser would take the terminal.
     chosen: Browser = browser or (False if no_browser or paste else None)
 
