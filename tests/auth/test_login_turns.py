@@ -262,7 +262,7 @@ async def test_claims_that_fail_are_no_obstacle(
         claims = 0
 
     async def fail(**_: bool) -> None:
-        raise TokenStoreError("down")
+        raise LookupError
 
     source = SharedTokenSource(Failing(), Person())
 
@@ -322,7 +322,7 @@ def test_a_claim_is_kept_while_the_login_lasts() -> None:
         async def keep() -> None:
             kept.append(virtual_time.now())
             if len(kept) == 1:
-                raise TokenStoreError("down")
+                raise LookupError
 
         async def acquire() -> Token:
             await asyncio.sleep(35)
@@ -365,6 +365,19 @@ def test_a_claim_of_a_file_that_is_dropped_is_given_back(tmp_path: Path) -> None
     gc.collect()
 
     assert FileClaim(path).granted
+
+
+def test_a_forked_process_does_not_give_back_what_its_parent_has(tmp_path: Path) -> None:
+    """A child that drops its copy of a claim leaves the claim alone."""
+    claim = FileClaim(tmp_path / "lock")
+    claim._pid += 1  # as in a child
+
+    claim._descriptor, kept = os.dup(claim._descriptor), claim._descriptor
+    claim._close()
+
+    assert not FileClaim(tmp_path / "lock").granted
+    os.close(kept)
+    assert FileClaim(tmp_path / "lock").granted
 
 
 async def test_a_file_that_cannot_be_locked_is_named(tmp_path: Path) -> None:

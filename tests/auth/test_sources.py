@@ -99,6 +99,22 @@ async def test_an_expired_token_is_not_sent(
     assert CANARY not in told(caught.value)
 
 
+async def test_a_clock_that_is_set_back_does_not_prolong_a_token(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    """A session's own token ends when its lifetime is over, by whichever clock comes first."""
+    monotonic = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic[0])
+    source = as_token_source(Token("x", expires_at=NOW + 60, obtained_at=NOW))
+    clock[0] -= 3600
+    monotonic[0] += 59
+
+    assert await fetch_token(source)
+    monotonic[0] += 1
+    with pytest.raises(LoginRequiredError):
+        await fetch_token(source)
+
+
 async def test_a_session_lasts_longer_than_its_token(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:

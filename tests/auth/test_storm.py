@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections import Counter
 from contextlib import suppress
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -65,10 +65,9 @@ class Listening:
 
     async def port(self) -> int:
         """Return the port of the next login, once it listens."""
-        while not (address := await self.shown.get()).startswith("https:"):
+        while not (address := await self.shown.get()).startswith("http:"):
             pass
-        (redirect_uri,) = parse_qs(urlsplit(address).query)["redirect_uri"]
-        return urlsplit(redirect_uri).port or 0
+        return urlsplit(address).port or 0
 
 
 async def is_open(port: int) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 from gateway_sdk.auth._store_access import StoreAccess
 from gateway_sdk.auth.stores._claims import LoginClaim
 from gateway_sdk.auth.token import Token
-from gateway_sdk.errors import GatewayError, LoginError
+from gateway_sdk.errors import LoginError
 
 _POLL: Final = 0.5
 """Seconds between two looks at the store while another process logs in."""
@@ -94,12 +94,12 @@ class LoginTurns:
 
 
 async def _end(claim: LoginClaim, *, failed: bool) -> None:
-    with suppress(GatewayError):  # then it lapses by itself
+    with suppress(Exception):  # the caller's store may raise anything; the login counts
         await claim.end(failed=failed)
 
 
 async def _keep(claim: LoginClaim) -> None:
     while True:
         await asyncio.sleep(_KEEP)
-        with suppress(GatewayError):
+        with suppress(Exception):  # it is tried again in time
             await claim.keep()

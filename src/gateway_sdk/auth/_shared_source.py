@@ -177,9 +177,14 @@ class SharedTokenSource:
     def _working(self) -> Token | None:
         """Return the token in memory if it works, and see to its renewal when that is due."""
         held = self._held
-        if held is None or not self._works(held):
+        if held is None:
             return None
-        if self._now(held) >= held.renew_at and self._monotonic() >= self._renew_again_at:
+        now = self._now(held)
+        if now < held.renew_at and not self._refused:
+            return held.token  # as nearly always
+        if not self._works(held):
+            return None
+        if now >= held.renew_at and self._monotonic() >= self._renew_again_at:
             self._renew_again_at = self._monotonic() + _RENEWAL_INTERVAL
             self._renewal.start()
         return held.token

@@ -72,4 +72,8 @@ class TokenStoreError(AuthError):
 
 
 class TokenRejectedError(UnauthorizedError, AuthError):
-    """401, and 401 again with a renewed access token."""
+    """401, and 401 again with a renewed access token.
+
+    If a call did not send it, because the tokens of the last two logins were refused to others,
+    its outcome is NOT_SENT and the body is empty.
+    """

@@ -72,7 +72,7 @@ def test_no_token_is_status_1(call_gateway: Call, settings: Settings) -> None:
         (
             3585.0,
             r"in 1?\d s",
-            "the access token is about to expire, so sessions do not send it any",
+            "the access token is about to expire",
         ),
     ],
 )

@@ -50,6 +50,7 @@ class FileClaim:
         Raises:
             OSError: The file cannot be opened.
         """
+        self._pid = os.getpid()
         self._descriptor = os.open(path, _OPEN, 0o600)
         self.granted = try_lock(self._descriptor)
         os.lseek(self._descriptor, 0, os.SEEK_SET)
@@ -70,7 +71,8 @@ class FileClaim:
 
     def _close(self) -> None:
         if self._descriptor >= 0:
-            unlock(self._descriptor)
+            if os.getpid() == self._pid:  # a forked process has the file open, not the claim
+                unlock(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = -1
 

@@ -75,7 +75,7 @@ def problem_of(token: Token | None, now: float) -> str | None:
     if token.expired(now, leeway=0.0):
         return "the access token has expired"
     if token.expired(now):
-        return "the access token is about to expire, so sessions do not send it any more"
+        return "the access token is about to expire"
     return None
 
 
