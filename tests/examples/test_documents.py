@@ -120,9 +120,12 @@ def test_the_sessions_that_documents_and_workflows_name_exist() -> None:
 
 
 def test_contributing_names_folders_that_exist() -> None:
-    """Its table leads to code and tests."""
+    """Its table leads to code and tests, and it installs the extras that `nox` installs."""
+    noxfile = (ROOT / "noxfile.py").read_text()
     text = (ROOT / "CONTRIBUTING.md").read_text()
 
+    (extras,) = re.findall(r'^EVERYTHING = "(.*)"$', noxfile, re.MULTILINE)
+    assert f"'{extras}'" in text
     for folder in re.findall(r"`(tests/[\w./]+)`", text):
         assert (ROOT / folder).exists(), folder
     for code in re.findall(r"^\| `([\w.]+)`(?:, `([\w.]+)`)?: ", text, re.MULTILINE):
