@@ -37,14 +37,14 @@ T = TypeVar("T")
 
 
 class Caller:
-    """Makes the calls of one view: over the client that all views share, with its own options.
+    """Makes the calls of one view, with the options of that view and the client of all views.
 
     Attributes:
-        client: What views share.
-        options: Of this view.
+        client: What all views of the session share.
+        options: The options of this view.
 
     Raises:
-        ConfigurationError: the token source says that it is for another gateway.
+        ConfigurationError: the token source names another gateway.
     """
 
     def __init__(self, client: Client, options: Options) -> None:
@@ -53,7 +53,7 @@ class Caller:
         self._check_gateway()
 
     def _check_gateway(self) -> None:
-        """Refuse a token source that says it is for another gateway."""
+        """Refuse a token source that names another gateway."""
         gateway = getattr(self.options.access_token, "gateway", None)
         origin = origin_of(self.client.base_url)
         if isinstance(gateway, str) and gateway != origin:
@@ -72,7 +72,7 @@ class Caller:
         on_progress: OnProgress | None = None,
         into: Any = None,
     ) -> Reply[T]:
-        """Make one call; `GatewaySession.send` tells of the arguments and of the errors."""
+        """Make one call; `GatewaySession.send` describes the arguments and the errors."""
         if not isinstance(operation, Operation):
             raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
         call = Call(self.client, self.options, operation, into)
@@ -80,19 +80,19 @@ class Caller:
 
     @property
     def gateway_name(self) -> str:
-        """The gateway's address and a digest of the tenant, for files that hold replies."""
+        """The gateway's address and a digest of the tenant: the name of this gateway in files."""
         base_url = self.client.base_url
         address = origin_of(base_url) + base_url.raw_path.decode("ascii").rstrip("/")
         tenant_id = self.options.tenant_id
         if tenant_id is None:
             return address
-        # A tenant may be a person, so the name of a file's job shows a digest of it.
+        # A tenant may be a person, so a file shows a digest and not the id.
         digest = blake2b(tenant_id.encode(), digest_size=8).hexdigest()
         return f"{address} for the tenant {digest}"
 
 
 class Call:
-    """One call of an operation, made once."""
+    """One call of one operation; `run` is called once."""
 
     def __init__(
         self, client: Client, options: Options, operation: Operation[Any], into: Any
@@ -168,10 +168,10 @@ class Call:
         )
 
     def _why_cut(self, scope: asyncio.Timeout) -> GatewayError:
-        """Return the error of a call that was cut, by its deadline or the session's closing."""
+        """Return the error of a call that was ended by its deadline or by closing the session."""
         if self._client.calls.was_cut(scope):
             closed = SessionStateError("the session was closed before the reply came")
-            closed.transient = True  # unlike a call on a closed session: a new one may make it
+            closed.transient = True  # a new session may succeed
             return closed
         return DeadlineExceededError(f"the deadline of {self._options.deadline:g} s passed")
 
@@ -182,7 +182,7 @@ class Call:
         content_type: str | None,
         on_progress: OnProgress | None,
     ) -> PreparedRequest:
-        """Check every argument and make what all attempts send; nothing is sent yet."""
+        """Check every argument and build what all attempts send; nothing is sent yet."""
         if self._into is not None:
             check_type(self._into)
         url = self._client.address(self._operation, fill_path(self._operation, path))
@@ -220,7 +220,7 @@ class Call:
                 self._watch.scheduled(self._attempts[-1], seconds)
 
         return await try_again(
-            failures.pop(),  # to be held by nobody: its traceback leads to this frame
+            failures.pop(),  # keep no reference: its traceback refers to this frame (a cycle)
             lambda: self._with_token(transport, prepared),
             policy=self._options.retry,
             again=lambda error: self._may_repeat(error, prepared),
@@ -237,7 +237,7 @@ class Call:
     async def _with_token(
         self, transport: httpx.AsyncBaseTransport, prepared: PreparedRequest
     ) -> tuple[RawReply, Any]:
-        """Make an attempt; after a 401 one more, if the source has another token."""
+        """Make an attempt, and after a 401 a second one if the source has another token."""
         source = self._options.access_token
         token = await fetch_token(source)
         try:
@@ -262,7 +262,7 @@ class Call:
     async def _renewed_token(self, error: UnauthorizedError, token: AccessToken) -> AccessToken:
         try:
             return await fetch_token(self._options.access_token, rejected=token)
-        except TokenRejectedError:  # new ones are refused too, as other calls have seen
+        except TokenRejectedError:  # other calls saw that new tokens are refused too
             raise _rejected(error) from None
 
     async def _attempt(
@@ -283,9 +283,9 @@ class Call:
 
 
 def _rejected(error: UnauthorizedError) -> TokenRejectedError:
-    """Turn the 401 for a renewed token into the error that says so."""
+    """Return the error for a 401 that was answered to a renewed token."""
     rejected = TokenRejectedError(
-        "the gateway answered 401 Unauthorized, and so again with a new access token",
+        "the gateway answered 401 Unauthorized, also with a new access token",
         status=error.status,
         body=error.body,
         headers=error.headers,

@@ -1,4 +1,4 @@
-"""What a session and all its views share: the transport, the state, the calls under way."""
+"""What a session and all its views share: the transport, the state, the calls in flight."""
 
 import asyncio
 import logging
@@ -28,13 +28,13 @@ class SessionState(Enum):
     """Where a session is in its life."""
 
     NEW = "new"
-    """Nothing was done yet; the first call opens it."""
+    """Not used yet; the first call opens it."""
     OPEN = "open"
-    """Calls are taken."""
+    """Calls are accepted."""
     CLOSING = "closing"
-    """Calls under way may still end; new ones are refused."""
+    """Calls in flight may still end; new calls are refused."""
     CLOSED = "closed"
-    """Nothing is left, and it stays so."""
+    """Closed for good."""
 
 
 class Client:
@@ -42,11 +42,12 @@ class Client:
 
     Attributes:
         base_url: The gateway's address.
-        max_reply_bytes: Decompressed bytes of one reply at the most.
-        parse_float: What makes a number of a fraction in a reply left open; None for floats.
-        sleep: How retries wait.
-        state: Where it is in its life.
-        calls: Those that are under way.
+        max_reply_bytes: The largest reply, in decompressed bytes.
+        parse_float: Converts fractions in replies that the interface leaves open; None for
+            floats.
+        sleep: Waits before a retry.
+        state: Where the session is in its life.
+        calls: The calls in flight.
     """
 
     def __init__(
@@ -80,19 +81,19 @@ class Client:
 
     @property
     def tells_what_was_sent(self) -> bool:
-        """Whether the transport is one of ours, which sets `Progress.sent` in time."""
+        """Whether the transport is one of ours, which sets `Progress.sent` at the right moment."""
         return self._engine.is_ours
 
     def open(self) -> httpx.AsyncBaseTransport:
-        """Return the transport; make it if this is the first use.
+        """Return the transport; the first use creates it.
 
         Raises:
-            SessionStateError: the session is closed, or belongs elsewhere.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
         """
         if self.state in (SessionState.CLOSING, SessionState.CLOSED):
             raise SessionStateError("the session is closed: open a new one")
         if self._engine.http_client is not None and self._engine.http_client.is_closed:
-            raise SessionStateError("the session's http_client is closed, by whom it belongs to")
+            raise SessionStateError("the http_client of the session was closed by its owner")
         if self._transport is None:
             self._loop = _running_loop()
             self._transport = make_transport(self._engine, self.base_url)
@@ -102,7 +103,7 @@ class Client:
         return self._transport
 
     def count(self, operation: Operation[Any]) -> Watch | None:
-        """Count a call, and return those who watch it, if anybody does."""
+        """Count a call, and return its observers; None if there are none."""
         self._number += 1
         if self._bucket is not None:
             self._bucket.add_call()
@@ -112,7 +113,7 @@ class Client:
         return Watch(observers, CallInfo(operation, self._number)) if observers else None
 
     def take_retry(self) -> bool:
-        """Take a retry out of the budget; False if there is none left."""
+        """Take a retry out of the budget; False if none is left."""
         return self._bucket is None or self._bucket.take()
 
     def address(self, operation: Operation[Any], target: str) -> httpx.URL:
@@ -122,12 +123,12 @@ class Client:
             return known
         prefix = self.base_url.raw_path.rstrip(b"/")
         address = self.base_url.copy_with(raw_path=prefix + target.encode("ascii"))
-        if target == operation.path:  # it never differs, and making it takes 25 µs
+        if target == operation.path:  # always the same address, and building it takes 25 µs
             self._addresses[target] = address
         return address
 
     def _check_place(self) -> None:
-        """Refuse another event loop and a child process: connections belong to where they began."""
+        """Refuse another event loop and a child process, which cannot use these connections."""
         if os.getpid() != self._pid:
             raise SessionStateError(
                 "the session was opened in the parent process: open a new one after the fork"
@@ -138,11 +139,11 @@ class Client:
             )
 
     async def aclose(self) -> None:
-        """Refuse new calls, wait a while for those under way, cut the rest, close the transport.
+        """Refuse new calls, wait for the calls in flight, cut the rest, close the transport.
 
-        All who close it wait for the same end, and each may be cancelled without harm to the
-        others. When the last of them is cancelled, the calls are cut at once, and that caller
-        waits until the transport is closed; a second cancellation ends that wait too.
+        Several tasks may close the session: all wait for the same end, and cancelling one does
+        not affect the others. When the last of them is cancelled, the calls are cut at once, and
+        this task waits until the transport is closed. A second cancellation ends that wait too.
 
         Raises:
             SessionStateError: the session belongs to another event loop or process.
@@ -159,16 +160,16 @@ class Client:
         except asyncio.CancelledError:
             if self._closers == 1:
                 self.calls.cut()
-                with suppress(Exception):  # a transport of the user's; the cancellation is told
+                with suppress(Exception):  # of the user's transport; the cancellation matters more
                     await self._wait_closed()
             raise
         finally:
             self._closers -= 1
 
     async def _wait_closed(self) -> None:
-        """Wait until the session is closed, by a task of its own, which no caller cancels.
+        """Wait until the session is closed, in a task of its own that no caller cancels.
 
-        The end of `asyncio.run` may cancel that task before its first step: then another one
+        The end of `asyncio.run` may cancel this task before its first step; then a second task
         does the work.
         """
         while self.state is not SessionState.CLOSED:
@@ -180,7 +181,7 @@ class Client:
                 self._closing.result()
 
     async def _close(self) -> None:
-        """Close it; each step is taken whatever becomes of the one before."""
+        """Close the session; each step runs even if the step before it failed."""
         transport = self._transport or self._engine.transport
         async with AsyncExitStack() as steps:
             steps.callback(setattr, self, "state", SessionState.CLOSED)
@@ -192,14 +193,14 @@ class Client:
 
     @safe_repr
     def __repr__(self) -> str:
-        return f"<Client {self.base_url} ({self.state.value}, {len(self.calls)} calls under way)>"
+        return f"<Client {self.base_url} ({self.state.value}, {len(self.calls)} calls in flight)>"
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
     """Return the event loop of this thread.
 
     Raises:
-        SessionStateError: there is none, as under trio.
+        SessionStateError: no event loop of asyncio runs, for example under trio.
     """
     try:
         return asyncio.get_running_loop()
@@ -211,19 +212,19 @@ def _running_loop() -> asyncio.AbstractEventLoop:
 
 
 def _take_error(closing: asyncio.Task[None]) -> None:
-    """Keep asyncio from reporting an error that nobody is left to hear."""
+    """Mark an error as seen: asyncio would report it because no task awaits it."""
     if not closing.cancelled():
         closing.exception()
 
 
 def _checked_budget(budget: object) -> RetryBudget | None:
     if budget is not None and not isinstance(budget, RetryBudget):
-        raise ConfigurationError("retry_budget must be a RetryBudget, or None for no bound")
+        raise ConfigurationError("retry_budget must be a RetryBudget, or None for no limit")
     return budget
 
 
 def _checked_observers(observers: object) -> tuple[Observer, ...]:
-    """Return the observers; they are objects, not classes, and have every method."""
+    """Return the observers; each must be an instance of a subclass of Observer."""
     if not isinstance(observers, Iterable):
         raise ConfigurationError("observers must be an iterable of Observers")
     given = tuple(observers)
@@ -235,7 +236,7 @@ def _checked_observers(observers: object) -> tuple[Observer, ...]:
 
 
 def _check_methods(observer: Observer) -> None:
-    """Refuse `async def` methods: they are called and never awaited."""
+    """Refuse `async def` methods: observers are called and never awaited."""
     for name in vars(Observer):
         if not name.startswith("_") and is_async(getattr(observer, name)):
             raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""What observers are told of one call, and what is logged of it under `gateway_sdk`."""
+"""What observers learn about one call, and what is logged about it under `gateway_sdk`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
@@ -13,17 +13,17 @@ from gateway_sdk.outcome import Attempt, Outcome
 CONTEXT_OBSERVERS: Final[ContextVar[tuple[Observer, ...]]] = ContextVar(
     "observers of a context", default=()
 )
-"""Observers of every call that is made in a context, whichever session makes it."""
+"""Observers of every call that is made in a context, with any session."""
 
 RecordIntent = Callable[[Operation[Any]], Awaitable[None]]
 
 RECORD_INTENT: Final[ContextVar[tuple[RecordIntent, ...]]] = ContextVar("intents", default=())
-"""Each is awaited before a call in a context sends what must not be made twice, for the first time.
+"""Each is awaited before the first attempt of a call in a context that must not be sent twice.
 If one raises, nothing is sent."""
 
 
 class Watch:
-    """Those who watch one call, and what they are told of it."""
+    """The observers of one call."""
 
     def __init__(self, observers: Sequence[Observer], call: CallInfo) -> None:
         self._observers = observers
@@ -31,24 +31,24 @@ class Watch:
         self._told = 0
 
     def started(self) -> None:
-        """Tell that the call begins."""
+        """Report that the call begins."""
         for observer in self._observers:
             self._told += 1
             self._tell(observer.call_started)
 
     def ended(self, attempt: Attempt) -> None:
-        """Tell of an attempt."""
+        """Report an attempt."""
         for observer in self._observers:
             self._tell(observer.attempt_finished, attempt)
 
     def scheduled(self, attempt: Attempt, seconds: float) -> None:
-        """Tell of a retry."""
+        """Report a retry."""
         for observer in self._observers:
             self._tell(observer.retry_scheduled, attempt, seconds)
 
     def finished(self, outcome: Outcome, error: BaseException | None, elapsed: float) -> None:
-        """Tell how the call ended: all who were told that it began, whatever one of them raises."""
-        with ExitStack() as stack:  # which goes backwards
+        """Report the end of the call to each observer that knows of it, even if another raises."""
+        with ExitStack() as stack:  # runs the callbacks in reverse order
             for observer in reversed(self._observers[: self._told]):
                 stack.callback(self._tell, observer.call_finished, outcome, error, elapsed)
 
@@ -56,15 +56,15 @@ class Watch:
         try:
             method(self._call, *what)
         except Exception:  # noqa: BLE001 - ruff does not know that LOGGER is a logger
-            # It is the user's, and must not decide what becomes of a call.
+            # An observer is the user's code; its error must not change the call.
             LOGGER.exception("an observer failed")
 
 
 class LogObserver(Observer):
-    """Writes calls to the log: what is tried again at INFO, all the rest at DEBUG."""
+    """Logs calls: retries at INFO, everything else at DEBUG."""
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Log an attempt, with its status or what went wrong."""
+        """Log an attempt, with its status or its error."""
         LOGGER.debug(
             "%s #%d: %s, %s, %.3f s",
             call.operation.name,
@@ -75,7 +75,7 @@ class LogObserver(Observer):
         )
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        """Log that a call is made again, and why."""
+        """Log that an attempt follows, and why."""
         LOGGER.info(
             "%s #%d: %s; again in %.2f s",
             call.operation.name,

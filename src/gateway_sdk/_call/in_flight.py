@@ -1,4 +1,4 @@
-"""The calls in flight: each ends by its deadline, and all can be waited for, or cut."""
+"""The calls in flight: each has a deadline; closing waits for them, or cuts them."""
 
 import asyncio
 from contextlib import suppress
@@ -8,16 +8,16 @@ _LONG_PAST: Final = 0.0
 
 
 class CallsInFlight:
-    """Bounds calls by their deadlines and by the closing of their session."""
+    """Ends calls at their deadlines and when their session closes."""
 
     def __init__(self) -> None:
         self._scopes: set[asyncio.Timeout] = set()
         self._cut: set[asyncio.Timeout] = set()
         self._quiet = asyncio.Event()  # no call is in flight
-        self._drained = asyncio.Event()  # the same, or all are cut
+        self._drained = asyncio.Event()  # no call is in flight, or all were cut
 
     def begin(self, deadline: float | None) -> asyncio.Timeout:
-        """Count a call, and return the scope in which it has to run, to be entered at once."""
+        """Count a call, and return the scope it runs in; the caller enters it at once."""
         scope = asyncio.timeout(deadline)
         self._scopes.add(scope)
         self._quiet.clear()
@@ -25,14 +25,14 @@ class CallsInFlight:
         return scope
 
     def end(self, scope: asyncio.Timeout) -> None:
-        """Count a call as ended."""
+        """Remove a call that has ended."""
         self._scopes.discard(scope)
         if not self._scopes:
             self._quiet.set()
             self._drained.set()
 
     def cut(self) -> None:
-        """End all calls at once, and what drains them too."""
+        """Cut all calls at once, and end every wait for them."""
         left = {scope for scope in self._scopes if not scope.expired()}
         self._cut |= left
         for scope in left:
@@ -40,15 +40,15 @@ class CallsInFlight:
         self._drained.set()
 
     def was_cut(self, scope: asyncio.Timeout) -> bool:
-        """Tell whether a call was cut, and did not come to its own deadline."""
+        """Tell whether a call was cut, and not ended by its own deadline."""
         return scope in self._cut
 
     async def drain(self, seconds: float) -> None:
-        """Wait until no call is in flight or all are cut, but no longer than this."""
+        """Wait until no call is in flight or all were cut, for this many seconds at most."""
         await self._wait(self._drained, seconds)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until no call is in flight, but no longer than this."""
+        """Wait until no call is in flight, for this many seconds at most."""
         await self._wait(self._quiet, seconds)
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:

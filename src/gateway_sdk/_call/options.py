@@ -1,4 +1,4 @@
-"""What can differ from one view of a session to the next: credentials, time-outs, headers."""
+"""The options that can differ between views of a session: credentials, time-outs, headers."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ class Options:
         return cls(**_checked(given, MappingProxyType({})))
 
     def but(self, **given: Any) -> "Options":
-        """Return a copy with some options replaced; UNSET leaves an option as it is.
+        """Return a copy with some options replaced; UNSET keeps an option.
 
         Raises:
             ConfigurationError: an option is wrong; the message names it.
@@ -47,7 +47,7 @@ class Options:
 
 
 def _checked(given: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
-    """Check the options that are not UNSET; new headers are merged into those that are there."""
+    """Check the options that are not UNSET; merge new headers into the present ones."""
     options = {
         name: _CHECKS[name](value)
         for name, value in given.items()

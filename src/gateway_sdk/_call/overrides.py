@@ -1,4 +1,4 @@
-"""What `GatewaySession.from_env` takes in place of or beside the environment."""
+"""The arguments of `GatewaySession.from_env`, which replace or complete the environment."""
 
 import difflib
 import ssl
@@ -18,7 +18,7 @@ from gateway_sdk.observer import Observer
 
 
 class Overrides(TypedDict, total=False):
-    """The arguments of `GatewaySession`, and what a login takes."""
+    """The arguments of `GatewaySession` and of a login."""
 
     base_url: str
     access_token: AccessTokenGiven
@@ -49,14 +49,14 @@ class Overrides(TypedDict, total=False):
 
 
 def check_overrides(given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse a name that is no argument, and say which one may be meant.
+    """Refuse an unknown argument, and suggest the name that is meant.
 
     Args:
-        given: The names.
-        known: Arguments of a subclass, which may have more than the session.
+        given: The names that were given.
+        known: The arguments of the class, which may be a subclass with more arguments.
 
     Raises:
-        ConfigurationError: there is such a name.
+        ConfigurationError: a name is unknown.
     """
     names = sorted({*Overrides.__annotations__, *known})
     for name in given:

@@ -1,4 +1,4 @@
-"""What is sent again, after how long, and how much of it a session may cost. Names tenacity."""
+"""Retries: which attempts are repeated, after which wait, and how many. Uses tenacity."""
 
 import random
 import time
@@ -33,24 +33,24 @@ _FAILURES: Final = range(400, 600)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how patiently a call is tried.
+    """How often a call is tried, and how long it waits between attempts.
 
-    What may be sent again at all is not a matter of policy: see `repeatable_after`.
+    The policy cannot make an operation repeatable: see `repeatable_after`.
 
     Attributes:
-        attempts: Requests per call at the most, the first one included. A new access token
-            after a 401 grants one more.
-        backoff: Seconds. The wait before the second attempt is a random part of it, so that many
-            callers do not come back at once; it doubles each time.
-        backoff_max: Seconds that the doubling stops at.
+        attempts: The largest number of requests per call, with the first one. A renewed access
+            token after a 401 adds one.
+        backoff: Seconds, doubled with each attempt. The wait is a random part of it, so that many
+            clients do not come back at the same time.
+        backoff_max: Seconds at which the doubling stops.
         jitter: How much of the wait is random, from 0 for nothing to 1 for all ("full jitter").
-        retry_after_max: Seconds. A gateway that asks for a longer wait gets none: the error is
-            raised at once, with its `retry_after`.
-        repeat_idempotent: False for those who share things with other writers, where a late
-            repetition of a PUT or DELETE could undo what another one did in between.
-        statuses: What may pass by itself. 408 is misused by intermediaries, and a 503 does not
-            prove that nothing was done, so that after all but 429 only what reads or is
-            idempotent is sent again.
+        retry_after_max: Seconds. If the gateway asks for a longer wait, the error is raised at
+            once, with its `retry_after`.
+        repeat_idempotent: Whether a PUT or DELETE may be sent again. Give False if other writers
+            change the same resources: a late repetition could undo their change.
+        statuses: The statuses after which a retry may succeed. A 408 or a 503 does not prove that
+            nothing was done, so after all but 429 only operations that read or are idempotent
+            are sent again.
 
     Raises:
         ConfigurationError: a number is out of its range.
@@ -68,7 +68,7 @@ class RetryPolicy:
         check_count("attempts", self.attempts)
         if check_share("jitter", self.jitter) > 1:
             raise ConfigurationError("jitter must be from 0 to 1")
-        # Of its own, so that nobody changes it behind the back of the check.
+        # A copy: the caller could change the original after this check.
         object.__setattr__(self, "statuses", _checked_statuses(self.statuses))
         for name in ("backoff", "backoff_max", "retry_after_max"):
             check_wait(name, getattr(self, name))
@@ -84,15 +84,15 @@ def _checked_statuses(statuses: object) -> tuple[int, ...]:
 
 
 def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repeatability]:
-    """Say which operations may be sent again after an attempt that ended like this."""
+    """Return which operations may be sent again after this error."""
     match error:
         case ConnectionFailedError():
             return ALL if error.transient else NOTHING
         case ReplyLostError(status=None):
             return HARMLESS if error.transient else NOTHING
-        case ReplyLostError():  # 2xx: a write is done, and only its reply is lost
+        case ReplyLostError():  # the status was 2xx: a write was done, only its reply is lost
             return READS
-        case UnauthorizedError():  # a matter of the token, not of time
+        case UnauthorizedError():  # waiting does not help: it needs another token
             return NOTHING
         case StatusError(status=status) if status in policy.statuses:
             return ALL if status == _TOO_MANY else HARMLESS
@@ -101,7 +101,7 @@ def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repe
 
 
 def may_repeat(error: BaseException, repeatability: Repeatability, policy: RetryPolicy) -> bool:
-    """Tell whether an operation may be sent again after an attempt that ended like this."""
+    """Tell whether an operation may be sent again after this error."""
     if not isinstance(error, GatewayError):
         return False
     if repeatability is Repeatability.IDEMPOTENT and not policy.repeat_idempotent:
@@ -120,18 +120,18 @@ async def try_again(
     scheduled: Callable[[float], None],
     sleep: Callable[[float], Awaitable[None]],
 ) -> T:
-    """Make more attempts until one succeeds or must be the last; its error goes through.
+    """Make more attempts until one succeeds or no more may follow; then raise its error.
 
-    Most calls end with their first attempt and never come here, which would cost them 14 µs.
+    The first attempt is made before this function, which costs 14 µs: most calls do not need it.
 
     Args:
-        failure: What the first attempt raised, after which another may be made.
+        failure: The error of the first attempt, after which another attempt may be made.
         attempt: Makes one attempt.
-        policy: How often and how patiently.
-        again: Whether an attempt may be made after this error.
-        fits: Whether so many seconds of waiting leave time for an attempt.
-        spend: Takes a retry out of the budget; asked last, when all else is in favour.
-        scheduled: Told of each retry, and in how many seconds it comes.
+        policy: The number of attempts, and the waits.
+        again: Tells whether an attempt may follow this error.
+        fits: Tells whether there is time for an attempt after a wait of so many seconds.
+        spend: Takes a retry out of the budget; called last, when all other checks allow it.
+        scheduled: Called before each retry, with the seconds of the wait.
         sleep: Waits so many seconds.
     """
 
@@ -148,10 +148,10 @@ async def try_again(
         )
 
     first = [failure]
-    del failure  # whose traceback leads to this frame: they would hold each other
+    del failure  # its traceback refers to this frame (a cycle)
 
     async def once() -> T:
-        if first:  # tenacity has to see the failure that it acts upon
+        if first:  # tenacity must see the first failure, so it is raised again here
             raise first.pop()
         return await attempt()
 
@@ -167,30 +167,30 @@ async def try_again(
 
 
 def _backoff(policy: RetryPolicy, state: RetryCallState) -> float:
-    """Return the seconds to wait, of which `jitter` says how much is random."""
+    """Return the seconds to wait; `jitter` is the random part of them."""
     longest = wait_exponential(multiplier=policy.backoff, max=policy.backoff_max)(state)
-    # Not for secrets: it only spreads callers out.
+    # No security needed here: the random part only spreads the clients.
     return longest * (1 - policy.jitter * random.random())  # noqa: S311
 
 
 def _retry_after(state: RetryCallState) -> float | None:
-    """Return the seconds that the gateway asked to wait, if its answer did."""
+    """Return the seconds that the gateway asked to wait; None if it did not ask."""
     error = state.outcome.exception() if state.outcome else None
     return error.retry_after if isinstance(error, StatusError) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryBudget:
-    """What an outage may cost: retries come out of a bucket, which calls and time fill again.
+    """Limits the retries of a session; calls and time add retries to the budget.
 
-    Over t seconds with n calls a session sends at the most `reserve + share * n + per_second * t`
-    requests more than it has calls; renewing an access token is no retry. Without a budget, three
-    attempts per call triple the load on a gateway that is already failing.
+    Over t seconds with n calls a session makes no more than
+    `reserve + share * n + per_second * t` retries. An attempt with a renewed access token does
+    not count. Without a budget, three attempts per call triple the load on a failing gateway.
 
     Attributes:
-        reserve: Retries that are there at the beginning, and at the most.
-        share: Retries that each call adds; 0.1 is a tenth more load.
-        per_second: Retries that each second adds, so that a session with few calls has some too.
+        reserve: Retries in the budget at the beginning; it never holds more.
+        share: Retries that each call adds; 0.1 allows 10 % more load.
+        per_second: Retries that each second adds, for sessions with few calls.
 
     Raises:
         ConfigurationError: a number is out of its range.
@@ -207,7 +207,7 @@ class RetryBudget:
 
 
 class Bucket:
-    """The budget of one session, as it stands."""
+    """What is left of the retry budget of one session."""
 
     def __init__(self, budget: RetryBudget, clock: Callable[[], float] = time.monotonic) -> None:
         self._budget = budget
@@ -216,11 +216,11 @@ class Bucket:
         self._filled = clock()
 
     def add_call(self) -> None:
-        """Add what a call adds."""
+        """Count a call, which adds its share."""
         self._add(self._budget.share)
 
     def take(self) -> bool:
-        """Take a retry out; False if there is none."""
+        """Take a retry out; False if none is left."""
         now = self._clock()
         self._add(self._budget.per_second * (now - self._filled))
         self._filled = now

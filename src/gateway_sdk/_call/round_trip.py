@@ -32,15 +32,15 @@ _NOT_SENT = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
-"""What our engines raise when no byte of the request has left."""
+"""What our engines raise when no byte of the request was sent."""
 
 _SELF_EXPLAINING = (ConnectionFailedError, ReplyLostError, StatusError, UnexpectedReplyError)
-"""Errors that are made of what an attempt proves."""
+"""Errors whose outcome follows from what the attempt proves."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class PreparedRequest:
-    """What every attempt of a call sends, but for the access token."""
+    """What every attempt of a call sends, without the access token."""
 
     operation: Operation[Any]
     url: httpx.URL
@@ -51,11 +51,11 @@ class PreparedRequest:
 
     @property
     def can_be_sent(self) -> bool:
-        """Whether the body is all there: it was never begun, or it can begin anew."""
+        """Whether the whole body can be sent: it was not started, or it can restart."""
         return self.body is None or self.body.can_be_sent
 
     def request(self, token: AccessToken, transmission: Transmission) -> httpx.Request:
-        """Make the request of one attempt."""
+        """Build the request of one attempt."""
         return httpx.Request(
             self.operation.method,
             self.url,
@@ -70,7 +70,7 @@ class PreparedRequest:
         )
 
     def _framing(self) -> RawHeaders:
-        """Say how long the body is (RFC 9112, 6)."""
+        """Return the headers that give the length of the body (RFC 9112, 6)."""
         if self.body is None:  # a POST without a body says so (RFC 9110, 8.6)
             return [(b"Content-Length", b"0")] if self.operation.method == "POST" else []
         if self.body.length is None:
@@ -79,10 +79,10 @@ class PreparedRequest:
 
 
 class RoundTrip:
-    """One attempt, made once.
+    """One attempt; `run` is called once.
 
     Attributes:
-        ended: What became of it; there once `run` has ended, however it did.
+        ended: The result of the attempt; set when `run` ends, with or without an error.
     """
 
     ended: Attempt
@@ -94,10 +94,10 @@ class RoundTrip:
         self._transport = transport
         self._prepared = prepared
         self._transmission = Transmission(sent=not client.tells_what_was_sent)
-        self._begun: tuple[httpx.Response, BodyReader] | None = None  # a reply whose head came
+        self._begun: tuple[httpx.Response, BodyReader] | None = None  # set when the head came
 
     async def run(self, token: AccessToken) -> tuple[RawReply, Any]:
-        """Send the request once and return the reply, raw and read.
+        """Send the request once and return the raw reply and its value.
 
         Raises:
             GatewayError: with the outcome of this attempt.
@@ -122,18 +122,18 @@ class RoundTrip:
         self.ended = Attempt(outcome, self._transmission.status, error, elapsed)
 
     def _outcome_of(self, error: BaseException) -> Outcome:
-        """Tell what an attempt did that ended like this; a cancellation knows how far it got."""
+        """Return the outcome of an attempt that ended with this error."""
         if isinstance(error, _SELF_EXPLAINING):
             return error.outcome
         if self._transmission.status is not None:
-            # Of a reply that a proxy may have made, the body is missing that could tell.
+            # A proxy may have made this reply; without its body that cannot be known.
             return outcome_of_status(
                 self._transmission.status, doubtful=self._transmission.forwarded
             )
         return Outcome.UNKNOWN if self._transmission.sent else Outcome.NOT_SENT
 
     async def _send(self, token: AccessToken) -> RawReply:
-        """Send the request and collect the reply; the content is let go of in any case."""
+        """Send the request and collect the reply; the content is released in any case."""
         try:
             return await self._exchange(self._prepared.request(token, self._transmission))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -143,7 +143,7 @@ class RoundTrip:
             raise failure from None  # the cause's text may show what the server sent
         except OSError as error:
             if self._client.tells_what_was_sent:
-                raise  # our engines raise none: it is a bug, and not ours to hide
+                raise  # our engines never raise it, so it is a bug that must be seen
             raise self._failure(error) from None
         finally:
             if self._prepared.body is not None:
@@ -159,7 +159,7 @@ class RoundTrip:
             await stream.aclose()
 
     async def _read(self, response: httpx.Response, stream: httpx.AsyncByteStream) -> RawReply:
-        """Collect the body up to the limit; what lies beyond it is never taken in."""
+        """Collect the body up to the limit; the rest is not read."""
         encoding = field_of(response.headers, b"content-encoding")
         reader = BodyReader(encoding, self._client.max_reply_bytes)
         self._begun = response, reader
@@ -169,7 +169,7 @@ class RoundTrip:
         return self._raw_reply(response, reader)
 
     def _raw_reply(self, response: httpx.Response, reader: BodyReader) -> RawReply:
-        """Return as much of a reply as has come."""
+        """Return the part of a reply that has arrived."""
         return RawReply(
             response.status_code,
             response.headers,
@@ -179,7 +179,7 @@ class RoundTrip:
         )
 
     def _failure(self, error: Exception) -> GatewayError:
-        """Say what a failed exchange proves."""
+        """Return the error for a failed attempt, with the outcome that is proven."""
         what = type(error).__name__
         gateway = place_of_url(self._prepared.url)
         if self._begun is not None:
@@ -193,7 +193,7 @@ class RoundTrip:
         return lost
 
     def _not_connected(self, error: Exception, gateway: str) -> ConnectionFailedError:
-        """Say why nothing was sent, and whether it was the proxy's doing."""
+        """Return the error for a request that was not sent; it names a proxy that is the cause."""
         reason = reason_of(error, self._prepared.timeout)
         proxy = self._transmission.proxy
         if isinstance(error, httpx.ProxyError):
