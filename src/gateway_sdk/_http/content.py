@@ -1,4 +1,4 @@
-"""Undo what was done to a reply's body on its way: gzip, charset, JSON. No I/O here."""
+"""Decode the body of a reply: gzip, charset, JSON. No I/O here."""
 
 import codecs
 import json
@@ -21,18 +21,18 @@ _ODD_NUMBER: Final = "holds a number that cannot be taken as it is"
 _ZERO, _E, _SPACE = b"0e "
 _KINDS: Final = dict.fromkeys(b"0123456789", _ZERO) | dict.fromkeys(b"eE", _E)
 _SHAPE: Final = bytes(_KINDS.get(byte, _SPACE) for byte in range(256))
-"""Makes every digit a 0 and every exponent an e: what may be too large is then easily found."""
+"""Replaces every digit by 0 and every exponent by e, to find numbers that may be too large."""
 
 
 class ContentError(Exception):
-    """The body cannot be decoded; the text says why and shows nothing of it."""
+    """The body cannot be decoded; the text says why, without any part of the body."""
 
 
 class BodyReader:
     """Collect the pieces of a body, decompressed, up to a limit.
 
-    A broken or oversized body raises nothing here, since the status decides what that means:
-    `problem` says what is wrong with it, if anything is.
+    A broken or oversized body raises no error here, because the status decides what it means.
+    `problem` says what is wrong with the body; None if it is good.
     """
 
     def __init__(self, content_encoding: str, limit: int) -> None:
@@ -51,7 +51,7 @@ class BodyReader:
                 self.problem = "has a content-encoding that was not asked for"
 
     def feed(self, piece: bytes) -> bool:
-        """Take the next piece and tell whether more is wanted."""
+        """Add the next piece, and tell whether more pieces are needed."""
         self._fed = self._fed or bool(piece)
         if self._gunzip is None:
             self._take(piece)
@@ -60,16 +60,16 @@ class BodyReader:
         return self._size <= self._limit
 
     def finish(self) -> bytes:
-        """Return the body; the last piece is in."""
+        """Return the body, after the last piece."""
         if self._gunzip and self._fed and not self._gunzip.eof:
             self.problem = self.problem or "ends in the middle of its compression"
         return b"".join(self._parts)
 
     def _take_compressed(self, piece: bytes) -> None:
-        """Decompress no more than the limit leaves room for, so that no bomb goes off."""
+        """Decompress up to the limit only: a compressed body may be a thousand times larger."""
         try:
             while piece and self._gunzip and self._size <= self._limit:
-                if self._gunzip.eof:  # another member, or padding, which is ignored
+                if self._gunzip.eof:  # a second gzip member or padding: ignored
                     if not piece.startswith(_GZIP_MAGIC):
                         return
                     self._gunzip = zlib.decompressobj(_GZIP)
@@ -87,8 +87,8 @@ class BodyReader:
 
 
 def media_type(content_type: str) -> tuple[str, str | None]:
-    """Split a Content-Type into the type in lower case and its charset, if it declares one."""
-    essence, _, parameters = content_type.partition(",")[0].partition(";")  # sent twice, read once
+    """Split a Content-Type into the type in lower case and the charset, if it declares one."""
+    essence, _, parameters = content_type.partition(",")[0].partition(";")  # the first of two
     charset = _CHARSET.search(parameters)
     return essence.strip().lower(), charset[1] if charset else None
 
@@ -99,7 +99,7 @@ def is_json(essence: str) -> bool:
 
 
 def decode_text(body: bytes, charset: str | None) -> str:
-    """Decode text in its declared charset, or UTF-8; a byte order mark is taken off.
+    """Decode text in its declared charset, or in UTF-8, without a byte order mark.
 
     Raises:
         ContentError: the charset is unknown or the bytes are not in it.
@@ -111,7 +111,7 @@ def decode_text(body: bytes, charset: str | None) -> str:
 
 
 def utf8_json(body: bytes, charset: str | None) -> bytes:
-    """Return JSON as UTF-8 without a byte order mark, whatever Unicode it came in.
+    """Return JSON of any Unicode encoding as UTF-8 without a byte order mark.
 
     Raises:
         ContentError: the charset is unknown or the bytes are not in it.
@@ -125,23 +125,24 @@ def utf8_json(body: bytes, charset: str | None) -> bytes:
 def decode_json(data: bytes, parse_float: ParseFloat | None) -> Any:
     """Decode JSON more strictly than `json.loads` does.
 
-    Refused are NaN, Infinity and numbers that would become it, more than 200 levels, integers of
-    more than 4300 digits and lone surrogates: what follows could not be written back, or would
-    break far from here.
+    It refuses NaN, Infinity, numbers that would become infinite, more than 200 levels, integers
+    of more than 4300 digits, and lone surrogates: such values cannot be written as JSON again, or
+    cause errors later.
 
     Args:
         data: UTF-8 without a byte order mark.
-        parse_float: Makes a number of the text of one with a fraction or an exponent.
+        parse_float: Converts the text of a number that has a fraction or an exponent.
 
     Raises:
-        ContentError: it is not such JSON.
+        ContentError: the data is not such JSON.
     """
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError:
         raise ContentError("is not JSON") from None
     if parse_float is not None:
-        # What the strict decoder took, the standard one takes too, and only that one shows floats.
+        # The strict decoder has accepted it, so the standard one does; only that one has a hook
+        # for floats.
         return _loads(data, parse_float)
     if _holds_infinity(value):
         raise ContentError(_ODD_NUMBER)
@@ -149,13 +150,13 @@ def decode_json(data: bytes, parse_float: ParseFloat | None) -> Any:
 
 
 def _holds_infinity(value: Any) -> bool:
-    """Tell whether a number like 1e999 was in the JSON: the strict decoder makes infinity of it.
+    """Tell whether a decoded value holds infinity, which the decoder makes of a number like 1e999.
 
-    A third of the decoding's time, or half for many short texts. Looking at the bytes first costs
-    as much, and takes many a UUID for such a number.
+    This takes a third of the decoding time, or half of it for many short texts. A search in the
+    bytes costs as much, and takes many UUIDs for such numbers.
     """
     levels: list[Iterable[Any]] = [[value]]
-    for level in levels:  # which grows on the way
+    for level in levels:  # the loop adds to this list
         for item in level:
             kind = type(item)
             if kind is float:
@@ -171,15 +172,15 @@ def _holds_infinity(value: Any) -> bool:
 def may_exceed_floats(data: bytes) -> bool:
     """Tell whether JSON may hold a number like 1e999, which would silently become infinite.
 
-    For what is validated into a type, and so is not there to be looked through. It may be wrong
-    about a text, such as a UUID; four times as fast as a regular expression.
+    For JSON that is validated into a type, where no decoded value can be searched. It may take a
+    text such as a UUID for a number. It is four times as fast as a regular expression.
     """
     shape = data.translate(_SHAPE, b"+")
     return b"e000" in shape or b"0" * 309 in shape
 
 
 def _loads(data: bytes, parse_float: ParseFloat) -> Any:
-    """Decode JSON with the user's own numbers."""
+    """Decode JSON with the user's function for numbers."""
     try:
         return json.loads(data, parse_float=parse_float)
     except Exception:  # noqa: BLE001 - whatever it is: the gateway did its part, and that counts

@@ -1,4 +1,4 @@
-"""Header fields: which an operation carries, which users may set, how one is read. No I/O here."""
+"""Header fields: those of an operation, those that users may set, reading one. No I/O here."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _COMMON_HEADERS: Final = (
 
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2: token
-_HEADER_VALUE = re.compile(  # RFC 9110, 5.5: field-value, which is not empty here
+_HEADER_VALUE = re.compile(  # RFC 9110, 5.5: field-value, not empty
     r"[\x21-\x7e\x80-\xff]([\t \x21-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?"
 )
 
@@ -56,7 +56,7 @@ def build_headers(
     headers: Mapping[str, str],
     content_type: str | None,
 ) -> RawHeaders:
-    """Return the headers of an operation but for Authorization and the body's framing.
+    """Return the headers of an operation, without Authorization and the length of the body.
 
     Raises:
         InvalidArgumentError: the operation needs a tenant and none is configured.
@@ -78,18 +78,18 @@ def build_headers(
 
 
 def _with_common(users: Mapping[str, str]) -> RawHeaders:
-    """Put the user's headers in place of the common ones of the same name."""
+    """Let the user's headers replace the common ones of the same name."""
     theirs = [(name.encode("ascii"), text.encode("latin-1")) for name, text in users.items()]
     taken = {name.lower() for name, _ in theirs}
     return [common for common in _COMMON_HEADERS if common[0].lower() not in taken] + theirs
 
 
 def check_header_value(name: str, value: object) -> str:
-    """Return a text that may stand as a header's value.
+    """Return a valid value of a header.
 
     Raises:
-        ConfigurationError: it is no text, empty, or holds what no header may hold. The message
-            does not show it.
+        ConfigurationError: it is not a string, is empty, or has a character that headers cannot
+            have. The message does not show the value.
     """
     if not isinstance(value, str):
         raise ConfigurationError(f"{name} must be a string")
@@ -106,7 +106,7 @@ def check_header_value(name: str, value: object) -> str:
 
 
 def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
-    """Merge headers without regard to case; a value of None removes one, None removes all."""
+    """Merge headers, ignoring case; a value of None removes one header, None removes all."""
     if headers is None:
         return MappingProxyType({})
     if not isinstance(headers, Mapping):
@@ -122,7 +122,7 @@ def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
 
 
 def _check_header_name(name: object) -> str:
-    """Return a header's name in lower case, if it may be set by the user."""
+    """Return a header's name in lower case, if the user may set it."""
     if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
         raise ConfigurationError("headers holds a name that no header can have (RFC 9110, 5.1)")
     reason = _NOT_IN_HEADERS.get(name.lower())
@@ -132,9 +132,9 @@ def _check_header_name(name: object) -> str:
 
 
 def field_of(headers: httpx.Headers, name: bytes) -> str:
-    """Return a header field, "" if it is absent; given twice, its values are joined by commas.
+    """Return a header field; "" if it is absent, joined by commas if it is repeated.
 
-    Asked for one itself, httpx first finds out the charset of all, which takes 4 µs.
+    `httpx.Headers.get` detects the charset of all headers first, which takes 4 µs.
     """
     values = [value for key, value in headers.raw if key.lower() == name]
     return b", ".join(values).decode("latin-1")

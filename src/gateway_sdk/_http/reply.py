@@ -1,4 +1,4 @@
-"""Read a reply: the value it brings, or the error it stands for. No I/O here."""
+"""Read a reply: return its value, or raise its error. No I/O here."""
 
 import re
 from collections.abc import Mapping
@@ -58,19 +58,19 @@ _KINDS: Final[Mapping[int, type[StatusError]]] = {
     429: RateLimitedError,
 }
 _KINDS_BY_HUNDRED: Final = {3: RedirectError, 5: ServerError}
-_REFUSING_4XX: Final = frozenset(range(400, 500)) - {408}  # which intermediaries misuse
-_REFUSING_5XX: Final = frozenset({501, 505})  # the request was not even understood
+_REFUSING_4XX: Final = frozenset(range(400, 500)) - {408}  # 408: misused by proxies
+_REFUSING_5XX: Final = frozenset({501, 505})  # the request was not understood
 _WANTS_CREDENTIALS: Final = 407
-_NEVER_HANDED_ON: Final = frozenset({_WANTS_CREDENTIALS, 429})  # whether a proxy sent it or not
+_NEVER_HANDED_ON: Final = frozenset({_WANTS_CREDENTIALS, 429})  # also if a proxy answers
 
 
 @dataclass(slots=True, eq=False)
 class RawReply:
-    """A reply as it came: decompressed, not decoded.
+    """A reply as it arrived: decompressed, not decoded.
 
     Attributes:
-        problem: What is wrong with the body, as the end of a sentence; None if nothing is.
-        forwarded: Whether a proxy handed the request on, so that the reply may be its own.
+        problem: What is wrong with the body, as the end of a sentence; None if it is good.
+        forwarded: Whether the request went through a forwarding proxy, which may have answered.
     """
 
     status: int
@@ -87,13 +87,13 @@ def read_reply(
     into: Any = None,
     parse_float: ParseFloat | None = None,
 ) -> Any:
-    """Return the value of a successful reply, or raise the error that it stands for.
+    """Return the value of a successful reply, or raise the error of another one.
 
     Args:
         operation: Its `reply` says what the interface promises.
-        reply: What came.
-        into: A type to validate the JSON into; None for what the interface promises.
-        parse_float: Makes a number of the text of one with a fraction or an exponent.
+        reply: The raw reply.
+        into: A type to validate the JSON into; None for the type that the interface promises.
+        parse_float: Converts the text of a number that has a fraction or an exponent.
 
     Raises:
         StatusError: the status is not 2xx.
@@ -107,14 +107,14 @@ def read_reply(
     except ContentError as error:
         raise _unexpected(reply, str(error), problems="") from None
     except ValidationError as error:
-        # Of a type of the user's own the fields may be named after data: a dictionary's keys.
+        # In a type of the user's, names of fields may be data, such as the keys of a dictionary.
         problems = describe(error)
         shown = problems if into is None else "see error.problems"
         raise _unexpected(reply, f"does not fit: {shown}", problems=problems) from None
 
 
 def _decode(reply: RawReply, wanted: Any, parse_float: ParseFloat | None) -> Any:
-    """Decode a successful body into what is wanted."""
+    """Decode a successful body into the wanted type."""
     essence, charset = media_type(field_of(reply.headers, b"content-type"))
     if essence in _HTML:
         raise ContentError("is a web page: a proxy or a portal answered, not the gateway")
@@ -126,14 +126,14 @@ def _decode(reply: RawReply, wanted: Any, parse_float: ParseFloat | None) -> Any
         return _decode_unspecified(reply.body, essence, charset, parse_float)
     data = utf8_json(reply.body, charset)
     if b"NaN" in data or b"Infinity" in data or may_exceed_floats(data):
-        decode_json(data, None)  # pydantic would let them through where a type is open
+        decode_json(data, None)  # pydantic accepts such numbers where a type is open
     return _adapter(wanted).validate_json(data)
 
 
 def _decode_unspecified(
     body: bytes, essence: str, charset: str | None, parse_float: ParseFloat | None
 ) -> Any:
-    """Decode a body that the interface leaves open by what it declares itself to be."""
+    """Decode a body that the interface leaves open, by its Content-Type."""
     if not body.strip():
         return None
     if is_json(essence):
@@ -141,7 +141,7 @@ def _decode_unspecified(
     if essence.startswith("text/"):
         return decode_text(body, charset)
     if not essence:
-        # Interface: Endpoints. Everything is JSON unless stated; a reply may forget to say so.
+        # Interface: Endpoints. Everything is JSON unless stated; a reply may lack the type.
         with suppress(ContentError):
             return decode_json(utf8_json(body, charset), parse_float)
     return body
@@ -154,7 +154,7 @@ def check_type(into: Any) -> None:
         InvalidArgumentError: pydantic cannot make a validator of it.
     """
     try:
-        _adapter(into).rebuild(raise_errors=True)  # names that are not defined show up here
+        _adapter(into).rebuild(raise_errors=True)  # raises for undefined names
     except (NameError, PydanticUserError, TypeError) as error:
         raise InvalidArgumentError("into must be a type that pydantic can validate") from error
 
@@ -162,7 +162,7 @@ def check_type(into: Any) -> None:
 def _adapter(wanted: Any) -> TypeAdapter[Any]:
     try:
         return _kept_adapter(wanted)
-    except TypeError:  # not hashable, as Annotated with a list
+    except TypeError:  # not hashable, such as Annotated with a list
         return TypeAdapter(wanted)
 
 
@@ -172,9 +172,9 @@ def _kept_adapter(wanted: Any) -> TypeAdapter[Any]:
 
 
 def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedReplyError:
-    """Make the error for a success whose body cannot be used: a success it remains.
+    """Return the error for a successful reply whose body cannot be used.
 
-    Unless a web page came back: then it was not the gateway that answered.
+    Its outcome is APPLIED, except for a web page, which does not come from the gateway.
     """
     essence, _ = media_type(field_of(reply.headers, b"content-type"))
     error = UnexpectedReplyError(
@@ -189,11 +189,11 @@ def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedRe
 
 
 def cut_reply(reply: RawReply, what: str) -> GatewayError:
-    """Make the error for a reply whose body broke off: the status has come, and it decides.
+    """Return the error for a reply whose body broke off; the status decides which.
 
     Args:
-        reply: As much of it as came.
-        what: What cut it.
+        reply: The part of the reply that arrived.
+        what: What broke it off.
     """
     if reply.status not in _SUCCESS:
         return _status_error(reply, f"; the body broke off: {what}")
@@ -203,11 +203,11 @@ def cut_reply(reply: RawReply, what: str) -> GatewayError:
 
 
 def _status_error(reply: RawReply, more: str = "") -> StatusError:
-    """Make the error for a status that is not 2xx; the body has no say in its class."""
+    """Return the error for a status that is not 2xx; only the status decides its class."""
     kind = _KINDS.get(reply.status) or _KINDS_BY_HUNDRED.get(reply.status // 100, StatusError)
     hint = _pointing_to(field_of(reply.headers, b"location")) if kind is RedirectError else ""
     payload = _payload(reply)
-    # A proxy writes web pages, or nothing.
+    # A proxy answers with a web page or an empty body.
     doubtful = reply.forwarded and payload is None
     error = kind(
         f"{_author(reply.status, doubtful=doubtful)} {_phrase(reply.status)}{hint}{more}",
@@ -223,12 +223,12 @@ def _status_error(reply: RawReply, more: str = "") -> StatusError:
 
 
 def outcome_of_status(status: int, *, doubtful: bool = False) -> Outcome:
-    """Tell what a status alone proves.
+    """Return the outcome that a status proves.
 
     Args:
-        status: Of the reply.
-        doubtful: Whether a proxy may have made the reply. It may have handed the request on
-            before, and then refused to pass on what the gateway answered.
+        status: The status of the reply.
+        doubtful: Whether a proxy may have made the reply. The proxy may have forwarded the
+            request before, and then refused the gateway's answer.
     """
     if status in _SUCCESS:
         return Outcome.APPLIED
@@ -238,7 +238,7 @@ def outcome_of_status(status: int, *, doubtful: bool = False) -> Outcome:
 
 
 def _author(status: int, *, doubtful: bool) -> str:
-    """Say who answered, as far as that is known."""
+    """Say who answered, as far as this is known."""
     if not doubtful:
         return "the gateway answered"
     if status == _WANTS_CREDENTIALS:
@@ -247,7 +247,7 @@ def _author(status: int, *, doubtful: bool) -> str:
 
 
 def _payload(reply: RawReply) -> ErrorPayload | None:
-    """Read the gateway's own words; None if the body is no JSON object."""
+    """Read the gateway's error record; None if the body is not a JSON object."""
     # Interface: Errors 1
     _, charset = media_type(field_of(reply.headers, b"content-type"))
     try:
@@ -257,7 +257,7 @@ def _payload(reply: RawReply) -> ErrorPayload | None:
 
 
 def _phrase(status: int) -> str:
-    """Return the status with its standard phrase; the phrase on the wire is somebody's text."""
+    """Return the status with its standard phrase; the phrase of the reply could be any text."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
@@ -265,7 +265,7 @@ def _phrase(status: int) -> str:
 
 
 def _pointing_to(location: str) -> str:
-    """Name the host that a redirect points to, and no more of the address."""
+    """Name the host that a redirect points to, without the rest of the address."""
     try:
         host = urlsplit(location).hostname
     except ValueError:
@@ -274,9 +274,10 @@ def _pointing_to(location: str) -> str:
 
 
 def parse_retry_after(value: str, now: datetime) -> float | None:
-    """Return the seconds that a Retry-After asks for (RFC 9110, 10.2.3), a date in the past as 0.
+    """Return the seconds that a Retry-After asks for (RFC 9110, 10.2.3).
 
-    None if the header is absent or makes no sense.
+    Returns:
+        0 for a date in the past; None if the header is absent or invalid.
     """
     value = value.strip()
     if _SECONDS.fullmatch(value):

@@ -16,7 +16,7 @@ from gateway_sdk.operations import Operation
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_LONGEST_SEGMENT: Final = 4000  # bytes: RFC 9110, 4.1, has servers take targets of 8000
+_LONGEST_SEGMENT: Final = 4000  # bytes; servers accept targets of 8000 (RFC 9110, 4.1)
 _SHOWN_PROBLEMS: Final = 10
 
 
@@ -40,7 +40,7 @@ def fill_path(operation: Operation[Any], values: Mapping[str, str]) -> str:
 
 
 def _segment(name: str, value: object) -> str:
-    """Encode one path segment, or refuse what would address something else."""
+    """Encode one path segment; refuse a value that would address something else."""
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{name} must be a string")
     if not value:
@@ -62,11 +62,11 @@ def encode_json(value: object) -> bytes:
     """Return a model or any JSON value as UTF-8 JSON without spaces.
 
     Raises:
-        InvalidArgumentError: it is no JSON value.
+        InvalidArgumentError: the value is not JSON.
     """
     try:
         return _ENCODER.encode(value).encode()
-    except ValidationError as error:  # of a model that was made past its validation
+    except ValidationError as error:  # of a model that was made without validation
         raise InvalidArgumentError(describe(error)) from None
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
         # Without the cause, whose text may show the value.
@@ -74,7 +74,7 @@ def encode_json(value: object) -> bytes:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    """Return a model or mapping as a JSON object; what else json does not know is no JSON value."""
+    """Return a model or mapping as a JSON object; refuse other unknown types."""
     if isinstance(value, Model):
         return value.to_wire()
     if isinstance(value, Mapping):
@@ -91,7 +91,7 @@ _ENCODER: Final = json.JSONEncoder(
 
 
 def describe(error: ValidationError) -> str:
-    """Say which fields are wrong and why, without their values; the first few of many."""
+    """Name the first few wrong fields and the reasons, without their values."""
     problems = error.errors(include_input=False, include_url=False, include_context=False)
     shown = [_described(problem) for problem in problems[:_SHOWN_PROBLEMS]]
     more = len(problems) - len(shown)
@@ -99,7 +99,7 @@ def describe(error: ValidationError) -> str:
 
 
 def _described(problem: ErrorDetails) -> str:
-    """Name a field by its path, and say what is wrong with it: in our words or in pydantic's."""
+    """Name a field by its path, and say what is wrong with it, in our words or in pydantic's."""
     field = ".".join(map(str, problem["loc"]))[:100]
     if problem["type"] == PROBLEM:
         return f"{field or 'the value'} {problem['msg'][:150]}"

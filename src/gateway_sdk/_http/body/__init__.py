@@ -1,4 +1,4 @@
-"""Bodies of requests: what the user gave, sent in pieces, with progress, again if it can be."""
+"""Bodies of requests: sent in pieces, with progress, and again where possible."""
 
 from gateway_sdk._http.body.body import Body, OnProgress
 from gateway_sdk._http.body.make import BodyContent, make_body

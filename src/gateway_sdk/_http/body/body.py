@@ -1,4 +1,4 @@
-"""A body on its way: in pieces, with progress, and as often as it can be sent."""
+"""The body of a request: sent in pieces, with progress, and again where possible."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
@@ -21,16 +21,16 @@ PIECE: Final = 64 * 1024
 
 @dataclass(slots=True, eq=False)
 class Body(httpx.AsyncByteStream):
-    """A body that knows how long it is and whether it can be sent a second time.
+    """A body with its length; it says whether it can be sent a second time.
 
     Attributes:
         pieces: Starts from the beginning each time it is called.
         content_type: The media type, for the header.
-        length: Bytes; None if it is known only at the end.
-        replayable: False if what was read is gone.
-        whole: All of it, if it is there as bytes. What is small then goes the short way.
-        on_progress: Told how far it got; never told a smaller number than before. What it raises
-            is logged and changes nothing.
+        length: Bytes; None if unknown until the end.
+        replayable: Whether `pieces` can start again.
+        whole: The whole content, if it is bytes; a small one is sent in one piece.
+        on_progress: Called with the bytes that were sent; the number never falls. Its errors are
+            logged and change nothing.
     """
 
     pieces: Callable[[], AsyncGenerator[Piece, None]]
@@ -44,16 +44,16 @@ class Body(httpx.AsyncByteStream):
 
     @property
     def can_be_sent(self) -> bool:
-        """Whether it is all there: it was never begun, or it can begin anew."""
+        """Whether the whole body can be sent: it was not started, or it can restart."""
         return self.replayable or not self._sending
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Begin to send it.
+        """Start to send the body.
 
         Raises:
-            UploadFailedError: the content raised an error, which is its `__context__`, for its
-                text may show what was sent. Or it was begun already and is gone: a transport of
-                the user's repeats by itself.
+            UploadFailedError: the content raised an error. It is the `__context__` and not in
+                the text, because its text may show the content. Or the content was sent before
+                and cannot be sent again: the user's own transport repeats requests.
         """
         if self.whole is not None and self.on_progress is None and len(self.whole) <= PIECE:
             return _Once(self.whole)
@@ -64,9 +64,9 @@ class Body(httpx.AsyncByteStream):
         return sending
 
     async def aclose(self) -> None:
-        """Let go of the content, wherever the sending stopped."""
+        """Release the content, also after an incomplete sending."""
         for sending in self._sending:
-            if not sending.ag_running:  # else a transport of the user's reads it in another task
+            if not sending.ag_running:  # else the user's transport reads it in another task
                 await sending.aclose()
 
     async def _send(self) -> AsyncGenerator[bytes, None]:
@@ -79,7 +79,7 @@ class Body(httpx.AsyncByteStream):
                         sent += len(part)
                         if sent:
                             self._report(sent)
-            self._report(sent)  # nothing at all is the end of an empty document
+            self._report(sent)  # also for an empty document, which has no piece
         except UploadFailedError:
             raise
         except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything
@@ -94,7 +94,7 @@ class Body(httpx.AsyncByteStream):
 
 
 def tell_progress(on_progress: Callable[..., object], *how_far: object) -> None:
-    """Call a progress function of the user's; what it raises is logged and decides nothing."""
+    """Call the user's progress function; its errors are logged and change nothing."""
     try:
         on_progress(*how_far)
     except Exception:  # noqa: BLE001 - it is logged
@@ -102,7 +102,7 @@ def tell_progress(on_progress: Callable[..., object], *how_far: object) -> None:
 
 
 class _Once(AsyncIterator[bytes]):
-    """Gives one piece; three generators, one in another, would take 5 µs."""
+    """Gives one piece; nested generators would take 5 µs."""
 
     __slots__ = ("_piece",)
 
@@ -118,9 +118,9 @@ class _Once(AsyncIterator[bytes]):
 
 
 def _cut(content: Piece) -> Iterator[bytes]:
-    """Cut into pieces of a size that lets progress and cancellation be prompt."""
+    """Cut the content into pieces, so that progress and cancellation are prompt."""
     if len(content) <= PIECE:
-        yield bytes(content)  # which is the same object if it is bytes
+        yield bytes(content)  # no copy if it is bytes
         return
     view = memoryview(content)
     for start in range(0, len(content), PIECE):

@@ -1,4 +1,4 @@
-"""Files that are uploaded, by their path or already open. All of it blocks: it runs in a thread."""
+"""Files to upload: paths and open files. All functions block, so they run in a thread."""
 
 import io
 import os
@@ -14,25 +14,25 @@ from urllib.request import url2pathname
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
 OpenFile: TypeAlias = IO[bytes] | io.BufferedIOBase
-"""The latter for what decompresses, which type checkers know as nothing else."""
+"""`io.BufferedIOBase` is the type of files that decompress, such as `gzip.GzipFile`."""
 
 Piece: TypeAlias = bytes | memoryview
 
 _READ: Final = 2**16  # bytes of one read of an open file
-_BUFFER: Final = 2**20  # bytes of one of ours: each read may cost a change of threads
+_BUFFER: Final = 2**20  # bytes of one read of a path: each read may switch threads
 _LONGEST_PATH: Final = 4096  # characters: PATH_MAX of Linux
-_NEVER_IN_PATHS: Final = re.compile(r"[\0\r\n]")  # a line break is allowed there, but not in use
+_NEVER_IN_PATHS: Final = re.compile(r"[\0\r\n]")  # paths may have line breaks; real ones have none
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of a regular file that can be opened.
+    """Return the length of a regular file in bytes, after a check that it can be opened.
 
     Raises:
-        InvalidArgumentError: it cannot; the error does not name it, for that is often the name
-            of a person.
+        InvalidArgumentError: it cannot be opened. The message does not show the name of the file,
+            because it is often the name of a person.
     """
     try:
-        if stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for a writer
+        if stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for a writer
             with path.open("rb") as file:
                 return os.fstat(file.fileno()).st_size
         problem: str | None = "it is no regular file"
@@ -44,11 +44,11 @@ def size_of(path: Path) -> int:
 
 
 def may_be_path(text: str, *, plain_words: bool) -> bool:
-    """Tell whether a text could be the path of a file. No I/O here.
+    """Tell whether a text could be the path of a file, without I/O.
 
     Args:
-        text: Any.
-        plain_words: Whether one without a separator and a suffix could be, such as "approved".
+        text: Any text.
+        plain_words: Whether a text without separator and suffix, such as "approved", counts.
     """
     if not 0 < len(text) <= _LONGEST_PATH or _NEVER_IN_PATHS.search(text):
         return False
@@ -56,24 +56,24 @@ def may_be_path(text: str, *, plain_words: bool) -> bool:
 
 
 def names_file(text: str) -> bool:
-    """Tell whether a file exists under a path or file:// URL; of a directory it is false.
+    """Tell whether a path or file:// URL names an existing file; False for a directory.
 
-    What cannot be found out counts as no: in a working folder that may not be entered, it would
-    else be yes for every text.
+    An error counts as no: in a working folder without permission, every text would count as a
+    file otherwise.
     """
     try:
         url = urlsplit(text)
         path = Path(url2pathname(url.path) if url.scheme == "file" else text)
         return not stat.S_ISDIR(path.expanduser().stat().st_mode)
-    except (OSError, RuntimeError, ValueError):  # no such file, no such user, not a path or URL
+    except (OSError, RuntimeError, ValueError):  # no such file or user, or not a path or URL
         return False
 
 
 def read_path(path: Path, length: int) -> Generator[Piece, None, None]:
-    """Read exactly the bytes that the head of the request promised.
+    """Read exactly as many bytes as the request announced.
 
-    A piece is good until the next but one: two buffers take turns, for memory that is new each
-    time costs as much as the reading.
+    A piece is valid until the second piece after it: two buffers take turns, because new memory
+    for each piece costs as much as the reading.
 
     Raises:
         UploadFailedError: the file has become shorter or longer.
@@ -85,14 +85,14 @@ def read_path(path: Path, length: int) -> Generator[Piece, None, None]:
 
 
 def span_of(file: OpenFile, start: int | None = None) -> tuple[int, int] | None:
-    """Return where to begin in an open file and how many bytes follow; None if it cannot go back.
+    """Return the start in an open file and the bytes that follow; None if it cannot seek.
 
     Args:
-        file: It is left where it stands.
-        start: Where to begin; None for where it stands.
+        file: The open file; its position is not changed.
+        start: The position to start at; None for the current one.
 
     Raises:
-        InvalidArgumentError: it is closed, or not open for reading bytes.
+        InvalidArgumentError: the file is closed, or not open for reading bytes.
     """
     try:
         if file.readable() and isinstance(file.read(0), bytes):
@@ -108,13 +108,13 @@ def span_of(file: OpenFile, start: int | None = None) -> tuple[int, int] | None:
         problem = error.strerror or type(error).__name__
     except ValueError:
         problem = "it is closed"
-    except (AttributeError, TypeError):  # another thing that has a read()
+    except (AttributeError, TypeError):  # an object that only has read()
         problem = "it lacks methods that every binary file has"
     raise InvalidArgumentError(f"content is an unreadable file: {problem}")
 
 
 def read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[Piece, None, None]:
-    """Read an open file from where it stood; it stays open, for it is not ours.
+    """Read an open file from its position; it stays open, because it belongs to the user.
 
     Raises:
         UploadFailedError: it has become shorter or longer.
@@ -137,7 +137,8 @@ def _exactly(
         left -= len(piece)
         if left > 0:
             yield piece
-    # The last piece waits until it is known to be the last: no gateway takes a part for the whole.
+    # The last piece is sent only when the file has ended there: a gateway must not take a part
+    # for the whole.
     if left or file.read(1):
         raise UploadFailedError("content is a file that changed its size while it was sent")
     if piece:
@@ -149,7 +150,7 @@ def _read_into(file: io.FileIO, buffer: memoryview) -> memoryview:
 
 
 def _read_some(file: OpenFile, most: int) -> bytes:
-    """Read with the one method that everybody overrides who makes a file of his own."""
+    """Read with `read`, the one method that every file-like object has."""
     piece: object = file.read(min(most, _READ))
     if not isinstance(piece, bytes):
         raise UploadFailedError("content is an open file, but it gives no bytes")

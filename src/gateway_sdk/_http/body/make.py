@@ -1,4 +1,4 @@
-"""Making a body of what the user gave: bytes, text, JSON, files, a form, a stream."""
+"""Make a body of the user's content: bytes, text, JSON, files, a form, a stream."""
 
 import asyncio
 import mimetypes
@@ -39,7 +39,7 @@ BodyContent: TypeAlias = (
     | list[Any]
     | BaseModel
 )
-"""What the operations with any type of entity body take: a `str` is text, a `Path` or an open file
+"""The content of operations with any type of entity body: a `str` is text, a `Path` or an open file
 is a file, a mapping, list or model is JSON. A `str` that names an existing file is refused."""
 
 BINARY: Final = "application/octet-stream"
@@ -53,14 +53,15 @@ async def make_body(
     content_type: str | None,
     on_progress: OnProgress | None,
 ) -> Body | None:
-    """Make the body that an operation takes; None if it is sent without one.
+    """Make the body of an operation; None for a request without a body.
 
     Raises:
-        InvalidArgumentError: the content is not what the operation takes, or cannot be read.
+        InvalidArgumentError: the content is of a wrong type, or cannot be read.
     """
     if operation.content is Content.ANY and content is not None:
         if isinstance(content, str):
-            # A status may be the name of a file by chance: there, it must have a path's form.
+            # A status may happen to be the name of a file, so only texts that look like a path
+            # are refused there.
             await _refuse_path(content, plain_words=operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT))
         return await _any_body(content, content_type, on_progress)
     if content_type is not None or on_progress is not None:
@@ -73,7 +74,7 @@ async def make_body(
 
 
 async def _refuse_path(text: str, *, plain_words: bool) -> None:
-    """Refuse a path that is given as a str: it would be stored in place of the document."""
+    """Refuse the path of a file as a str: the gateway would store the path as the document."""
     if may_be_path(text, plain_words=plain_words) and await asyncio.to_thread(names_file, text):
         raise InvalidArgumentError(
             "content is a str that names an existing file: give pathlib.Path(...) to send the "
@@ -84,7 +85,7 @@ async def _refuse_path(text: str, *, plain_words: bool) -> None:
 async def _any_body(
     content: object, content_type: str | None, on_progress: OnProgress | None
 ) -> Body:
-    """Make a body of whatever an operation with any type of entity body was given."""
+    """Make a body of any of the types in `BodyContent`."""
     body = await _body_of(content)
     if content_type is not None:
         if isinstance(content, Multipart):
@@ -137,7 +138,7 @@ def _of_text(text: str) -> Body:
 
 
 async def _of_file(path: Path) -> Body:
-    """Make a body of a file; it is opened when it is sent, and anew each time."""
+    """Make a body of a file, which is opened each time that it is sent."""
     length = await in_thread(size_of, path)
     return Body(
         lambda: from_thread(lambda: read_path(path, length), ahead=True),
@@ -148,7 +149,7 @@ async def _of_file(path: Path) -> Body:
 
 
 async def _of_open_file(file: OpenFile) -> Body:
-    """Make a body of what is left of an open file; it can be sent again if it can go back."""
+    """Make a body of the rest of an open file; it can be sent again if the file can seek."""
     span = await in_thread(span_of, file)
     return Body(
         lambda: from_thread(lambda: read_open(file, span), ahead=False),
@@ -169,7 +170,7 @@ async def _of_form(multipart: Multipart) -> Body:
 
 
 def _guess(name: object) -> str:
-    """Guess a media type by the name of a file, of which an open one may have only a number."""
+    """Guess a media type by the name of a file; the name of an open file may be a number."""
     guessed, compression = mimetypes.guess_type(name) if isinstance(name, str) else (None, None)
     return guessed if guessed and not compression else BINARY
 

@@ -1,4 +1,4 @@
-"""A form with files (RFC 7578), encoded by httpx. What reads files blocks: it runs in a thread."""
+"""A form with files (RFC 7578), encoded by httpx. Code that reads files runs in a thread."""
 
 import io
 import secrets
@@ -17,7 +17,7 @@ from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 
 File: TypeAlias = Path | bytes | OpenFile
 FilePart: TypeAlias = File | tuple[str, File] | tuple[str, File, str]
-"""A file; or its name, and it; or its name, it, and its media type."""
+"""A file, or (name, file), or (name, file, media type)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -25,9 +25,9 @@ class Multipart:
     """A form with fields and files, as multipart/form-data.
 
     Attributes:
-        fields: Texts by their names; a list of texts repeats a name.
-        files: Files by their names in the form; a list repeats a name. A path is opened when it
-            is sent; an open file is sent from its beginning, and stays open.
+        fields: Texts by name; a list of texts repeats the name.
+        files: Files by name in the form; a list of files repeats the name. A path is opened when
+            it is sent; an open file is sent from its beginning, and stays open.
     """
 
     fields: Mapping[str, str | list[str]]
@@ -39,12 +39,12 @@ class Multipart:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Form:
-    """A form that was looked over and can be sent.
+    """A form that was checked and can be sent.
 
     Attributes:
         content_type: The media type, with the boundary.
-        length: Bytes; None if that of a file is not known, which then cannot go back either.
-        ahead: Whether reading ahead is harmless: no file in it is the user's own.
+        length: Bytes; None if the length of a file is unknown; that file cannot seek either.
+        ahead: Whether reading ahead is safe, because no file in the form is open already.
     """
 
     content_type: str
@@ -55,10 +55,10 @@ class Form:
 
     @classmethod
     def of(cls, multipart: Multipart) -> "Form":
-        """Look a form over.
+        """Check a form.
 
         Raises:
-            InvalidArgumentError: it is not what it should be, or a file cannot be read.
+            InvalidArgumentError: a field or a file is of a wrong type, or cannot be read.
         """
         fields = _checked_fields(multipart.fields)
         given = tuple(_parts_of(multipart.files))
@@ -71,24 +71,24 @@ class Form:
         try:
             with ExitStack() as stack:
                 length = form._encoded(stack).headers.get("Content-Length")
-        except UnicodeEncodeError:  # without the cause, whose text shows it
+        except UnicodeEncodeError:  # no cause: its text shows the value
             raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
         return replace(form, length=length and int(length))
 
     def read(self) -> Generator[Piece, None, None]:
-        """Read the whole form, files included.
+        """Read the whole form with its files.
 
         Raises:
             UploadFailedError: a file has become shorter or longer.
-            OSError: one cannot be read any more.
+            OSError: a file cannot be read any more.
         """
         with ExitStack() as stack:
             yield from cast("httpx.SyncByteStream", self._encoded(stack).stream)
 
     def _encoded(self, stack: ExitStack) -> httpx.Request:
-        """Let httpx encode the form, with the boundary that the media type has.
+        """Let httpx encode the form, with the boundary of the media type.
 
-        Files are opened when their turn comes; leaving the stack closes them.
+        Each file is opened when it is reached; leaving the stack closes it.
         """
         return httpx.Request(
             "POST",
@@ -101,12 +101,12 @@ class Form:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _File:
-    """A file that was looked over.
+    """A file that was checked.
 
     Attributes:
-        name: What httpx would take its name from.
-        length: Bytes; None if they are not known.
-        pieces: Reads it, and so many bytes exactly if they are known.
+        name: The name of the file, or the `name` of an open file, which may be any object.
+        length: Bytes; None if unknown.
+        pieces: Reads the file, exactly `length` bytes if that is known.
     """
 
     name: object
@@ -124,10 +124,10 @@ class _File:
 
 
 class _Reading:
-    """All that httpx may see of a file while it is sent once.
+    """The view of a file that httpx has while it is sent once.
 
-    Of the file itself it would ask the descriptor for the length, which is 0 for a pipe and
-    another one for what is compressed.
+    From the file itself, httpx would take the length of the descriptor: 0 for a pipe, and the
+    compressed length for a file that decompresses.
     """
 
     def __init__(self, file: _File, pieces: Generator[Piece, None, None]) -> None:
@@ -136,21 +136,21 @@ class _Reading:
         self._pieces = pieces
 
     def tell(self) -> int:
-        """Stand at the beginning, unless the length is not known."""
+        """Return position 0; raise if the length is unknown."""
         if self._length is None:
             raise io.UnsupportedOperation
         return 0
 
     def seek(self, _: int, whence: int = io.SEEK_SET) -> int:
-        """Return the length, if that is what is asked for; nothing moves."""
+        """Return the length, if httpx asks for it; the position does not change."""
         return self._length or 0 if whence == io.SEEK_END else 0
 
     def read(self, _: int) -> Piece:
-        """Return the next piece, of whatever size."""
+        """Return the next piece, of any size."""
         return next(self._pieces, b"")
 
 
-_NO_FILES: Final = "Multipart needs files: a mapping of names, with one file at least"
+_NO_FILES: Final = "Multipart needs files: a mapping of names, with at least one file"
 _SIZES: Final = (2, 3)
 
 
@@ -186,7 +186,7 @@ def _check_part(part: object) -> None:
 
 
 def _checked_fields(fields: object) -> Mapping[str, str | list[str]]:
-    """Return a copy of the fields, which nobody changes between two attempts."""
+    """Return a copy of the fields, so that all attempts send the same."""
     if not isinstance(fields, Mapping):
         raise InvalidArgumentError("Multipart needs fields: a mapping of names to texts")
     checked: dict[str, str | list[str]] = {}
@@ -203,14 +203,14 @@ def _file_of(part: FilePart) -> File:
 
 
 def _looked_over(part: Any) -> Any:
-    """Return a part with its file looked over, if it is one that has to be read."""
+    """Return a part, with its file checked unless it is bytes."""
     if isinstance(part, tuple):
         return (part[0], _looked_over(part[1]), *part[2:])
     return part if isinstance(part, bytes) else _File.of(part)
 
 
 def _opened(part: Any, stack: ExitStack) -> Any:
-    """Return a part as httpx takes it; leaving the stack closes its file."""
+    """Return a part in the form that httpx takes; leaving the stack closes its file."""
     if isinstance(part, tuple):
         return (part[0], _opened(part[1], stack), *part[2:])
     if isinstance(part, bytes):

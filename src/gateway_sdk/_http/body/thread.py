@@ -1,4 +1,4 @@
-"""Reading what blocks, off the event loop."""
+"""Blocking reads, in a thread beside the event loop."""
 
 import asyncio
 import threading
@@ -11,11 +11,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 from gateway_sdk._http.body.file import Piece
 
 _BATCH: Final = 2**18
-"""Bytes per hop to the thread: a hop costs about 0.1 ms, and more than this leaves the cache."""
+"""Bytes per batch: a batch from the thread costs about 0.1 ms, and more leaves the CPU cache."""
 
 PATIENCE: Final = 0.5
-"""Seconds that the end of a call waits for a read of the user's file that is under way: a disk
-answers within milliseconds, a pipe perhaps never. Less than closing a session waits for its calls.
+"""Seconds that the end of a call waits for an unfinished read of the user's file: a disk answers in
+milliseconds, a pipe perhaps never. Shorter than the wait of a closing session for its calls.
 """
 
 T = TypeVar("T")
@@ -29,15 +29,14 @@ async def from_thread(
 ) -> AsyncGenerator[Piece, None]:
     """Run a generator in a thread of its own.
 
-    Having its own thread, it is closed in line behind a read that nobody waits for any more, and
-    never in the event loop.
+    The thread also closes the generator, after the last read and never in the event loop.
 
     Args:
         pieces: Makes the generator.
-        ahead: Whether a batch is read while the one before is sent, which takes less time. What
-            belongs to the user is not: they may use it as soon as the call has ended. A read
-            cannot be interrupted, so the end waits for the one that is under way, but no longer
-            than `PATIENCE`. After that it goes on alone, and no other one follows.
+        ahead: Whether to read a batch while the one before is sent, which is faster. Not for a
+            file that the user opened: they may use it as soon as the call has ended. A read
+            cannot be interrupted, so the end of the call waits for the current read, up to
+            `PATIENCE` seconds. After that the read continues alone, and no further one follows.
     """
     thread = _Thread(pieces())
     coming = thread.ask()
@@ -57,15 +56,15 @@ async def from_thread(
 
 
 async def in_thread(function: Callable[[T], R], given: T) -> R:
-    """Call a function that looks at the user's files, in a thread.
+    """Call a function that reads the user's files, in a thread.
 
-    If the caller is cancelled, it waits until the function has ended, but no longer than
-    `PATIENCE`. A function that has not begun by then never begins.
+    If the caller is cancelled, it waits until the function has ended, up to `PATIENCE` seconds.
+    A function that has not started by then never starts.
     """
     left = False
 
     def look() -> R:
-        if left:  # all threads were busy until now
+        if left:  # the caller has left: all threads were busy until now
             raise RuntimeError
         return function(given)
 
@@ -79,8 +78,8 @@ async def in_thread(function: Callable[[T], R], given: T) -> R:
 
 
 async def _wait(work: asyncio.Future[Any]) -> None:
-    """Wait for work in a thread whose result nobody wants any more, but no longer than that."""
-    # Its error is taken, so that asyncio does not report it.
+    """Wait for work in a thread whose result is not needed, up to `PATIENCE` seconds."""
+    # Read its error, or asyncio reports it.
     work.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     await asyncio.wait([work], timeout=PATIENCE)
 
@@ -88,8 +87,8 @@ async def _wait(work: asyncio.Future[Any]) -> None:
 class _Thread:
     """A thread that takes batches out of a generator, and closes it.
 
-    It ends with this object, should nobody come to end it because the event loop is closed. The
-    exit of the interpreter does not wait for it: a pipe may have a writer who never writes.
+    The thread also ends when this object is deleted, for example after the event loop was closed.
+    The exit of the interpreter does not wait for it: a read from a pipe may never end.
     """
 
     def __init__(self, generator: Generator[Piece, None, None]) -> None:
@@ -101,7 +100,7 @@ class _Thread:
         ).start()
 
     def ask(self) -> _Batch:
-        """Ask for the next pieces, of which there are none when the generator has ended."""
+        """Ask for the next pieces; none if the generator has ended."""
         batch: _Batch = Future()
         self._wanted.put(batch)
         return batch
@@ -112,11 +111,11 @@ async def _result_of(batch: _Batch) -> list[Piece]:
 
 
 def _serve(generator: Generator[Piece, None, None], wanted: "SimpleQueue[_Batch | None]") -> None:
-    """Run in the thread: take batch after batch, as they are asked for."""
+    """Run in the thread: read one batch for each request."""
     try:
         while batch := wanted.get():
             _fulfil(batch, generator, wanted)
-            del batch  # with its pieces, which would stay until the next one is there
+            del batch  # its pieces would stay in memory until the next batch
     finally:
         generator.close()
 
@@ -137,10 +136,11 @@ def _fulfil(
 def _next(
     generator: Generator[Piece, None, None], wanted: "SimpleQueue[_Batch | None]"
 ) -> list[Piece]:
-    """Take a batch out of a generator; nothing, when it has ended.
+    """Take a batch out of a generator; empty when it has ended.
 
-    A view is good until the next but one, so there is one in a batch, and it ends it. Only the
-    end of the thread is asked for while a batch is taken: then nothing more is read.
+    A piece that is a view is valid for a short time only (see `read_path`), so it ends its batch.
+    A request that arrives while a batch is read can only be the end of the thread: then the
+    reading stops.
     """
     batch, size = list[Piece](), 0
     for piece in generator:
