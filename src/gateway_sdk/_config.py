@@ -1,4 +1,4 @@
-"""The defaults, with units and reasons, and the check of where the gateway is."""
+"""The defaults, with units and reasons, and checks of settings."""
 
 import inspect
 import ipaddress
@@ -18,7 +18,7 @@ LOGGER: Final = logging.getLogger("gateway_sdk")
 
 
 class Unset(Enum):
-    """The one value that means "not given", where None means something else."""
+    """The value that means "not given", where None has a meaning of its own."""
 
     UNSET = "unset"
 
@@ -31,35 +31,36 @@ UnsetType: TypeAlias = Literal[Unset.UNSET]
 
 
 DEFAULT_TIMEOUT: Final = httpx.Timeout(
-    # Seconds. Connecting takes one round trip: more than a few seconds means that nobody is there.
+    # All in seconds. To connect takes one round trip: after a few seconds no server will answer.
     connect=5.0,
-    # Of silence while waiting for the reply: an order book is slow now and then.
+    # Without a byte of the reply: an order book is sometimes slow.
     read=30.0,
-    # Of standstill while sending.
+    # Without a byte being sent.
     write=30.0,
-    # Of waiting for one of our own connections: as long as the calls ahead may take.
+    # Waiting for a free connection of the session: as long as the calls before may take.
     pool=30.0,
 )
 DEFAULT_DEADLINE: Final = 600.0
-"""Seconds for a whole call. Nothing waits for ever, yet 1 GiB still passes at 15 Mbit/s."""
+"""Seconds for a whole call: long enough to upload 1 GiB at 15 Mbit/s."""
 
 DEFAULT_MAX_CONNECTIONS: Final = 50
-"""Calls on the wire at once. Beyond that httpx costs more than it brings; the others queue."""
+"""Requests sent at the same time; the others queue. With more, httpx gets slower."""
 
 KEEPALIVE_EXPIRY: Final = 50.0
-"""Seconds an idle connection is kept: less than the 60 after which load balancers cut it."""
+"""Seconds that an idle connection is kept: load balancers usually close it after 60."""
 
 DEFAULT_MAX_REPLY_BYTES: Final = 64 * 2**20
-"""Decompressed bytes of one reply: far above any page of orders, far below a worker's memory."""
+"""The largest reply, in decompressed bytes: much more than a page of orders, much less than the
+memory of a worker."""
 
 DEFAULT_DRAIN: Final = 5.0
-"""Seconds that closing waits for calls under way: well below the 30 that Kubernetes grants."""
+"""Seconds that closing waits for calls in flight: Kubernetes gives a process 30 seconds to end."""
 
 DEFAULT_CUT: Final = 1.0
-"""Seconds that calls have to end after closing cut them; one that does not listen is left."""
+"""Seconds that calls have to end after closing has cut them. Then closing goes on without them."""
 
 _LONGEST: Final = 10 * 365 * 86400.0
-"""Seconds: ten years. Beyond that event loops and sockets begin to overflow."""
+"""Seconds: ten years. Larger numbers overflow in event loops and sockets."""
 
 ENVIRONMENT: Final = {
     "base_url": "GATEWAY_BASE_URL",
@@ -74,16 +75,16 @@ ENVIRONMENT: Final = {
 
 
 def with_environment(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in from the environment what was not given; an empty variable counts as missing."""
+    """Add settings of the environment that were not given; an empty variable counts as missing."""
     found = {name: os.environ.get(variable) for name, variable in ENVIRONMENT.items()}
     return {name: value for name, value in found.items() if value} | dict(given)
 
 
 def require(settings: Mapping[str, Any], *names: str) -> None:
-    """Make sure that settings are there.
+    """Refuse missing settings.
 
     Raises:
-        ConfigurationError: one is missing; the message names it.
+        ConfigurationError: a setting is missing; the message names it.
     """
     for name in names:
         if name not in settings:
@@ -91,11 +92,11 @@ def require(settings: Mapping[str, Any], *names: str) -> None:
 
 
 def parse_base_url(base_url: object, *, allow_insecure_http: bool) -> httpx.URL:
-    """Return the gateway's address; it may have a path, below which the areas lie.
+    """Return the gateway's address; the paths of the areas are added to its path.
 
     Raises:
-        ConfigurationError: it is no absolute http(s) URL, carries credentials, a query or a
-            fragment, or is plain http to another machine. The message never shows credentials.
+        ConfigurationError: the address is not an absolute http(s) URL, has credentials, a query
+            or a fragment, or is plain http to another machine. The message shows no credentials.
     """
     if base_url is None or base_url == "":
         raise ConfigurationError(
@@ -117,12 +118,12 @@ def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
     """Parse an absolute http(s) URL without credentials.
 
     Args:
-        name: What it is, for the message.
+        name: The name of the setting, for the message.
         text: The URL.
-        any_port: Whether port 0 is one, which stands for any that is free.
+        any_port: Whether port 0 is allowed, which means any free port.
 
     Raises:
-        ConfigurationError: it is none; the message names it and never shows it.
+        ConfigurationError: the text is not such a URL; the message does not show it.
     """
     if not isinstance(text, str):
         raise ConfigurationError(f"{name} must be a str")
@@ -132,7 +133,7 @@ def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
         raise ConfigurationError(f"{name} holds a placeholder in braces that was never filled in")
     try:
         url = httpx.URL(text)
-        host = url.host  # decodes a host in punycode, which may fail
+        host = url.host  # decodes punycode, which may fail
     except (httpx.InvalidURL, ValueError):
         raise ConfigurationError(f"{name} is not a URL") from None
     if url.scheme not in ("http", "https") or not host:
@@ -142,24 +143,24 @@ def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
         raise ConfigurationError(f"{name} is not a URL: its host or its port cannot be")
     if url.userinfo or _USERINFO.match(text):
         raise ConfigurationError(f"{name} carries a user name or password: leave it out")
-    # Again, because behind a scheme in capitals httpx does not know the scheme's own port.
+    # Parsed a second time: after a scheme in capitals, httpx does not know the default port.
     return httpx.URL(str(url))
 
 
 def origin_of(url: httpx.URL) -> str:
-    """Return scheme, host and port, the latter only where it is not the scheme's own."""
+    """Return scheme, host and port; without the port if it is the scheme's default."""
     return f"{url.scheme}://{url.netloc.decode('ascii')}"
 
 
-# RFC 3986, 3.2.2: what is left of a host when it was encoded, or an IPv6 address.
+# RFC 3986, 3.2.2: an encoded host name, or an IPv6 address.
 _HOST: Final = re.compile(rb"[A-Za-z0-9._~-]+|[0-9A-Fa-f:.]+")
 _PORTS: Final = range(1, 2**16)
-# RFC 3986, 3.2: an authority with an @, even if nothing stands before it.
+# RFC 3986, 3.2: an authority with an @, also with an empty user name.
 _USERINFO: Final = re.compile(r"[^/?#]*//[^/?#]*@")
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, by its name or address alone."""
+    """Tell whether a name or address means this machine, without I/O."""
     if host == "localhost":
         return True
     try:
@@ -172,7 +173,7 @@ def check_timeout(timeout: object) -> httpx.Timeout:
     """Return the time-outs of each phase in seconds.
 
     Raises:
-        ConfigurationError: it is neither None, a positive number nor an `httpx.Timeout`.
+        ConfigurationError: the value is not None, a positive number or an `httpx.Timeout`.
     """
     if not isinstance(timeout, httpx.Timeout):
         return httpx.Timeout(check_seconds("timeout", timeout))
@@ -191,7 +192,7 @@ def check_seconds(name: str, seconds: object) -> float | None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise ConfigurationError(f"{name} must be a number of seconds or None")
-    if not 0 < seconds <= _LONGEST:  # NaN is neither
+    if not 0 < seconds <= _LONGEST:  # False for NaN too
         raise ConfigurationError(f"{name} must be more than 0 seconds and finite; None is no limit")
     return float(seconds)
 
@@ -222,7 +223,7 @@ def check_share(name: str, share: object) -> float:
 
 
 def check_switch(name: str, value: object) -> bool:
-    """Return True or False; the text "false" would count as true elsewhere.
+    """Return True or False; refuse other types, because the text "false" counts as true in Python.
 
     Raises:
         ConfigurationError: it is anything else.
@@ -233,7 +234,7 @@ def check_switch(name: str, value: object) -> bool:
 
 
 def is_async(function: object) -> bool:
-    """Tell whether the result of calling a function has to be awaited or iterated over."""
+    """Tell whether the result of a function must be awaited, or is an asynchronous iterator."""
     called = (function, function.__call__) if callable(function) else ()
     return any(map(inspect.iscoroutinefunction, called)) or any(
         map(inspect.isasyncgenfunction, called)

@@ -14,9 +14,9 @@ def lazy(
     A program that only makes calls does not pay for logins, stores and bulk runs.
 
     Args:
-        package: Its name.
-        modules: The modules that are loaded late, each with the names that the package offers
-            of it; no names stand for the module itself.
+        package: The name of the package.
+        modules: The modules that are loaded late, each with its names in the package; no names
+            mean the module itself.
     """
     places = {name: module for module, names in modules.items() for name in names}
     themselves = {module.rpartition(".")[2]: module for module in modules if not modules[module]}

@@ -1,4 +1,4 @@
-"""The repr of an object whose `__init__` raised before it had set every attribute."""
+"""A repr that works if `__init__` raised before it had set every attribute."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Make a `__repr__` of a function that may find attributes missing.
+    """Return a `__repr__` that also works without some attributes.
 
-    A traceback that shows local variables calls it, and an AttributeError there would hide the
-    error that is to be shown.
+    A traceback that shows local variables calls it, and an AttributeError in it would hide the
+    original error.
     """
 
     @wraps(describe)

@@ -1,4 +1,4 @@
-"""Hooks for whoever wants to watch: logging is built on them, tracing and metrics can be."""
+"""Hooks to observe calls: for logging, tracing and metrics."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +9,11 @@ from gateway_sdk.outcome import Attempt, Outcome
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallInfo:
-    """A call, to those who watch; the same object in all that is told of it.
+    """A call, as observers see it; all hooks of one call get the same object.
 
     Attributes:
-        operation: Which; its `path` is the interface's template, without anything personal.
-        number: Counts the calls of a session from 1.
+        operation: The operation; its `path` is the template, without personal data.
+        number: The number of the call in its session, from 1.
     """
 
     operation: Operation[Any]
@@ -21,24 +21,24 @@ class CallInfo:
 
 
 class Observer:
-    """Watches the calls of a session; override what is of interest.
+    """Observes the calls of a session; override the hooks that you need.
 
-    Each method is called in the event loop, in the task of the call, and has to be quick. What it
-    raises is logged and goes no further. An observer that is told of the start of a call is told
-    of its end too. Nothing that it is told shows anything secret or personal in its texts; an
-    error has the gateway's reply in its attributes, as it has for the caller.
+    Each hook is called in the event loop, in the task of the call, so it must be quick. An error
+    in a hook is logged and changes nothing. If `call_started` was called, `call_finished` is
+    called too. The arguments show no secret or personal data in their texts; an error has the
+    gateway's reply in its attributes, as it has for the caller.
     """
 
     def call_started(self, call: CallInfo) -> None:
-        """Hear of a call, before anything of it is sent."""
+        """Called before the call sends anything."""
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Hear of an attempt that has ended, however it did; also one that was cancelled."""
+        """Called after each attempt: successful, failed or cancelled."""
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        """Hear that the call is made again in so many seconds, after an attempt that failed."""
+        """Called after a failed attempt, if the next one follows in so many seconds."""
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        """Hear how a call ended: what it did, what it raised if anything, and after how long."""
+        """Called at the end, with the outcome, the error (None if none) and the seconds."""

@@ -11,7 +11,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Header(Enum):
-    """Whether an operation carries a header of ours."""
+    """Whether an operation sends a header of the interface."""
 
     NEVER = "never"
     IF_CONFIGURED = "if configured"
@@ -19,7 +19,7 @@ class Header(Enum):
 
 
 class Content(Enum):
-    """What an operation takes as its body."""
+    """The type of body that an operation takes."""
 
     NONE = "none"
     JSON = "JSON"
@@ -34,12 +34,12 @@ class Operation(Generic[T_co]):
         name: The name of its coroutine method; errors, logs and hooks use it too.
         method: The HTTP method.
         path: The path below the base URL, placeholders in braces.
-        repeatability: What sending it twice would do.
+        repeatability: The effect of sending it twice.
         reply: The type of the success body: Any where the interface leaves it open, None where
-            there is nothing to read.
-        tenant_id: Whether it carries the header tenantId.
-        token_header: Whether it carries the header token.
-        content: What it takes as its body.
+            no body is read.
+        tenant_id: Whether it sends the header tenantId.
+        token_header: Whether it sends the header token.
+        content: The type of its body.
     """
 
     name: str

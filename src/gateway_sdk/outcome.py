@@ -1,4 +1,4 @@
-"""What became of a call: the words in which every reply and every error reports it."""
+"""The result of a call, as replies and errors report it."""
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -7,40 +7,40 @@ from enum import Enum, IntEnum
 class Outcome(IntEnum):
     """What the gateway did with a request, as far as the client can prove it.
 
-    Ordered by how much may have happened, so that `max()` over the attempts of a call is the
-    outcome of the call.
+    A larger value means that more may have happened, so `max()` over the attempts of a call is
+    the outcome of the call.
     """
 
     NOT_SENT = 0
-    """No byte of the request left: nothing happened."""
+    """No byte of the request was sent: nothing happened."""
     REFUSED = 1
-    """The gateway answered that it did not do it: nothing happened."""
+    """The gateway answered that it refused the request: nothing happened."""
     UNKNOWN = 2
-    """Bytes left and no proof came back: it may have happened, wholly, in part or not at all."""
+    """Bytes were sent and no proof came back: all, a part or nothing may have happened."""
     APPLIED = 3
-    """The gateway answered that it did it, even if its reply could not be used."""
+    """The gateway answered that it did the request, even if its reply could not be used."""
 
 
 class Repeatability(Enum):
-    """What sending an operation a second time would do."""
+    """The effect of sending an operation a second time."""
 
     READ = "read"
     """Nothing: it only reads."""
     IDEMPOTENT = "idempotent"
-    """Nothing more than the first one did (RFC 9110, 9.2.2: PUT and DELETE)."""
+    """No further effect (RFC 9110, 9.2.2: PUT and DELETE)."""
     ONCE = "once"
-    """The thing again: a second customer, a second document."""
+    """The same effect again: a second customer, a second document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try to send a request, as it ended.
+    """One attempt to send a request, after its end.
 
     Attributes:
-        outcome: What this try alone came to.
-        status: The HTTP status, or None if no complete head of a reply came.
-        error: The class name of what went wrong, or None for the attempt that succeeded.
-        elapsed: Seconds, from queueing for a connection to the end of the reply.
+        outcome: The outcome of this attempt alone.
+        status: The HTTP status; None if no complete head of a reply came.
+        error: The class name of the error; None if the attempt succeeded.
+        elapsed: Seconds, from the wait for a connection to the end of the reply.
     """
 
     outcome: Outcome
@@ -50,9 +50,9 @@ class Attempt:
 
 
 def outcome_of(attempts: tuple[Attempt, ...], repeatability: Repeatability) -> Outcome:
-    """Sum up what a whole call did: the most that any of its attempts may have done.
+    """Return the outcome of a whole call: the largest one of its attempts.
 
-    A READ changes nothing, so only its last attempt counts. No attempt yet: NOT_SENT.
+    A READ changes nothing, so only its last attempt counts. NOT_SENT without attempts.
     """
     if not attempts:
         return Outcome.NOT_SENT

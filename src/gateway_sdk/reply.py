@@ -1,4 +1,4 @@
-"""What a call brings back."""
+"""The reply of a successful call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,15 +11,15 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply(Generic[T_co]):
-    """A successful reply with where it came from.
+    """A successful reply, and how it was received.
 
     Attributes:
-        value: The body, decoded; what the coroutine methods return.
+        value: The decoded body, which the coroutine methods return.
         status: The HTTP status, 2xx.
-        headers: Names are matched without regard to case.
-        body: The bytes of the body, decompressed.
+        headers: The headers; case does not matter in names.
+        body: The decompressed bytes of the body.
         attempts: Every attempt, oldest first; the last one succeeded.
-        elapsed: Seconds of the whole call: token, queue, attempts and waiting between them.
+        elapsed: Seconds of the whole call: token, queue, attempts and the waits between them.
     """
 
     value: T_co = field(repr=False)

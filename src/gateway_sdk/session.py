@@ -1,4 +1,4 @@
-"""The session: how it is made, viewed, opened and closed."""
+"""The session: making, opening and closing it, and views of it."""
 
 import inspect
 import ssl
@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 
 class GatewaySession:
-    """A connection to one gateway; make one per service and share it among all tasks.
+    """A client of one gateway; make one per service and share it among all tasks.
 
-    Making a session does no I/O: it opens on first use, or with `async with`, which also closes
-    it. It belongs to the event loop and the process in which it was opened.
+    Making a session does no I/O. It opens at the first call, or with `async with`, which also
+    closes it. It can be used only in the event loop and the process in which it was opened.
     """
 
     def __init__(
@@ -72,42 +72,42 @@ class GatewaySession:
     ) -> None:
         """Check every setting; nothing is sent.
 
-        `engine`, `max_connections`, `verify`, `cert`, `proxy` and `trust_env` are about the
-        connections of an engine: beside `transport` or `http_client` they are refused.
+        `engine`, `max_connections`, `verify`, `cert`, `proxy` and `trust_env` configure the
+        connections of an engine: together with `transport` or `http_client` they are refused.
 
         Args:
-            base_url: The gateway's address; https, unless it is this machine.
+            base_url: The gateway's address; https, unless the host is this machine.
             access_token: A string, a `SecretStr`, a `Token`, a coroutine function that returns
                 one, or an object with `async token(rejected=None)`, as `SharedTokenSource` is.
-            tenant_id: The header tenantId; `create_customer` needs it.
-            token_header: The header token, whose meaning the interface leaves open.
-            timeout: Seconds for each phase of an attempt, or an `httpx.Timeout`; None for none.
+            tenant_id: The value of the header tenantId; `create_customer` needs it.
+            token_header: The value of the header token; the interface does not define its meaning.
+            timeout: Seconds for each phase of an attempt, or an `httpx.Timeout`; None for no
+                limit.
             deadline: Seconds for a whole call, from its token to the end of its reply; None for
                 no limit.
-            retry: How often and how patiently a call is tried; None for a single attempt.
-            headers: More headers for every request.
-            engine: "httpx", which is the default, or "asyncio" with the extra `fast`.
-            transport: A transport of your own, in place of an engine; it is closed with the
-                session.
-            http_client: A client of your own, in place of an engine; it is never closed here.
-            max_connections: Requests on the wire at once, 50 by default; the others wait in
-                their order.
-            rate_limit: How many requests may be sent in a time; the others wait in their order.
-            retry_budget: How much extra load the retries of the whole session may be; None for
-                no bound.
-            verify: True for the usual authorities, which is the default, the path of a CA file
-                or folder, or an `ssl.SSLContext`.
-            cert: A client certificate: the path of a file that holds its key too, or
+            retry: How often a call is tried, and the waits; None for a single attempt.
+            headers: Additional headers of every request.
+            engine: "httpx" (the default), or "asyncio", which needs the extra `fast`.
+            transport: Your own transport, which replaces the engine; the session closes it.
+            http_client: Your own client, which replaces the engine; you close it.
+            max_connections: The largest number of requests at the same time, 50 by default; the
+                others wait in their order.
+            rate_limit: The largest number of requests in a time; the others wait in their order.
+            retry_budget: Limits the retries of the whole session; None for no limit.
+            verify: True for the usual certificate authorities (the default), the path of a CA
+                file or folder, or an `ssl.SSLContext`.
+            cert: A client certificate: the path of a file that also holds the key, or
                 `(certificate, key)` or `(certificate, key, password)`.
-            proxy: The address of a proxy, in place of the environment's.
-            trust_env: Whether HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY count, as they do
-                by default.
-            allow_insecure_http: Allow plain http to another machine, token and all.
-            max_reply_bytes: Decompressed bytes of one reply at the most.
-            parse_float: Makes numbers of the text of those with a fraction, in replies that the
+            proxy: The address of a proxy, which replaces that of the environment.
+            trust_env: Whether to use HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY; True by
+                default.
+            allow_insecure_http: Allow plain http to another machine; the token is not encrypted
+                then.
+            max_reply_bytes: The largest reply, in decompressed bytes.
+            parse_float: Converts the text of numbers with a fraction, in replies that the
                 interface leaves open; `decimal.Decimal` keeps them exact.
-            drain: Seconds that closing waits for calls under way.
-            observers: Told of every call, attempt and retry.
+            drain: Seconds that closing waits for calls in flight.
+            observers: Called for every call, attempt and retry.
 
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.
@@ -149,20 +149,20 @@ class GatewaySession:
     def from_env(cls, **overrides: Unpack[Overrides]) -> Self:
         """Make a session from the environment.
 
-        Read are GATEWAY_BASE_URL, GATEWAY_ACCESS_TOKEN, GATEWAY_TENANT_ID, GATEWAY_TOKEN_HEADER
-        and GATEWAY_ENGINE; one that is empty counts as missing. Without GATEWAY_ACCESS_TOKEN the
-        token is the one that `gateway login` left, for the same GATEWAY_AUTH_URL,
-        GATEWAY_CLIENT_ID and GATEWAY_TOKEN_STORE. A `transport` or `http_client` that is given
-        stands in place of GATEWAY_ENGINE.
+        It reads GATEWAY_BASE_URL, GATEWAY_ACCESS_TOKEN, GATEWAY_TENANT_ID, GATEWAY_TOKEN_HEADER
+        and GATEWAY_ENGINE; an empty variable counts as missing. Without GATEWAY_ACCESS_TOKEN it
+        uses the token that `gateway login` stored for the same GATEWAY_AUTH_URL,
+        GATEWAY_CLIENT_ID and GATEWAY_TOKEN_STORE. A `transport` or `http_client` replaces
+        GATEWAY_ENGINE.
 
         Args:
-            overrides: Arguments of the session, in place of or beside the environment's; also
+            overrides: Arguments of the session, which replace or complete the environment; also
                 `auth_url`, `client_id` and `token_store`.
 
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.
         """
-        # Only a session of the environment may need what a login left.
+        # Only a session from the environment may need the stores and the login.
         from gateway_sdk.auth._environment import with_access_token  # noqa: PLC0415
 
         check_overrides(overrides, inspect.signature(cls).parameters)
@@ -183,11 +183,12 @@ class GatewaySession:
         retry: RetryPolicy | UnsetType | None = UNSET,
         headers: Mapping[str, str | None] | UnsetType | None = UNSET,
     ) -> Self:
-        """Return a view of this session with some options of its own.
+        """Return a view of this session with other options.
 
-        It shares the connections and changes nothing here. Only what is left out is inherited:
-        `tenant_id=None` and `token_header=None` remove the header, `headers={"X": None}` removes
-        one and `headers=None` all. Closing a view does nothing.
+        The view shares the connections; the session itself does not change. Options that are not
+        given are inherited: `tenant_id=None` and `token_header=None` remove the header,
+        `headers={"X": None}` removes one header, and `headers=None` removes all of them. Closing
+        a view does nothing.
 
         Raises:
             ConfigurationError: an option is wrong; the message names it.
@@ -283,22 +284,22 @@ class GatewaySession:
         on_progress: OnProgress | None = None,
         into: Any = None,
     ) -> Reply[Any]:
-        """Make one call and return its reply; every coroutine method is a line on top of this.
+        """Make one call and return its reply; the coroutine methods of the areas use it.
 
         Args:
             operation: One of `gateway_sdk.operations`.
-            path: Values for the placeholders of its path, under their names there.
-            body: A model or JSON value, or for the operations that take any type of entity body
-                what `BodyContent` lists. None sends no body.
-            content_type: The media type of such a body, in place of the one that follows from it.
-            on_progress: Called with the bytes sent so far and the total; what it raises is logged.
-            into: A type that pydantic knows, to validate the reply's JSON into, for those who
-                know their gateway's shapes.
+            path: The values of the placeholders in its path, by name.
+            body: A model or JSON value; for the operations that take any type of entity body, one
+                of the types in `BodyContent`. None sends no body.
+            content_type: The media type of such a body, which replaces the one that the SDK finds.
+            on_progress: Called with the bytes sent so far and the total; its errors are logged.
+            into: A type that pydantic can validate; the JSON of the reply is validated into it.
+                Use it if you know the replies of your gateway.
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
-            SessionStateError: the session is closed, or belongs elsewhere.
-            GatewayError: its `outcome` says what became of the call.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+            GatewayError: the call failed; `outcome` says what the gateway did.
         """
         return await self._caller.send(
             operation,
@@ -322,12 +323,12 @@ class GatewaySession:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Refuse new calls, wait for those under way as long as `drain` says, then cut them off.
+        """Refuse new calls, wait up to `drain` seconds for calls in flight, then cut them.
 
-        A call that is cut off raises `SessionStateError`, whose outcome says what became of it.
-        Closing again does nothing. Any number of tasks may close it, and each may be cancelled:
-        the others go on waiting, and with the last one the calls are cut at once. The transport
-        is closed in any case. On a view this does nothing.
+        A call that is cut raises `SessionStateError`; its outcome says what the gateway did.
+        Closing a second time does nothing. Several tasks may close the session. If one is
+        cancelled, the others go on waiting; if the last one is cancelled, the calls are cut at
+        once. The transport is closed in any case. On a view this does nothing.
 
         Raises:
             SessionStateError: the session belongs to another event loop or process.

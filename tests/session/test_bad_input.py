@@ -672,7 +672,7 @@ async def test_wrong_argument(
 async def test_model_made_past_validation(
     revisions: Any, gateway: GatewaySession, transport: Counting
 ) -> None:
-    """A model that was made past its validation is refused as a wrong argument, unprinted."""
+    """A model that was made without validation is refused as a wrong argument, unprinted."""
     forged = CreateRequest.model_construct(customer_type=[CANARY])  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError) as created:
         await gateway.customer.create_customer(forged)

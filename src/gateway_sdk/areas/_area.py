@@ -1,4 +1,4 @@
-"""What every area is made of: a caller, and a way to check arguments."""
+"""The base of every area: it holds the caller and checks arguments."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ class Area:
 
 
 def checked(operation: Operation[Any], model: type[M], values: Any) -> M:
-    """Make a model of arguments, before anything is sent.
+    """Make a model of the arguments, before anything is sent.
 
     Raises:
         InvalidArgumentError: the arguments do not fit; the message names the fields.
@@ -30,10 +30,10 @@ def checked(operation: Operation[Any], model: type[M], values: Any) -> M:
     try:
         return model.model_validate(dict(values) if isinstance(values, Mapping) else values)
     except ValidationError as error:
-        # Without the cause, which holds the values.
+        # No cause: it holds the values.
         raise wrong(operation, describe(error)) from None
 
 
 def wrong(operation: Operation[Any], message: str) -> InvalidArgumentError:
-    """Make the error for an argument of an operation."""
+    """Return the error for a wrong argument of an operation."""
     return InvalidArgumentError(message).of_call(operation.name, operation.repeatability, ())

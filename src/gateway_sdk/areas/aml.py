@@ -11,12 +11,12 @@ from gateway_sdk.operations import Operation
 class AmlArea(Area):
     """Uploads documents, updates them and changes their status.
 
-    Content is sent as what it is: bytes, a `str` as text (one that names an existing file is
-    refused), a `pathlib.Path` or an open binary file
-    as that file, a `Multipart` as a form, a dictionary or list as JSON, an async iterable of bytes
-    as a stream. `content_type` overrides the media type that follows from it. `on_progress` is
-    called in the event loop with the bytes sent so far and the total (None if it is not known). A
-    stream is never sent a second time.
+    The type of the content decides what is sent: bytes as they are, a `str` as text (a `str` that
+    names an existing file is refused), a `pathlib.Path` or an open binary file as that file, a
+    `Multipart` as a form, a dictionary or list as JSON, an async iterable of bytes as a stream.
+    `content_type` replaces the media type of the content. `on_progress` is called in the event
+    loop with the bytes sent so far and the total (None if unknown). A stream is never sent a
+    second time.
     """
 
     async def change_document_status(

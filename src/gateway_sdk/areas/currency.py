@@ -27,10 +27,10 @@ class CurrencyArea(Area):
     ) -> Any:
         """Return the exchange rates of currencies against a base over a range of days.
 
-        The interface gives no formats, so strings are sent as they are.
+        The interface defines no formats, so strings are sent unchanged.
 
         Args:
-            base: The currency that the rates are for one unit of, such as "EUR".
+            base: The currency whose unit the rates are for, such as "EUR".
             symbols: The other currencies: a string, or codes that are joined by commas.
             start_date: The first day: a string, or a date that is sent in ISO 8601.
             end_date: The last day, likewise.
@@ -71,13 +71,13 @@ class CurrencyArea(Area):
     ) -> "AsyncGenerator[BulkResult[ExchangeRateSeriesRequest, Any], None]":
         """Fetch many series, a bounded number at a time, and yield the results as they come.
 
-        The options are those of `gateway_sdk.bulk.run`. All that a series depends on is in its
-        query, the gateway and the tenant, so the journal's job has a name by itself, with the
-        base URL and a digest of the tenant in it: another gateway's journal is refused.
+        The options are those of `gateway_sdk.bulk.run`, without `job`: the SDK names the job of
+        the journal by the base URL and a digest of the tenant, so the journal of another gateway
+        or tenant is refused.
 
         Args:
-            queries: What to fetch; `ExchangeRateSeriesRequest.split` cuts long ranges. One that
-                is none of these is a result with an error.
+            queries: The requests; `ExchangeRateSeriesRequest.split` cuts long ranges. An item of
+                another type becomes a result with an error.
 
         Yields:
             One result per query, with the decoded body as its value; `bulk.rate_rows` makes rows

@@ -15,14 +15,14 @@ class CustomerArea(Area):
         """Create a customer; a second call creates a second one, so it is never repeated for you.
 
         Args:
-            request: The model, or a mapping under Python or wire names that is checked like it.
+            request: The model, or a mapping with its Python or wire names.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: the request does not fit, or the session has no `tenant_id`.
-            StatusError: the gateway refused it, or failed at it.
+            StatusError: the gateway refused the request, or failed.
             GatewayError: its `outcome` says whether the customer may have been created.
         """
         # Interface: Endpoints 1
@@ -36,13 +36,13 @@ class CustomerArea(Area):
 
         Args:
             customer_id: The gateway's id of the customer.
-            revisions: Keys with their new values, or `Revision` objects; sent in their order.
+            revisions: A mapping of keys to new values, or `Revision` objects; sent in this order.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
-            InvalidArgumentError: there is no revision, or one is not made of two strings.
+            InvalidArgumentError: there is no revision, or one does not have two strings.
             GatewayError: its `outcome` says whether the customer may have been changed.
         """
         # Interface: Endpoints 2; Revision entry
@@ -58,7 +58,7 @@ class CustomerArea(Area):
 
 
 def _revisions(given: Any) -> list[Revision]:
-    """Make `Revision` objects of a mapping, or of what is one already or looks like it."""
+    """Make `Revision` objects of a mapping, or of an iterable of revisions or mappings."""
     if isinstance(given, Mapping):
         given = [{"key": key, "value": value} for key, value in given.items()]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):

@@ -14,12 +14,12 @@ class KycArea(Area):
         """Call the webhook and return when the gateway has acknowledged it.
 
         Args:
-            content: The event; the interface documents none. None sends no body.
+            content: The event; the interface does not describe events. None sends no body.
             content_type: The media type, in place of the one that follows from the content.
 
         Raises:
             InvalidArgumentError: the content is of no such type or cannot be read.
-            GatewayError: its `outcome` says whether the gateway may have got it.
+            GatewayError: its `outcome` says whether the gateway may have received it.
         """
         # Interface: Endpoints 11; Events
         await self._caller.send(operations.SEND_WEBHOOK, body=content, content_type=content_type)

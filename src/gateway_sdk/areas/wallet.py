@@ -1,4 +1,4 @@
-"""The wallet area: orders and balances, and the cancelling of an order."""
+"""The wallet area: shows orders and balances, and cancels orders."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ class WalletArea(Area):
         """Return one page of the tenant's order history.
 
         Args:
-            page: Which page; the interface does not say where counting starts.
-            take: How many orders a page has; the interface gives no bounds.
+            page: The number of the page; the interface does not say whether the first is 0 or 1.
+            take: The number of orders in a page; the interface gives no bounds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
-            InvalidArgumentError: an argument is no integer.
+            InvalidArgumentError: an argument is not an integer.
             GatewayError: the page did not come; asking again does no harm.
         """
         # Interface: Endpoints 4; Order history page request
@@ -45,7 +45,7 @@ class WalletArea(Area):
         return (await self._caller.send(operations.TRADING_ORDER_HISTORY, path=path)).value
 
     async def spot_trading_available_balance(self) -> Any:
-        """Return what the tenant has available for spot trading.
+        """Return the balance that the tenant has for spot trading.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
@@ -59,8 +59,8 @@ class WalletArea(Area):
     async def cancel_order(self, wallet_id: str, order_id: str) -> Any:
         """Cancel a trading order.
 
-        A DELETE: cancelling twice does no more than cancelling once, so a lost attempt is made
-        again unless the session's `RetryPolicy` says otherwise.
+        Cancelling an order twice has the same effect as cancelling it once, so a lost attempt is
+        repeated unless the session's `RetryPolicy` forbids it.
 
         Args:
             wallet_id: The gateway's id of the wallet.
@@ -70,8 +70,8 @@ class WalletArea(Area):
             The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
-            NotFoundError: there is no such order. If `outcome` is UNKNOWN, an attempt before was
-                lost and may have cancelled it.
+            NotFoundError: there is no such order. If `outcome` is UNKNOWN, an earlier attempt was
+                lost and may have cancelled the order.
             GatewayError: its `outcome` says whether the order may have been cancelled.
         """
         # Interface: Endpoints 7

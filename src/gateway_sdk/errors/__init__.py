@@ -4,11 +4,11 @@
     ├── ConfigurationError            also ValueError: a wrong or missing setting
     ├── InvalidArgumentError          also ValueError: a wrong argument, before anything is sent
     ├── SessionStateError             also RuntimeError: closed, another event loop, after a fork
-    ├── JournalError                  the journal of a bulk run cannot be had or written
+    ├── JournalError                  the journal of a bulk run cannot be used
     ├── ConnectionFailedError         the last attempt was not sent
-    ├── UploadFailedError             the content that was being sent raised, or changed
-    ├── ReplyLostError                sent, no complete reply
-    │   └── ReplyTimeoutError         the same, because it took too long
+    ├── UploadFailedError             the content raised an error or changed while it was sent
+    ├── ReplyLostError                sent, but no complete reply came
+    │   └── ReplyTimeoutError         no reply within the time-out
     ├── DeadlineExceededError         also TimeoutError: the whole call took too long
     ├── StatusError                   the gateway answered with an error status
     │   ├── InvalidRequestError       400, 422
@@ -31,8 +31,8 @@
         ├── TokenStoreError           the store cannot be read or written
         └── TokenRejectedError        also UnauthorizedError: a renewed token was refused too
 
-Texts and pickles hold no body, no words of the gateway, no filled path and no secret: what the
-gateway said is on the error object, for as long as it stays in its process.
+Messages and pickles hold no body, no text of the gateway, no path with values and no secret. The
+reply of the gateway is in the attributes of the error, in its own process only.
 """
 
 from gateway_sdk.errors.auth import (
@@ -106,5 +106,5 @@ __all__ = [
 ]
 
 for _name in __all__:
-    # Tracebacks and pickles name an error by where users import it from.
+    # Tracebacks and pickles show the module that users import the error from.
     globals()[_name].__module__ = __name__

@@ -8,11 +8,11 @@ from gateway_sdk.errors.root import GatewayError
 from gateway_sdk.models.error import ErrorPayload
 
 _TRANSIENT_4XX: Final = frozenset({408, 429})
-_LASTING_5XX: Final = frozenset({501, 505})  # the gateway does not know the method, or the HTTP
+_LASTING_5XX: Final = frozenset({501, 505})  # unknown method or HTTP version: no retry helps
 
 
 class _ReplyError(GatewayError):
-    """What the two errors that hold a reply share."""
+    """The base of the two errors that hold a reply."""
 
     body: bytes = b""
     headers: Mapping[str, str] = MappingProxyType({})
@@ -35,12 +35,12 @@ class StatusError(_ReplyError):
     """The gateway answered with an error status.
 
     Attributes:
-        status: The HTTP status; it alone picks the class.
-        payload: The gateway's own words; None if the body is no JSON object.
-        body: The bytes of the reply, decompressed; cut at the largest reply that is read, or
-            where the connection broke off, which the text of the error then says.
-        headers: The reply's headers; names are matched without regard to case.
-        retry_after: Seconds that the gateway asks to wait; None if it does not say.
+        status: The HTTP status; only it decides the class of the error.
+        payload: The gateway's error record; None if the body is not a JSON object.
+        body: The decompressed bytes of the reply. They are incomplete if the reply was too large
+            or the connection broke off; the message then says so.
+        headers: The reply's headers; case does not matter in names.
+        retry_after: Seconds that the gateway asks to wait; None if it does not ask.
     """
 
     payload: ErrorPayload | None = None
@@ -77,33 +77,33 @@ class ForbiddenError(StatusError):
 
 
 class NotFoundError(StatusError):
-    """404: there is no such thing."""
+    """404: the resource does not exist."""
 
 
 class ConflictError(StatusError):
-    """409: the thing is in a state that does not allow this."""
+    """409: the state of the resource does not allow this."""
 
 
 class RateLimitedError(StatusError):
-    """429: too many requests; `retry_after` says how long to wait, if the gateway does."""
+    """429: too many requests; `retry_after` is the wait that the gateway asks for, if any."""
 
 
 class ServerError(StatusError):
-    """5xx: something went wrong behind the gateway's door."""
+    """5xx: the gateway, or a server behind it, failed."""
 
 
 class RedirectError(StatusError):
-    """3xx: the gateway points elsewhere, where credentials are never sent."""
+    """3xx: the gateway names another address; the SDK never sends credentials there."""
 
 
 class UnexpectedReplyError(_ReplyError):
-    """The reply is not what the interface promises, although its status says that all went well.
+    """The status is 2xx, but the body is not what the interface promises.
 
     Attributes:
         status: The HTTP status.
         body: The bytes of the reply, decompressed where that was possible.
-        headers: The reply's headers; names are matched without regard to case.
-        problems: Which fields are wrong and why, without their values; empty if it is no JSON.
+        headers: The reply's headers; case does not matter in names.
+        problems: The wrong fields and the reasons, without values; empty if it is not JSON.
     """
 
     problems: str = ""

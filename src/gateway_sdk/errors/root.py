@@ -31,11 +31,11 @@ class GatewayError(Exception):
 
     Attributes:
         operation: The operation's name, such as "cancel_order"; None outside of a call.
-        outcome: What the whole call did, over all its attempts.
+        outcome: What the gateway did, over all attempts of the call.
         attempts: Every attempt, oldest first; empty if none was made.
         repeatability: What sending the operation twice would do; None outside of a call.
-        transient: Whether the cause may go away by itself, so that the same call may succeed
-            later. False where the SDK cannot know.
+        transient: Whether the cause may disappear, so that the same call may succeed later.
+            False where the SDK cannot know.
     """
 
     operation: str | None = None
@@ -47,7 +47,7 @@ class GatewayError(Exception):
     def of_call(
         self, operation: str, repeatability: Repeatability, attempts: tuple[Attempt, ...]
     ) -> Self:
-        """Write on the error which call it ended, and return it."""
+        """Set the attributes that describe the call, and return the error."""
         self.operation = operation
         self.repeatability = repeatability
         self.attempts = attempts
@@ -56,7 +56,7 @@ class GatewayError(Exception):
 
     @property
     def safe_to_repeat(self) -> bool:
-        """Whether making the same call again can do no harm."""
+        """Whether it is safe to make the same call again."""
         return self.repeatability is not Repeatability.ONCE or self.outcome in (
             Outcome.NOT_SENT,
             Outcome.REFUSED,
@@ -64,9 +64,9 @@ class GatewayError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether to make the same call again later: it can do no harm, and it may succeed.
+        """Whether to make the same call again later: it is safe, and it may succeed.
 
-        False for a write that the gateway did already, although its reply could not be used.
+        False for a write that the gateway has done, even if its reply could not be used.
         """
         done = self.outcome is Outcome.APPLIED and self.repeatability is not Repeatability.READ
         return self.transient and self.safe_to_repeat and not done
@@ -75,7 +75,7 @@ class GatewayError(Exception):
         message = super().__str__()
         if self.operation is None:
             return message
-        # What reads changes nothing, so there its outcome is no news.
+        # An operation that reads changes nothing, so its outcome tells nothing.
         told: list[str] = []
         if self.repeatability is not Repeatability.READ:
             told.append(_OUTCOME_TEXT[self.outcome])
@@ -87,20 +87,20 @@ class GatewayError(Exception):
         return f"<{type(self).__name__}: {self}>"
 
     def __copy__(self) -> Self:
-        """Return the same error for another caller: all of it, unlike what is pickled."""
+        """Return a copy for another caller, with all attributes (a pickle holds only some)."""
         return cast("Self", _make(type(self), self.args, vars(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (type(self), self.args, self._pickled())
 
     def _pickled(self) -> dict[str, Any]:
-        """Return what leaves the process with the error."""
+        """Return the attributes that a pickle holds."""
         return {name: value for name, value in vars(self).items() if name in _PICKLED}
 
 
 def _make(kind: type[GatewayError], args: tuple[Any, ...], kept: Mapping[str, Any]) -> GatewayError:
     error = kind.__new__(kind, *args)
-    error.args = args  # an OSError takes them in __init__ only, where a subclass has its own
+    error.args = args  # an OSError sets them in __init__ only, which a subclass may replace
     error.__dict__.update(kept)
     return error
 
@@ -118,17 +118,17 @@ class SessionStateError(GatewayError, RuntimeError):
 
 
 class JournalError(GatewayError):
-    """The journal of a bulk run cannot be had or written; what stands in it is whole."""
+    """The journal of a bulk run cannot be used; its content stays complete."""
 
 
 class ConnectionFailedError(GatewayError):
-    """The last attempt did not get as far as sending: no connection, no TLS, no free slot.
+    """The last attempt was not sent: no connection, no TLS, or no free slot.
 
-    What cannot pass by itself is not `transient` and was not tried again: a certificate, a server
-    that speaks no TLS, a name that does not exist, a proxy that wants credentials.
+    Lasting causes are not `transient` and are not tried again: an invalid certificate, a server
+    without TLS, a host name that does not exist, a proxy that needs credentials.
 
     Attributes:
-        reason: Why, in plain words, such as "connection refused".
+        reason: The cause in a few words, such as "connection refused".
     """
 
     reason: str = ""
@@ -136,13 +136,13 @@ class ConnectionFailedError(GatewayError):
 
 
 class UploadFailedError(GatewayError):
-    """The content could not be sent to its end: it raised an error, or changed meanwhile."""
+    """The content could not be sent completely: it raised an error, or changed meanwhile."""
 
 
 class ReplyLostError(GatewayError):
-    """A request was sent and no complete reply came back.
+    """A request was sent, and no complete reply came.
 
-    A reply that broke off after the head of an error status is a `StatusError` instead.
+    A reply with an error status that breaks off after its head is a `StatusError`.
 
     Attributes:
         status: The HTTP status, always 2xx, if the head of the reply came before it broke off.
@@ -158,7 +158,7 @@ class ReplyLostError(GatewayError):
 
 
 class ReplyTimeoutError(ReplyLostError):
-    """A request was sent and the gateway was silent for longer than the time-out allows."""
+    """A request was sent, and the gateway did not answer within the time-out."""
 
 
 class DeadlineExceededError(GatewayError, TimeoutError):

@@ -1,4 +1,4 @@
-"""The interface's data, under the interface's names. Pure data: no I/O, nothing of ours below."""
+"""The data of the interface, under its names. No I/O."""
 
 from gateway_sdk.models.country import Country
 from gateway_sdk.models.currency import ExchangeRateSeriesRequest

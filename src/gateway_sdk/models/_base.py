@@ -1,4 +1,4 @@
-"""What all models share: frozen, strict, wire names, absent is not null. No I/O here."""
+"""The base of all models: frozen, strict, with wire names; absent is not null. No I/O here."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -31,7 +31,7 @@ _IN_CLEAR: Final = object()  # a context that only `to_wire` holds
 
 
 class _Hidden:
-    """Stands in a repr where a value is."""
+    """Replaces a value in a repr."""
 
     def __repr__(self) -> str:
         return "…"
@@ -48,14 +48,14 @@ def _refuse_null(value: T | None) -> T:
 
 
 def _refuse_mask(secret: SecretStr) -> SecretStr:
-    """Refuse the mask itself: a dumped model read back would set everybody's password to it."""
+    """Refuse the mask: from a dumped model it would become the password of every customer."""
     if secret.get_secret_value() == MASK:
         raise problem("is the mask of a secret, not a secret")
     return secret
 
 
 def _dump_secret(secret: SecretStr | None, info: SerializationInfo) -> SecretStr | str | None:
-    """Give the clear text to `to_wire` and the mask to everybody else."""
+    """Return the clear text for `to_wire`, and the mask for every other dump."""
     if secret is None:
         return None
     if info.context is _IN_CLEAR:
@@ -65,20 +65,20 @@ def _dump_secret(secret: SecretStr | None, info: SerializationInfo) -> SecretStr
 
 Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 NotNull = Annotated[T | None, BeforeValidator(_refuse_null)]
-"""May be left out and then reads as None; an explicit None is refused."""
+"""Optional: None if it was not given; an explicit None is refused."""
 Items = Annotated[Sequence[T] | None, BeforeValidator(_refuse_null), AfterValidator(tuple)]
-"""A list or tuple, kept as a tuple; may be left out and then reads as None, but is never null."""
+"""A list or tuple, kept as a tuple. Optional: None if not given; an explicit None is refused."""
 Secret = Annotated[
     Annotated[SecretStr, AfterValidator(_refuse_mask)] | None, PlainSerializer(_dump_secret)
 ]
-"""Masked in repr, dumps and logs; in clear only in `to_wire()`. May be null."""
+"""Masked in repr, dumps and logs; clear text only in `to_wire()`. May be null."""
 
 
 class Model(BaseModel):
-    """The base of everything that goes over the wire as a JSON object.
+    """The base of every model that is sent or received as a JSON object.
 
-    Fields can be given by their Python name or by their wire name. What was not given is not
-    sent; what was given as None is sent as null.
+    Fields can be given by their Python name or by their wire name. Fields that were not given are
+    not sent; None is sent as null.
     """
 
     model_config = ConfigDict(
@@ -100,21 +100,21 @@ class Model(BaseModel):
         return super().__str__()
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the JSON object that is sent: wire names, only what was set, secrets in clear.
+        """Return the JSON object to send: wire names, only fields that were set, clear secrets.
 
-        What was made past its validation, by `model_construct` or `model_copy(update=...)`, is
-        validated now.
+        A model that was made without validation, by `model_construct` or
+        `model_copy(update=...)`, is validated here.
 
         Raises:
-            ValueError: it holds what does not fit.
+            ValueError: a value does not fit its field.
         """
-        with suppress(PydanticSerializationError):  # whose text would show the value
+        with suppress(PydanticSerializationError):  # its text shows the value
             return self._dumped()
         given = {name: getattr(self, name) for name in self.model_fields_set}
         validated = type(self).model_validate(given)
         with suppress(PydanticSerializationError):
             return validated._dumped()  # noqa: SLF001 - of the same class
-        msg = f"{type(self).__name__} holds a model that was made past its validation"
+        msg = f"{type(self).__name__} holds a model that was made without validation"
         raise ValueError(msg)
 
     def _dumped(self) -> dict[str, Any]:
@@ -126,8 +126,8 @@ class Model(BaseModel):
 class RequestModel(Model):
     """A request: a field that the interface does not know is refused.
 
-    What does not fit is a `ValidationError` that names the field, what is wanted and what was
-    given, in the words of the methods' errors.
+    A value that does not fit raises a `ValidationError`, which names the field, what it must be
+    and what was given, in the same words as the errors of the methods.
     """
 
     model_config = ConfigDict(extra="forbid")

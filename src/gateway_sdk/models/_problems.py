@@ -9,12 +9,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 PROBLEM: Final = "wrong_argument"
-"""The type of these errors, by which they are told from pydantic's own."""
+"""The type of these errors, which differs from pydantic's own types."""
 
-_LONGEST_VALUE: Final = 40  # characters of one that is shown
+_LONGEST_VALUE: Final = 40  # characters; longer values are not shown
 _SHOWN_TYPES: Final = (str, bytes, bool, int, float)
 
-# By the types of pydantic's errors. Those of a field that takes more are its own affair.
+# By type of pydantic's errors. A field with other needs has its own validator.
 _WANTED: Final = {
     "string_type": "a string",
     "string_sub_type": "a string",
@@ -38,17 +38,17 @@ _WRONG: Final = {
 
 
 def problem(message: str) -> PydanticCustomError:
-    """Make the error for a field; the message goes on after the field's name."""
+    """Return the error for a field; the message follows the name of the field."""
     return PydanticCustomError(PROBLEM, "{message}", {"message": message})
 
 
 def shown(value: object) -> str:
-    """Show a value that is neither secret nor personal, or name its type if it is long or odd."""
+    """Show a value that is not secret or personal, or name its type if it is long or unusual."""
     if value is None:
         return "None"
     try:
         text = repr(value) if type(value) in _SHOWN_TYPES else ""
-    except ValueError:  # an int of more digits than Python writes
+    except ValueError:  # an int with more digits than Python converts
         text = ""
     return text if 0 < len(text) <= _LONGEST_VALUE else type(value).__name__
 
@@ -61,13 +61,12 @@ def type_of(value: object) -> str:
 def in_plain_words(
     error: ValidationError, model: type[BaseModel], *, personal: bool
 ) -> ValidationError:
-    """Say the same as an error of pydantic's, in words for the users of a model.
+    """Return an error of pydantic's in words for the users of a model.
 
     Args:
-        error: Of this model; what is wrong in the models inside of it has its words already.
-        model: Whose fields are named: as they were given, and if missing as its attributes.
-        personal: Whether the values are secret or personal: then their types are named, and the
-            error holds none of them.
+        error: The error of this model; errors of inner models were converted before.
+        model: The model; fields have the names that were given, missing ones those of attributes.
+        personal: Whether values are secret or personal: the error then names only their types.
     """
     details = error.errors(include_url=False)
     lines = [_line(detail, model, personal=personal) for detail in details]
@@ -87,7 +86,7 @@ def _location(detail: ErrorDetails, model: type[BaseModel]) -> tuple[int | str, 
         return location
     if detail["type"] == "missing":
         return (_attribute(model, location[0]),)
-    # Below "dict" and "list" are the keys of a free JSON value: they are data, not names.
+    # After "dict" and "list" come the keys of a free JSON value: they are data, not field names.
     inner = takewhile(lambda part: part not in ("dict", "list"), location[1:])
     return (*location[:1], *inner)
 
@@ -108,7 +107,7 @@ def _message(detail: ErrorDetails, model: type[BaseModel], *, personal: bool) ->
 
 
 def _unknown(name: str, model: type[BaseModel]) -> str:
-    """Say that there is no such field, or that it was given under both of its names."""
+    """Say that the field is unknown, or was given under both of its names."""
     if name in model.model_fields:
         return f"is given twice: {model.model_fields[name].serialization_alias} is the same field"
     close = get_close_matches(name, _names(model), n=1)

@@ -14,7 +14,7 @@ _ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def _joined(symbols: Any) -> Any:
-    """Join codes by commas; a string is never touched. A set has no order, so it is sorted."""
+    """Join codes by commas; a string stays as it is. A set has no order, so it is sorted."""
     if isinstance(symbols, str):
         return symbols
     if not isinstance(symbols, Iterable):
@@ -29,7 +29,7 @@ def _joined(symbols: Any) -> Any:
 
 
 def _day(day: Any) -> Any:
-    """Write a date in ISO 8601; a string is never touched."""
+    """Write a date in ISO 8601; a string stays as it is."""
     if isinstance(day, str):
         return day
     if isinstance(day, datetime):
@@ -44,13 +44,13 @@ _Day = Annotated[str, BeforeValidator(_day)]
 
 
 class ExchangeRateSeriesRequest(RequestModel):
-    """Which rates are asked for, over which days.
+    """The currencies and the days of a request for exchange rates.
 
-    The interface gives no format for any of the four, so none is enforced, and a string is kept
-    as it is.
+    The interface defines no format for these fields, so none is checked, and strings stay as they
+    are.
 
     Attributes:
-        base: The currency that the rates are for one unit of, such as "EUR".
+        base: The currency whose unit the rates are for, such as "EUR".
         symbols: The other currencies. Codes may be given as any iterable: they are joined by
             commas.
         start_date: The first day. A `datetime.date` is written in ISO 8601.
@@ -63,7 +63,7 @@ class ExchangeRateSeriesRequest(RequestModel):
     start_date: _Day
     end_date: _Day
 
-    if TYPE_CHECKING:  # the attributes are strings; what is taken for them is more
+    if TYPE_CHECKING:  # the attributes are strings; the arguments may have other types
 
         def __init__(
             self,
@@ -75,17 +75,17 @@ class ExchangeRateSeriesRequest(RequestModel):
         ) -> None: ...
 
     def split(self, *, days: int) -> list[Self]:
-        """Cut a long range of days into consecutive requests of so many days each.
+        """Cut a long range of days into consecutive requests.
 
         Args:
-            days: Of each request but the last, which may have fewer; at least 1.
+            days: The days of each request, at least 1; the last request may have fewer.
 
         Returns:
             The requests, the earliest first; together they ask for each day once. At least one.
 
         Raises:
-            ValueError: a date is no ISO 8601 date, such as 2026-01-31; the range ends before it
-                starts; or *days* is no whole number of at least 1.
+            ValueError: a date is not in ISO 8601, such as 2026-01-31; the range ends before it
+                starts; or *days* is not a whole number of at least 1.
         """
         if isinstance(days, bool) or not isinstance(days, int) or days < 1:
             msg = "days must be a whole number of at least 1"
@@ -110,12 +110,12 @@ def iso_date(name: str, text: str) -> date:
     """Read a date in ISO 8601, written out with hyphens.
 
     Raises:
-        ValueError: it is none; the message has its name.
+        ValueError: the text is not such a date; the message has the name.
     """
     try:
         if _ISO_DATE.fullmatch(text):
             return date.fromisoformat(text)
     except ValueError:
         pass
-    msg = f"{name} is no date in ISO 8601, such as 2026-01-31"
+    msg = f"{name} is not a date in ISO 8601, such as 2026-01-31"
     raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""The customer area's models: a person, where they live, how to reach them, what they showed us."""
+"""The models of the customer area: a person with addresses, telephone numbers and documents."""
 
 from pydantic import Field, JsonValue
 
@@ -37,7 +37,7 @@ class AdditionalDataItem(PersonalModel):
 
 
 class DocumentsItem(PersonalModel):
-    """A document that was shown: what it is, where it lies, what its verification said."""
+    """A document of the customer: its type, its address, and the result of its verification."""
 
     # Interface: DocumentsItem
     purpose: str | None = None
@@ -70,7 +70,7 @@ class SecretQuestionItem(PersonalModel):
 
 
 class GeoPosition(PersonalModel):
-    """A point on the earth, in whole numbers whose unit the interface does not give."""
+    """A point on the earth, in whole numbers; the interface does not give their unit."""
 
     # Interface: GeoPosition
     latitude: Int64 | None = None
@@ -79,7 +79,7 @@ class GeoPosition(PersonalModel):
 
 
 class Alternative(PersonalModel):
-    """An address in three words."""
+    """An address that consists of three words."""
 
     # Interface: Alternative
     word1: str | None = None
@@ -88,14 +88,14 @@ class Alternative(PersonalModel):
 
 
 class RelatedToAddressItem(PersonalModel):
-    """How somebody is related to an address."""
+    """How a person is related to an address."""
 
     # Interface: RelatedToAddressItem
     relation_type: str | None = None
 
 
 class Address(PersonalModel):
-    """A postal address, down to the door."""
+    """A postal address."""
 
     # Interface: Address
     country: str | None = None
@@ -116,7 +116,7 @@ class Address(PersonalModel):
 
 
 class AddressesItem(PersonalModel):
-    """An address and what it is for."""
+    """An address and its purpose."""
 
     # Interface: AddressesItem
     addresspurpose: str | None = None
@@ -155,7 +155,7 @@ class NotificationsItem(PersonalModel):
 
 
 class CreateRequest(PersonalModel):
-    """A customer to be created."""
+    """A request to create a customer."""
 
     # Interface: Customer creation request (CreateRequest)
     customer_type: str | None = None

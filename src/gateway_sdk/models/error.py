@@ -14,7 +14,7 @@ _TIMESTAMP = re.compile(r"[0-9T:.+Z -]{1,40}")
 
 
 def _none_if_wrong(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Read a field of the wrong type as absent: a bad error reply is still an error reply."""
+    """Read a field of the wrong type as absent, so that a bad error record can still be read."""
     try:
         return check(value)
     except ValidationError:
@@ -25,10 +25,10 @@ Lenient = Annotated[T | None, WrapValidator(_none_if_wrong)]
 
 
 class ErrorPayload(ReplyModel):
-    """What the gateway says about an error; every field may be missing.
+    """The gateway's description of an error; every field may be missing.
 
-    The reason, path and message are the gateway's words and may repeat personal data, so the
-    repr leaves them out.
+    The reason, path and message are texts of the gateway. They may hold personal data, so the
+    repr does not show them.
     """
 
     # Interface: Error payload (ErrorPayload)
@@ -40,7 +40,7 @@ class ErrorPayload(ReplyModel):
     status: Lenient[int] = None
 
     def without_text(self) -> "ErrorPayload":
-        """Return a copy without anything that the gateway may have put into words."""
+        """Return a copy without any text of the gateway."""
         kept = {"status": self.status, "timestamp": self.timestamp}
         if self.timestamp is None or not _TIMESTAMP.fullmatch(self.timestamp):
             del kept["timestamp"]

@@ -4,7 +4,7 @@ from gateway_sdk.models._base import RequestModel
 
 
 class OrderHistoryPage(RequestModel):
-    """Which page of the order history is asked for; the interface gives no bounds."""
+    """A page of the order history; the interface gives no bounds."""
 
     # Interface: Order history page request
     page: int
