@@ -24,6 +24,7 @@ from tests.auth.visits import post, visit, waiting
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a socket is")
 
 NOBODY = 65534
+# As the process began: the other user is made of it.
 IS_ROOT = sys.platform == "linux" and os.geteuid() == 0
 
 
@@ -49,7 +50,7 @@ def rob(mark: str) -> list[Any]:
     shown = "\n".join(text for text in arguments_of_all() if mark in text)
     urls = sorted(set(re.findall(r"https?://[^\0\n]+", shown)))
     statuses = []
-    for url in urls if os.geteuid() == NOBODY else []:
+    for url in urls if IS_ROOT else []:
         _, _, place, path = url.split("/")
         for method, target in (("GET", f"/{path}"), ("GET", "/callback"), ("POST", "/callback")):
             line = http.client.HTTPConnection(place, timeout=20)
