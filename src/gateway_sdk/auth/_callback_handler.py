@@ -140,7 +140,7 @@ class CallbackHandler(Generic[T]):
             return CallbackReply(302, more=leading)
         if not self.is_done:
             self.is_done, self._error = True, LoginError(_OPENED_TWICE)
-        return CallbackReply(409, f"{_sentence(_OPENED_TWICE)}.\n".encode())
+        return CallbackReply(409, f"{_sentence(_OPENED_TWICE)}. Start the login again.\n".encode())
 
     def _check_post(self, request: CallbackRequest) -> CallbackReply | None:
         """Refuse what the receiver's own page does not send, in the browser that began."""
@@ -188,7 +188,7 @@ _ANOTHER_BROWSER: Final = (
 )
 _OPENED_TWICE: Final = (
     "the address that starts the login was opened by two browsers or programs, and one may belong "
-    "to another user: log in again"
+    "to another user"
 )
 
 
