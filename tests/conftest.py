@@ -17,6 +17,7 @@ import hypothesis
 import pytest
 
 from gateway_sdk._transport.factory import DEFAULTS, ENGINES
+from gateway_sdk._transport.httpx_engine import HttpxEngine, load_lines
 
 USUAL: Final = ENGINES[0]
 LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
@@ -44,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
         # A shell starts what runs in the background so, and every process of a test inherits it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     DEFAULTS["engine"] = config.option.engine
+    # Else the first call does so in a thread, of which virtual time and counted steps know nothing.
+    HttpxEngine.lines = load_lines()
     config.stash[LEFT_OUT] = {}
     config.stash[SENDING] = set()
     if config.option.engine != USUAL:

@@ -311,7 +311,7 @@ class GatewaySession:
         )
 
     async def __aenter__(self) -> Self:
-        self._caller.client.open()
+        await self._caller.client.prepare()
         return self
 
     async def __aexit__(

@@ -75,7 +75,7 @@ PLACES: Final[dict[str, Place]] = {
 }
 
 
-FEWEST: Final = {"httpx": 6, "asyncio": 1}
+FEWEST: Final = {"httpx": 4, "asyncio": 1}
 """Suspensions of a call; ours writes without any, and reads in callbacks."""
 
 MOMENTS: Final = [

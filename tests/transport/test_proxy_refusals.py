@@ -100,6 +100,20 @@ async def test_a_status_that_a_proxy_refuses_with_is_said(
     assert caught.value.retryable
 
 
+@pytest.mark.httpx
+async def test_an_interim_reply_of_a_proxy_is_passed_over(authority: Authority) -> None:
+    """The one behind it is the answer."""
+    answer = b"HTTP/1.1 103 Early Hints\r\n\r\n" + REFUSALS["403"]
+    async with (
+        behind_a_proxy(authority, answer) as place,
+        place.session("httpx", verify=authority.path, retry=None) as session,
+    ):
+        with pytest.raises(ConnectionFailedError) as caught:
+            await CALLS["create_customer"](session)
+
+    assert caught.value.reason == "refused a tunnel: it answered 403"
+
+
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_call_survives_a_tunnel_that_fails_once(
@@ -132,15 +146,14 @@ async def test_a_proxy_that_is_not_there(engine: str, authority: Authority) -> N
 
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_a_proxy_that_is_silent_for_too_long(engine: str, authority: Authority) -> None:
-    """The time-out of a request for a tunnel is not that of a call, whichever it is."""
-    phase = {"httpx": "read", "asyncio": "connect"}[engine]
+    """The time-out of a request for a tunnel is the one for connecting."""
     async with (
         behind_a_proxy(authority, b"") as place,
         place.session(
             engine,
             verify=authority.path,
             retry=None,
-            timeout=short(**{phase: 0.05}),
+            timeout=short(connect=0.05),
         ) as session,
     ):
         with pytest.raises(ConnectionFailedError) as caught:

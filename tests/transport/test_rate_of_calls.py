@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from itertools import cycle
 from typing import Any
 
+import httpcore
 import httpx
 import pytest
 
@@ -17,7 +18,8 @@ from gateway_sdk import (
     ReplyLostError,
     RetryPolicy,
 )
-from gateway_sdk._transport.httpx_engine import HttpxEngine
+from gateway_sdk._transport.line import Line
+from gateway_sdk._transport.transmission import Transmission
 from tests.support.calls import CALLS
 from tests.support.virtual_time import now, run
 
@@ -56,7 +58,13 @@ Way = Callable[[pytest.MonkeyPatch, Gateway], dict[str, Any]]
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, gateway: Gateway) -> dict[str, Any]:
-    monkeypatch.setattr(HttpxEngine, "take", lambda _: gateway)
+    async def send(line: Line, request: httpx.Request, _: Transmission) -> httpcore.Response:
+        reply = await gateway.handle_async_request(request)
+        return httpcore.Response(
+            reply.status_code, headers=reply.headers.raw, content=await reply.aread()
+        )
+
+    monkeypatch.setattr(Line, "send", send)
     return {"engine": "httpx"}
 
 

@@ -419,21 +419,14 @@ SAID: Final[list[tuple[Exception, str, bool]]] = [
         "answered 407: it wants a user name and a password",
         False,
     ),
-    # What httpcore says of SOCKS.
+    # Of SOCKS.
     (
-        httpx.ProxyError("Invalid username/password"),
+        httpx.ProxyError("no login: it was refused"),
         "did not accept the user name and the password",
         False,
     ),
     (
-        httpx.ProxyError(
-            "Requested NO AUTHENTICATION REQUIRED from proxy server, but got NO ACCEPTABLE METHODS."
-        ),
-        "did not accept the user name and the password",
-        False,
-    ),
-    (
-        httpx.ProxyError("Proxy Server could not connect: Host unreachable."),
+        httpx.ProxyError("no tunnel: SOCKS failure 4"),
         "made no tunnel",
         True,
     ),

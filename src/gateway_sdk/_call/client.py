@@ -17,6 +17,7 @@ from gateway_sdk._config import DEFAULT_CUT, LOGGER, is_async
 from gateway_sdk._http.content import ParseFloat
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.factory import EngineConfig, make_transport
+from gateway_sdk._transport.httpx_engine import HttpxEngine
 from gateway_sdk.errors import ConfigurationError, SessionStateError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
@@ -101,6 +102,16 @@ class Client:
             self.state = SessionState.OPEN
         self._check_place()
         return self._transport
+
+    async def prepare(self) -> None:
+        """Open, and load what the first call would have to wait for.
+
+        Raises:
+            SessionStateError: the session is closed, or belongs elsewhere.
+        """
+        transport = self.open()
+        if isinstance(transport, HttpxEngine):
+            await transport.prepare()
 
     def count(self, operation: Operation[Any]) -> Watch | None:
         """Count a call, and return its observers; None if there are none."""

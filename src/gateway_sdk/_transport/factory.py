@@ -131,8 +131,6 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
         proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
     tls = base_url.scheme == "https"
     context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if config.engine == "asyncio" and proxy is not None and proxy.url.scheme.startswith("socks"):
-        raise ConfigurationError("engine 'asyncio' has no way to a SOCKS proxy: use 'httpx'")
     engine = _load(config.engine)
     return engine(config.max_connections, context, proxy=proxy, limiter=limiter)
 

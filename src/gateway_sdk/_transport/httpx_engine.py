@@ -1,39 +1,28 @@
-"""The httpx engine: one-connection transports behind slots of our own.
+"""The httpx engine: httpcore's single connections behind slots of our own.
 
 httpx's own pool loses slots for good when waiting callers are cancelled (encode/httpcore#1093)
-and looks at every connection on each request. Here the slots do the waiting, so that no pool
-ever has a queue; each transport holds one connection, is run by its caller directly, and is
-thrown away after any error or cancellation.
+and looks at every connection on each request. Here the slots do the waiting; each connection is
+run by its caller directly, and is cut after any error or cancellation.
 """
 
 import asyncio
 import ssl
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from typing import Any, cast
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, ClassVar, Final
 
 import httpx
 
 from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import Admission, RateLimiter
-from gateway_sdk._transport.proxy import forwards
-from gateway_sdk._transport.reason import place_of
+from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
-_ONE_CONNECTION = httpx.Limits(
-    max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_EXPIRY
-)
-
-_BROKEN = (
-    httpx.ReadError,
-    httpx.WriteError,
-    httpx.ProtocolError,
-    httpx.ReadTimeout,
-    httpx.WriteTimeout,
-)
-"""Failures of what was sent; while a proxy is asked for a tunnel, that is not the request."""
+_LINES: Final = "gateway_sdk._transport.line"
 
 
 class HttpxEngine(httpx.AsyncBaseTransport):
@@ -41,6 +30,9 @@ class HttpxEngine(httpx.AsyncBaseTransport):
 
     `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte left.
     """
+
+    lines: ClassVar[Any] = None
+    """The module that makes connections, once it is loaded."""
 
     def __init__(
         self,
@@ -51,13 +43,20 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         limiter: RateLimiter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        ssl_context.set_alpn_protocols(["http/1.1"])
         self._admission = Admission(max_connections, limiter)
         self._ssl_context = ssl_context
-        self.proxy = proxy
+        self._open: set[Connection] = set()
+        self._route = Route(ssl_context, proxy, made=self._keep_track_of, lost=self._open.discard)
         self._clock = clock
-        self._idle: deque[tuple[httpx.AsyncHTTPTransport, float]] = deque()  # oldest first
+        self._idle: dict[Any, float] = {}  # lines; the longest idle one comes first
         self._pruning: asyncio.TimerHandle | None = None
-        self._closing: set[asyncio.Task[None]] = set()
+
+    async def prepare(self) -> Any:
+        """Load and return what makes connections, in a thread: it would hold the event loop up."""
+        if HttpxEngine.lines is None:
+            HttpxEngine.lines = await asyncio.to_thread(load_lines)
+        return HttpxEngine.lines
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; the reply's stream holds a slot until it is closed.
@@ -66,57 +65,65 @@ class HttpxEngine(httpx.AsyncBaseTransport):
             httpx.PoolTimeout: no slot came free in time.
             httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
         """
+        lines = self.lines or await self.prepare()
+        transmission = request.extensions.get(EXTENSION) or Transmission(sent=False)
         await self._admission.enter(request)
-        lease = _Lease(self)
+        line = None
         try:
-            response = await lease.send(request)
+            line = self._take(request.url) or lines.Line(
+                request.url, self._ssl_context, self._route
+            )
+            reply = await line.send(request, transmission)
         except BaseException:
-            lease.drop()
+            if line is not None:
+                line.cut()
+            self._admission.leave()
             raise
-        stream = _LeasedStream(cast("httpx.AsyncByteStream", response.stream), lease)
-        return httpx.Response(response.status_code, headers=response.headers, stream=stream)
+        body = lines.ReplyBody(reply, partial(self._end, line))
+        return httpx.Response(reply.status, headers=reply.headers, stream=body)
 
     async def aclose(self) -> None:
-        """Close every idle connection, and wait for those that are being closed."""
+        """Cut every connection that is left, and wait until all are closed."""
         if self._pruning is not None:
             self._pruning.cancel()
+        for connection in self._open:
+            connection.abort()
+        if self._open:
+            await asyncio.wait([connection.closed for connection in self._open])
+
+    def _keep_track_of(self, connection: Connection) -> None:
+        if not connection.closed.done():
+            self._open.add(connection)
+
+    def _take(self, url: httpx.URL) -> Any:
+        """Return the connection that was idle for the shortest time and is fit, or None."""
+        oldest = self._clock() - KEEPALIVE_EXPIRY
         while self._idle:
-            self.close(self._idle.pop()[0].aclose())
-        if self._closing:
-            await asyncio.wait(self._closing)
+            line, since = self._idle.popitem()
+            if since > oldest and line.is_fit_for(url):
+                return line
+            line.cut()
+        return None
 
-    def leave(self) -> None:
-        """Give a slot back."""
+    def _end(self, line: Any, *, whole: bool) -> None:
+        """Give the slot back, and keep the connection if it can serve another request."""
+        if whole and line.rest():
+            self._idle[line] = self._clock()
+            if self._pruning is None:
+                self._wait_and_prune()
+        else:
+            line.cut()
         self._admission.leave()
-
-    def take(self) -> httpx.AsyncHTTPTransport:
-        """Return the connection that was idle for the shortest time, or a new one."""
-        if self._idle:
-            return self._idle.pop()[0]
-        return httpx.AsyncHTTPTransport(
-            verify=self._ssl_context, limits=_ONE_CONNECTION, trust_env=False, proxy=self.proxy
-        )
-
-    def keep(self, connection: httpx.AsyncHTTPTransport) -> None:
-        """Take a connection back after a whole reply."""
-        self._idle.append((connection, self._clock()))
-        if self._pruning is None:
-            self._wait_and_prune()
-
-    def close(self, closing: Coroutine[Any, Any, None]) -> None:
-        """Close something without making the caller wait, who may have been cancelled."""
-        task = asyncio.get_running_loop().create_task(closing)
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
 
     def _wait_and_prune(self) -> None:
         self._pruning = asyncio.get_running_loop().call_later(KEEPALIVE_EXPIRY, self._prune)
 
     def _prune(self) -> None:
-        """Close what was idle for too long; look again later if anything is left."""
+        """Cut what was idle for too long; look again later if anything is left."""
         oldest = self._clock() - KEEPALIVE_EXPIRY
-        while self._idle and self._idle[0][1] <= oldest:
-            self.close(self._idle.popleft()[0].aclose())
+        for line in [line for line, since in self._idle.items() if since <= oldest]:
+            del self._idle[line]
+            line.cut()
         self._pruning = None
         if self._idle:
             self._wait_and_prune()
@@ -126,131 +133,8 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         return f"<HttpxEngine {self._admission.slots!r}, {len(self._idle)} idle>"
 
 
-class _Lease:
-    """One connection and its slot, for one request and its reply."""
-
-    def __init__(self, engine: HttpxEngine) -> None:
-        self._engine = engine
-        self._connection: httpx.AsyncHTTPTransport | None = None
-        self._transmission: Transmission | None = None
-        self._tunnelling = False
-        self._socket: Any = None
-        self._cause: BaseException | None = None
-
-    async def send(self, request: httpx.Request) -> httpx.Response:
-        """Send the request over a connection that nobody else uses."""
-        self._transmission = request.extensions.get(EXTENSION)
-        if self._transmission is not None:
-            self._transmission.forwarded = forwards(self._engine.proxy, request.url)
-        request.extensions["trace"] = self._trace
-        self._connection = self._engine.take()
-        try:
-            return await self._connection.handle_async_request(request)
-        except httpx.ConnectError as error:
-            raise error from self._cause  # which httpcore's pool has cut off
-        except (ssl.SSLError, *_BROKEN) as error:
-            if self._tunnelling:
-                raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
-            if isinstance(error, ssl.SSLError):  # after a handshake httpcore lets it through
-                raise httpx.ReadError("TLS failed") from error
-            raise
-
-    async def _trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Follow what httpcore does: `sent` must be true before the first byte is written."""
-        if event == "http11.send_request_headers.started" and self._transmission is not None:
-            # What asks a proxy for a tunnel is not the request yet.
-            self._tunnelling = info["request"].method == b"CONNECT"
-            self._transmission.sent = not self._tunnelling
-        elif event == "connection.connect_tcp.complete":
-            self._socket = info["return_value"]
-        elif event.endswith((".connect_tcp.failed", ".start_tls.failed")):
-            self._cause = info["exception"].__cause__
-        elif self._engine.proxy is not None and self._transmission is not None:
-            self._follow_proxy(self._transmission, event, info)
-
-    def _follow_proxy(
-        self, transmission: Transmission, event: str, info: Mapping[str, Any]
-    ) -> None:
-        """Tell which failures are the proxy's: those before the handshake behind it."""
-        if event.endswith(".connect_tcp.started"):
-            transmission.proxy = f"the proxy {place_of(info['host'], info['port'])}"
-        elif event in ("proxy.start_tls.started", "socks.start_tls.started"):
-            transmission.proxy = None
-
-    def keep(self) -> None:
-        """Give the slot back, and the connection to whoever comes next."""
-        connection = cast("httpx.AsyncHTTPTransport", self._connection)
-        if _has_unsolicited(connection):
-            self.drop()
-            return
-        self._engine.keep(connection)
-        self._engine.leave()
-
-    def drop(self) -> None:
-        """Give the slot back at once, and throw the connection away: its state is not known."""
-        self._engine.close(_close(self._socket, self._connection))
-        self._engine.leave()
-
-
-async def _close(socket: Any, connection: httpx.AsyncHTTPTransport | None) -> None:
-    """Close a connection, and the socket of a TLS handshake that never became one."""
-    if socket is not None:
-        await socket.aclose()
-    if connection is not None:
-        await connection.aclose()
-
-
-class _LeasedStream(httpx.AsyncByteStream):
-    """The stream of a reply, which ends its lease when it is closed."""
-
-    def __init__(self, stream: httpx.AsyncByteStream, lease: _Lease) -> None:
-        self._stream = stream
-        self._lease: _Lease | None = lease
-        self._whole = False
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for piece in self._stream:
-                yield piece
-        except ssl.SSLError as error:
-            raise httpx.ReadError("TLS failed") from error
-        self._whole = True
-
-    async def aclose(self) -> None:
-        """Keep the connection, or drop it if the reply was not read to its end."""
-        lease, self._lease = self._lease, None
-        if lease is None:
-            return
-        if not self._whole:
-            lease.drop()
-            return
-        try:
-            await self._stream.aclose()
-        except BaseException:
-            lease.drop()
-            raise
-        lease.keep()
-
-
-def _has_unsolicited(connection: Any) -> bool:
-    """Tell whether more was read than a reply, which would be taken for the next request's.
-
-    It may lie with h11, with TLS or with anyio, and no public way leads there. If the way has
-    changed with one of their releases, it is yes: a new connection costs less than a wrong reply.
-    """
-    try:
-        for part in connection._pool.connections:  # noqa: SLF001 - see above
-            while not hasattr(part, "_h11_state"):
-                part = part._connection  # noqa: PLW2901, SLF001
-            if part._h11_state.trailing_data[0]:  # noqa: SLF001
-                return True
-            stream = part._network_stream._stream  # noqa: SLF001
-            while hasattr(stream, "transport_stream"):
-                if stream._read_bio.pending:  # noqa: SLF001
-                    return True
-                stream = stream.transport_stream
-            if stream._protocol.read_queue:  # noqa: SLF001
-                return True
-    except AttributeError:
-        return True
-    return False
+def load_lines() -> Any:
+    """Load all that a first call needs; anyio has its part for asyncio loaded by an event loop."""
+    lines = import_module(_LINES)
+    asyncio.run(lines.warm_up())
+    return lines

@@ -1,6 +1,5 @@
 """Which proxy is on the way to the gateway."""
 
-from importlib.util import find_spec
 from ipaddress import ip_address, ip_network
 from typing import Final
 from urllib.request import getproxies_environment
@@ -14,27 +13,12 @@ from gateway_sdk.errors import ConfigurationError
 _SCHEMES: Final = ("http", "https", "socks5", "socks5h")
 
 
-class _Hidden(bytes):
-    """A part of a proxy's credentials, which httpcore logs at DEBUG on the way to SOCKS."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "b'**********'"
-
-
 class _Proxy(httpx.Proxy):
     """A proxy whose credentials do not show where they are passed on."""
 
     @safe_repr
     def __repr__(self) -> str:
         return super().__repr__()
-
-    @property
-    def raw_auth(self) -> tuple[bytes, bytes] | None:
-        """Return the user name and the password."""
-        auth = super().raw_auth
-        return None if auth is None else (_Hidden(auth[0]), _Hidden(auth[1]))
 
 
 def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> httpx.Proxy | None:
@@ -91,18 +75,17 @@ def parse_proxy(name: str, address: object) -> httpx.Proxy:
         raise ConfigurationError(
             f"{name} holds more than a host and a port: write / ? # in its password as %2F %3F %23"
         )
-    if _is_socks(url) and find_spec("socksio") is None:
-        raise ConfigurationError(f"{name} is a SOCKS proxy, which needs pip install 'httpx[socks]'")
     return _Proxy(url)
 
 
 def forwards(proxy: httpx.Proxy | None, address: httpx.URL) -> bool:
     """Tell whether a proxy reads a request and hands it on, and may answer it itself."""
-    return proxy is not None and address.scheme == "http" and not _is_socks(proxy.url)
+    return proxy is not None and address.scheme == "http" and not is_socks(proxy)
 
 
-def _is_socks(address: httpx.URL) -> bool:
-    return address.scheme.startswith("socks")
+def is_socks(proxy: httpx.Proxy) -> bool:
+    """Tell whether a proxy speaks SOCKS; otherwise it speaks HTTP."""
+    return proxy.url.scheme.startswith("socks")
 
 
 def _covers(entry: str, base_url: httpx.URL) -> bool:

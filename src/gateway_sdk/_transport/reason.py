@@ -173,6 +173,6 @@ def _reason_of_proxy(said: str) -> Reason:
         return Reason("answered 407: it wants a user name and a password", transient=False)
     if status := re.match(r"\d{3}\b", said):
         return Reason(f"refused a tunnel: it answered {status[0]}", transient=True)
-    if re.match("Invalid username|Requested .* from proxy", said):  # SOCKS, in httpcore's words
+    if said.startswith("no login"):  # to SOCKS
         return Reason("did not accept the user name and the password", transient=False)
     return Reason("made no tunnel", transient=True)

@@ -2,19 +2,18 @@
 
 import asyncio
 import ssl
-from base64 import b64encode
 from collections.abc import Callable
 from typing import Final
 
 import httpx
 
 from gateway_sdk._transport.connection import Connection, connect
-from gateway_sdk._transport.exchange import Exchange, RawFields, request_head
+from gateway_sdk._transport.proxy import is_socks
 from gateway_sdk._transport.reason import place_of
 from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk._transport.tunnel import credentials_of, open_tunnel
 
-_PORTS: Final = {"http": 80, "https": 443}
-_SUCCESS: Final = range(200, 300)
+_PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
 class Route:
@@ -36,7 +35,7 @@ class Route:
         self._ssl_context = ssl_context
         self.proxy = proxy
         self._made, self._lost = made, lost
-        self.credentials = _credentials(proxy)
+        self.credentials = credentials_of(proxy)
 
     async def open(
         self,
@@ -67,54 +66,37 @@ class Route:
             raise httpx.ConnectError(type(error).__name__) from error
 
     async def _open(self, url: httpx.URL, transmission: Transmission) -> Connection:
-        host, port = _address(url if self.proxy is None else self.proxy.url)
+        host, port = address_of(url if self.proxy is None else self.proxy.url)
         if self.proxy is not None:
             transmission.proxy = f"the proxy {place_of(host, port)}"
         connection = await connect(host, port, self._lost)
         self._made(connection)
         try:
-            if self.proxy is not None and self.proxy.url.scheme == "https":
-                await connection.start_tls(_context_of(self.proxy), host)
+            if self.proxy is not None:
+                await self._pass(connection, self.proxy, url, transmission)
             if url.scheme == "https":
-                await self._secure(connection, url, transmission)
+                await connection.start_tls(self._ssl_context, address_of(url)[0])
         except BaseException:
             connection.abort()
             raise
         return connection
 
-    async def _secure(
-        self, connection: Connection, url: httpx.URL, transmission: Transmission
+    async def _pass(
+        self,
+        connection: Connection,
+        proxy: httpx.Proxy,
+        url: httpx.URL,
+        transmission: Transmission,
     ) -> None:
-        """Speak TLS with the gateway itself, through a tunnel if there is a proxy."""
-        host, port = _address(url)
-        if self.proxy is not None:
-            await self._tunnel(connection, place_of(host, port).encode("ascii"))
+        """Get through the proxy, unless it is one that hands requests on."""
+        if proxy.url.scheme == "https":
+            context = proxy.ssl_context or httpx.create_ssl_context()
+            await connection.start_tls(context, address_of(proxy.url)[0])
+        if url.scheme == "https" or is_socks(proxy):
+            await open_tunnel(connection, proxy, *address_of(url))
             transmission.proxy = None
-        await connection.start_tls(self._ssl_context, host)
-
-    async def _tunnel(self, connection: Connection, authority: bytes) -> None:
-        """Ask the proxy for a tunnel (RFC 9110, 9.3.6)."""
-        head = request_head(b"CONNECT", authority, [(b"Host", authority), *self.credentials])
-        exchange = Exchange(connection, Transmission(sent=False), tunnels=True)
-        try:
-            await exchange.send(head, httpx.ByteStream(b""), 0)
-        except httpx.TransportError as error:
-            raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
-        if exchange.reply.status not in _SUCCESS:
-            raise httpx.ProxyError(f"{exchange.reply.status}")
-        if exchange.reply.has_excess:  # in TLS it is the client that speaks first
-            raise httpx.ProxyError("no tunnel: it holds something already")
 
 
-def _address(url: httpx.URL) -> tuple[str, int]:
+def address_of(url: httpx.URL) -> tuple[str, int]:
+    """Return the host and the port of a URL."""
     return url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
-
-
-def _context_of(proxy: httpx.Proxy) -> ssl.SSLContext:
-    return proxy.ssl_context or httpx.create_ssl_context()
-
-
-def _credentials(proxy: httpx.Proxy | None) -> RawFields:
-    if proxy is None or proxy.raw_auth is None:
-        return ()
-    return ((b"Proxy-Authorization", b"Basic " + b64encode(b":".join(proxy.raw_auth))),)

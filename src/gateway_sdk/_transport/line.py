@@ -1,0 +1,336 @@
+"""One connection of the httpx engine: httpcore speaks HTTP, over a socket of ours.
+
+httpcore is imported with this module, which takes about 0.2 s; the engine does so in a thread.
+"""
+
+import asyncio
+import re
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import cache
+from typing import Any, Final, cast
+
+import httpcore
+import httpx
+
+from gateway_sdk._config import LOGGER
+from gateway_sdk._transport.connection import MOST_UNREAD, Connection
+from gateway_sdk._transport.proxy import forwards
+from gateway_sdk._transport.route import Route
+from gateway_sdk._transport.transmission import Transmission
+
+_HEAD: Final = re.compile(rb"HTTP/1\.\d (\d{3})\b.*?\n\r?\n", re.DOTALL)
+_BEGINNING: Final = b"HTTP/1."
+_FINAL: Final = range(200, 1000)
+_SUCCESS: Final = range(200, 300)
+
+_FAILURES: Final = (httpcore.ProtocolError, httpcore.NetworkError, httpcore.TimeoutException)
+
+
+class Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
+    """A connection to the gateway, for one request after the other.
+
+    Attributes:
+        connection: The socket; None before it is needed, and where a test stands in for the
+            network.
+    """
+
+    def __init__(self, url: httpx.URL, ssl_context: ssl.SSLContext, route: Route) -> None:
+        self.connection: Connection | None = None
+        self._url = url
+        self._route = route
+        self._forwards = forwards(route.proxy, url)
+        self._http = httpcore.AsyncHTTPConnection(
+            _url(url).origin, ssl_context=ssl_context, network_backend=self
+        )
+
+    async def send(self, request: httpx.Request, transmission: Transmission) -> httpcore.Response:
+        """Send a request, and return its reply as soon as the head is there.
+
+        Raises:
+            httpx.TransportError: it failed; `transmission` knows whether anything was sent.
+        """
+        transmission.forwarded = self._forwards
+        self._sending = _Sending(transmission)
+        try:
+            return await self._http.handle_async_request(
+                httpcore.Request(
+                    request.method,
+                    _url(request.url),
+                    headers=request.headers.raw,
+                    content=cast("httpx.AsyncByteStream", request.stream),
+                    extensions=request.extensions,
+                )
+            )
+        except _FAILURES as error:
+            raise _failure_of_httpx(error) from None
+
+    def is_fit_for(self, url: httpx.URL) -> bool:
+        """Tell whether a request may be sent: to the same server, and nothing came unasked."""
+        return (
+            self.connection is not None
+            and self.connection.is_fit()
+            and self._http.can_handle_request(_url(url).origin)
+        )
+
+    def rest(self) -> bool:
+        """Be idle after a whole reply; False if the connection cannot be used again."""
+        if self.connection is None or not self._http.is_idle():
+            return False
+        if self._sending.received or _has_excess(self._http):
+            return False
+        self.connection.rest()
+        return not self.connection.is_closing
+
+    def cut(self) -> None:
+        """End the connection at once."""
+        if self.connection is not None:
+            self.connection.abort()
+
+    # The network, as httpcore sees it.
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect to the gateway: past a proxy, and with TLS if it is to be."""
+        del host, port, local_address, socket_options
+        self.connection = await self._route.open(self._url, self._sending.transmission, timeout)
+        return self
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's
+    ) -> httpcore.AsyncNetworkStream:
+        """Go on: there is TLS already."""
+        del ssl_context, server_hostname, timeout
+        return self
+
+    def get_extra_info(self, info: str) -> Any:
+        """Return None: there is nothing that httpcore has to know."""
+        del info
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Send a piece of a request, unless the reply says that it is of no use.
+
+        Raises:
+            httpcore.WriteError: it does; httpcore then reads the reply.
+            httpx.TransportError: it failed.
+        """
+        connection, sending = self._open, self._sending
+        if sending.head is None:
+            sending.head = self._addressed(buffer)  # leaves together with the first piece
+            return
+        if sending.is_cancelled:  # by the content itself, and it is not thrown yet
+            await asyncio.sleep(0)
+        if not sending.has_begun:
+            sending.begin(connection)
+            buffer = sending.head + buffer
+        else:
+            sending.look(connection)
+        if sending.is_useless or connection.is_closing:
+            raise httpcore.WriteError
+        if buffer:
+            connection.write(buffer)
+        while not (connection.can_write or sending.is_useless or connection.is_closing):
+            await sending.wait(connection, timeout)
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        """Return what came, as soon as there is something; b"" at the end.
+
+        Raises:
+            httpx.ReadTimeout: nothing came for so long.
+            httpx.ReadError: the connection broke.
+        """
+        data = self._sending.received or await _read(self._open, timeout)
+        self._sending.received = data[max_bytes:]
+        return data[:max_bytes]
+
+    async def aclose(self) -> None:
+        """End the connection at once."""
+        self.cut()
+
+    @property
+    def _open(self) -> Connection:
+        return cast("Connection", self.connection)
+
+    def _addressed(self, head: bytes) -> bytes:
+        """Return a head as a proxy wants it that hands requests on (RFC 9112, 3.2.2)."""
+        if not self._forwards:
+            return head
+        method, rest = head.split(b" ", 1)
+        line, rest = rest.split(b"\r\n", 1)
+        fields = (b"%b: %b\r\n" % field for field in self._route.credentials)
+        return b"%b http://%b%b\r\n%b%b" % (method, self._url.netloc, line, b"".join(fields), rest)
+
+
+class ReplyBody(httpx.AsyncByteStream):
+    """The body of a reply as it comes.
+
+    Its end is told, with `whole=False` where the rest may still come.
+    """
+
+    def __init__(self, reply: httpcore.Response, end: Callable[..., None]) -> None:
+        self._reply = reply
+        self._end: Callable[..., None] | None = end
+        self._is_whole = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for piece in cast("AsyncIterator[bytes]", self._reply.stream):
+                yield piece
+        except _FAILURES as error:
+            raise _failure_of_httpx(error) from None
+        self._is_whole = True
+
+    async def aclose(self) -> None:
+        """Tell the end, once."""
+        end, self._end = self._end, None
+        if end is None:
+            return
+        is_whole, self._is_whole = self._is_whole, False
+        try:
+            if is_whole:
+                await self._reply.aclose()  # by which httpcore is ready for another request
+                self._is_whole = True
+        finally:
+            end(whole=self._is_whole)
+
+
+async def warm_up() -> None:
+    """Load what anyio loads when an event loop first uses it, as httpcore's locks do."""
+    await cast("Any", httpcore.AnyIOBackend)().sleep(0)
+
+
+class _Sending:
+    """One request that is being sent.
+
+    Attributes:
+        transmission: Is told what was sent, and what is known of the reply.
+        head: What was not sent yet before the first piece of the content.
+        received: What came of the reply and is not read yet.
+        has_begun: Whether the head has left.
+        is_useless: Whether the rest is of no use: a reply is there that is no success.
+    """
+
+    __slots__ = (
+        "_cancelled",
+        "_is_judged",
+        "_task",
+        "has_begun",
+        "head",
+        "is_useless",
+        "received",
+        "transmission",
+    )
+
+    def __init__(self, transmission: Transmission) -> None:
+        self.transmission = transmission
+        self.head: bytes | None = None
+        self.received = b""
+        self.has_begun = self.is_useless = self._is_judged = False
+        self._task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._cancelled = self._task.cancelling()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the caller was cancelled since."""
+        return self._task.cancelling() > self._cancelled
+
+    def begin(self, connection: Connection) -> None:
+        """Say that it is sent, unless it cannot be, or something has come that is no reply.
+
+        Raises:
+            httpx.ConnectError: nothing was sent.
+        """
+        if connection.is_closing or connection.take():
+            raise httpx.ConnectError("the connection was closed")
+        self.has_begun = self.transmission.sent = True
+
+    def look(self, connection: Connection) -> None:
+        """Take what has come of the reply, but not more than a part of it."""
+        if len(self.received) <= MOST_UNREAD and (data := connection.take()):
+            self.received += data
+            self._judge()
+
+    async def wait(self, connection: Connection, seconds: float | None) -> None:
+        """Wait until the system takes more, or something comes.
+
+        Raises:
+            httpx.WriteTimeout: neither happened, and there is no reply that could be read instead.
+        """
+        try:
+            await connection.wait(seconds)
+        except TimeoutError:
+            if not self._is_judged:
+                raise httpx.WriteTimeout("") from None
+            self.is_useless = True
+        self.look(connection)
+
+    def _judge(self) -> None:
+        """Look for the status, behind interim replies; an early success ends nothing."""
+        at = 0
+        while not self._is_judged and (head := _HEAD.match(self.received, at)):
+            status, at = int(head[1]), head.end()
+            if status in _FINAL:
+                self.transmission.status = status
+                self._is_judged, self.is_useless = True, status not in _SUCCESS
+        beginning = self.received[at : at + len(_BEGINNING)]
+        if not self._is_judged and not _BEGINNING.startswith(beginning):
+            self._is_judged = self.is_useless = True
+
+
+async def _read(connection: Connection, seconds: float | None) -> bytes:
+    try:
+        data = await connection.read(seconds)
+    except TimeoutError:
+        raise httpx.ReadTimeout("") from None
+    except OSError as error:
+        raise httpx.ReadError(type(error).__name__) from error
+    if not data and not connection.is_clean:
+        raise httpx.ReadError("the connection was cut")
+    return data
+
+
+def _has_excess(http: Any) -> bool:
+    """Tell whether h11 read more than a reply, which it would take for the next request's.
+
+    httpcore has no public way to it. If the way is another one with one of its releases, it is
+    yes: a new connection costs less than a wrong reply.
+    """
+    try:
+        return bool(_excess_of(http))
+    except AttributeError:
+        _warn_once()
+        return True
+
+
+def _excess_of(http: Any) -> bytes:
+    excess: bytes = http._connection._h11_state.trailing_data[0]  # noqa: SLF001 - see above
+    return excess
+
+
+@cache
+def _warn_once() -> None:
+    LOGGER.warning(
+        "httpcore %s does not show what it has read: every request has a connection of its own, "
+        "which is slow; install another release of httpcore, or take engine='asyncio'",
+        httpcore.__version__,
+    )
+
+
+def _failure_of_httpx(error: Exception) -> Exception:
+    """Return a failure of httpcore's as httpx names it."""
+    return cast("Exception", getattr(httpx, type(error).__name__)(str(error)))
+
+
+def _url(url: httpx.URL) -> httpcore.URL:
+    return httpcore.URL(
+        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+    )

@@ -1,0 +1,154 @@
+"""SOCKS5 proxies, byte by byte (RFC 1928, RFC 1929)."""
+
+import asyncio
+from typing import Any, Final
+
+import pytest
+
+from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome
+from gateway_sdk._transport.factory import ENGINES
+from tests.support.calls import CALLS
+from tests.support.certificates import Authority
+from tests.support.proxies import HOST, Gateway, server_context, serving
+
+ANY_IPV4: Final = b"\1" + bytes(4) + b"\0\0"
+DONE: Final = b"\5\0\0" + ANY_IPV4
+REFUSED_LOGIN: Final = "did not accept the user name and the password"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Provide an authority that the sessions trust."""
+    return Authority(tmp_path_factory.mktemp("certificates"), "trusted")
+
+
+class Socks:
+    """A proxy that takes every connection to one port of this machine.
+
+    Attributes:
+        target: What it was asked for: type, name and port.
+        login: What it was told, if it wants to be told.
+    """
+
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        method: int = 0,
+        verdict: int = 0,
+        answer: bytes = DONE,
+    ) -> None:
+        self.target = self.login = b""
+        self._port, self._method, self._verdict, self._answer = port, method, verdict, answer
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection."""
+        assert (await reader.readexactly(2))[0] == 5
+        await reader.readexactly(1)
+        writer.write(bytes([5, self._method]))
+        if self._method == 2:
+            self.login = await self._take(reader, 1) + b":" + await self._take(reader, 0)
+            writer.write(bytes([1, self._verdict]))
+        assert await reader.readexactly(4) == b"\5\1\0\3"
+        self.target = await self._take(reader, 0) + await reader.readexactly(2)
+        for byte in self._answer[:-2]:
+            writer.write(bytes([byte]))  # piece by piece, as it may come
+            await asyncio.sleep(0)
+        writer.write(self._answer[-2:])
+        if self._port:
+            there, back = await asyncio.open_connection("127.0.0.1", self._port)
+            await asyncio.gather(_pipe(reader, back), _pipe(there, writer))
+
+    async def _take(self, reader: asyncio.StreamReader, skipped: int) -> bytes:
+        await reader.readexactly(skipped)
+        return await reader.readexactly((await reader.readexactly(1))[0])
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+    writer.transport.abort()
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+@pytest.mark.parametrize("userinfo", ["", "user:pa%3Ass@"])
+@pytest.mark.parametrize("is_secure", [True, False])
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_call_through_a_socks_proxy(
+    engine: Any, authority: Authority, scheme: str, userinfo: str, is_secure: bool
+) -> None:
+    """The proxy looks the name up; what it is told stays with it."""
+    gateway = Gateway()
+    async with serving(gateway.handle, server_context(authority) if is_secure else None) as port:
+        proxy = Socks(port, method=2 if userinfo else 0)
+        async with (
+            serving(proxy.handle) as proxy_port,
+            GatewaySession(
+                f"http{'s' * is_secure}://{HOST}",
+                access_token="t",
+                engine=engine,
+                tenant_id="acme",
+                verify=authority.path,
+                allow_insecure_http=True,
+                proxy=f"{scheme}://{userinfo}127.0.0.1:{proxy_port}",
+            ) as session,
+        ):
+            assert await CALLS["create_customer"](session) == {}
+            assert await CALLS["create_customer"](session) == {}
+
+    assert proxy.target == HOST.encode() + (443 if is_secure else 80).to_bytes(2, "big")
+    assert proxy.login == (b"user:pa:ss" if userinfo else b"")
+    assert len(gateway.requests) == 2
+    assert len(gateway.peers) == 1
+    assert not any(b"pa:ss" in request for request in gateway.requests)
+
+
+@pytest.mark.parametrize("bound", [ANY_IPV4, b"\4" + bytes(18), b"\3\4name\0\0"])
+async def test_the_address_that_a_proxy_names_is_passed_over(bound: bytes) -> None:
+    """Whatever its type is, the reply of the gateway comes behind it."""
+    gateway = Gateway()
+    async with (
+        serving(gateway.handle) as port,
+        serving(Socks(port, answer=b"\5\0\0" + bound).handle) as proxy_port,
+        GatewaySession(
+            f"http://{HOST}",
+            access_token="t",
+            allow_insecure_http=True,
+            proxy=f"socks5://127.0.0.1:{proxy_port}",
+        ) as session,
+    ):
+        assert await CALLS["order_history"](session) == {}
+
+
+@pytest.mark.parametrize(
+    ("proxy", "userinfo", "reason"),
+    [
+        (Socks(method=255), "", REFUSED_LOGIN),
+        (Socks(method=2, verdict=1), "user:password@", REFUSED_LOGIN),
+        (Socks(answer=b"\5\4\0" + ANY_IPV4), "", "made no tunnel"),
+        (Socks(answer=DONE + b"!"), "", "made no tunnel"),
+        (Socks(answer=b"\5\0"), "", "made no tunnel"),
+        (Socks(method=2), f"{'u' * 256}:password@", "made no tunnel"),
+    ],
+    ids=["no method", "no login", "failure", "excess", "hang-up", "too long"],
+)
+async def test_a_proxy_that_refuses(proxy: Socks, userinfo: str, reason: str) -> None:
+    """Nothing was sent, and the reason is said without what the proxy was told."""
+    async with (
+        serving(proxy.handle) as port,
+        GatewaySession(
+            f"http://{HOST}",
+            access_token="t",
+            tenant_id="acme",
+            allow_insecure_http=True,
+            retry=None,
+            proxy=f"socks5://{userinfo}127.0.0.1:{port}",
+        ) as session,
+    ):
+        with pytest.raises(ConnectionFailedError) as caught:
+            await CALLS["create_customer"](session)
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert caught.value.reason == reason
+    assert f"the proxy 127.0.0.1:{port}" in str(caught.value)
+    assert caught.value.retryable == (reason != REFUSED_LOGIN)
