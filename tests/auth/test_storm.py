@@ -227,7 +227,7 @@ async def main():
     await asyncio.wait([call])
     print("done")
 
-asyncio.run(main(), debug=True)
+asyncio.run(main())
 """
     ended = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
