@@ -7,6 +7,9 @@ import pytest
 
 from tests.support import documents
 
+# Each starts several processes, which takes a while on a busy machine.
+pytestmark = pytest.mark.timeout(180)
+
 PROGRAMS = documents.every("python")
 CONSOLES = documents.every("console")
 

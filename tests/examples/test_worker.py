@@ -16,7 +16,8 @@ from gateway_sdk.sandbox import Fault, Sandbox
 from tests.support.documents import ROOT, Ended, run
 from tests.support.nats_server import NEEDS_NATS, serve_nats
 
-pytestmark = NEEDS_NATS
+# Each starts several processes, which takes a while on a busy machine.
+pytestmark = [NEEDS_NATS, pytest.mark.timeout(180)]
 
 
 @pytest.fixture
