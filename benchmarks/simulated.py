@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from gateway_sdk.bulk.controller import Controller, Slot
-from gateway_sdk.bulk.load import TOO_MANY
+from gateway_sdk.bulk._controller import Controller, Slot
+from gateway_sdk.bulk._limit import TOO_MANY
 
 SECONDS: Final = 60.0
 LATENCY: Final = 0.1

@@ -22,7 +22,7 @@ from gateway_sdk import (
     ServerError,
     bulk,
 )
-from gateway_sdk.bulk.adaptive import Tuner
+from gateway_sdk.bulk._adaptive import Tuner
 from tests.bulk.gateways import Gateway
 from tests.support import virtual_time
 

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import simulated
-from gateway_sdk.bulk.controller import Controller
+from gateway_sdk.bulk._controller import Controller
 
 SEEDS = (0, 1, 2)
 """Runs of a minute each; the benchmark has twenty."""

@@ -18,7 +18,7 @@ from gateway_sdk import (
     RetryPolicy,
     bulk,
 )
-from tests.bulk.journals import lines
+from tests.bulk.journal.journals import lines
 from tests.support import virtual_time
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_sdk.bulk.pace import Pace
+from gateway_sdk.bulk._pace import Pace
 
 
 def stop(pace: Pace, at: float) -> None:

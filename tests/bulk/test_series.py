@@ -20,7 +20,7 @@ from gateway_sdk import (
 from gateway_sdk.bulk import currencies_of, rate_rows
 from gateway_sdk.models import ExchangeRateSeriesRequest
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Faults, Sandbox
-from tests.bulk.journals import lines
+from tests.bulk.journal.journals import lines
 
 YEAR = ExchangeRateSeriesRequest(
     base="EUR", symbols="USD,GBP", start_date="2025-01-01", end_date="2025-12-31"

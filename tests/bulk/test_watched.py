@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from gateway_sdk import JournalError, bulk
-from gateway_sdk.bulk.journal import file as file_module
-from tests.bulk.journals import JOB, fetch, lines, refused
+from gateway_sdk.bulk._journal import file as file_module
+from tests.bulk.journal.journals import JOB, fetch, lines, refused
 from tests.support.scripted import scripted
 
 
@@ -207,10 +207,10 @@ async def test_lines_of_others_are_not_cut_off_with_half_a_line(
 
     run = bulk.run(same, [1, 2], journal=path, job=JOB, concurrency=1)
     await anext(run)
-    monkeypatch.setattr("gateway_sdk.bulk.journal.file.os.write", full)
+    monkeypatch.setattr("gateway_sdk.bulk._journal.file.os.write", full)
     with pytest.raises(JournalError, match="No space left"):
         await anext(run)
-    monkeypatch.setattr("gateway_sdk.bulk.journal.file.os.write", write)
+    monkeypatch.setattr("gateway_sdk.bulk._journal.file.os.write", write)
 
     assert path.read_bytes().endswith(b"}\nprecious\n")
 

@@ -10,9 +10,8 @@ from gateway_sdk.areas._area import Area, checked
 from gateway_sdk.models import ExchangeRateSeriesRequest
 
 if TYPE_CHECKING:
-    from gateway_sdk.bulk.adaptive import Adaptive
-    from gateway_sdk.bulk.progress import OnProgress
-    from gateway_sdk.bulk.result import BulkResult
+    from gateway_sdk.bulk._adaptive import Adaptive
+    from gateway_sdk.bulk.results import BulkResult, OnProgress
 
 
 class CurrencyArea(Area):

@@ -1,8 +1,7 @@
 """Bounded fan-out over any coroutine function."""
 
-from gateway_sdk.bulk.adaptive import Adaptive
-from gateway_sdk.bulk.progress import Progress
-from gateway_sdk.bulk.result import BulkResult
+from gateway_sdk.bulk._adaptive import Adaptive
+from gateway_sdk.bulk.results import BulkResult, Progress
 from gateway_sdk.bulk.run import run
 from gateway_sdk.bulk.series import RateRow, currencies_of, rate_rows
 

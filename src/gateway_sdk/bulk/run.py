@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gateway_sdk._config import check_seconds, check_switch, check_wait, is_async
-from gateway_sdk.bulk.adaptive import Adaptive, Tuner
-from gateway_sdk.bulk.engine import Engine
-from gateway_sdk.bulk.journal.ledger import Journal
-from gateway_sdk.bulk.ledger import Ledger, Memory
-from gateway_sdk.bulk.limit import Fixed, Limit
-from gateway_sdk.bulk.progress import Meter, OnProgress
-from gateway_sdk.bulk.result import BulkResult, Item, Value
-from gateway_sdk.bulk.source import Source, make_source
+from gateway_sdk.bulk._adaptive import Adaptive, Tuner
+from gateway_sdk.bulk._dedup import Dedup, Memory
+from gateway_sdk.bulk._journal.journal import Journal
+from gateway_sdk.bulk._limit import Fixed, Limit
+from gateway_sdk.bulk._runner import Runner
+from gateway_sdk.bulk._source import Source, make_source
+from gateway_sdk.bulk.results import BulkResult, Item, Meter, OnProgress, Value
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 
 __all__ = ["BulkResult", "run"]
@@ -93,9 +92,9 @@ def run(
         patience = None if patience is None else check_wait("patience", patience)
     except ConfigurationError as error:
         raise InvalidArgumentError(*error.args) from None
-    ledger: Ledger[Item, Value] = Ledger() if key is None else Memory(key)
+    dedup: Dedup[Item, Value] = Dedup() if key is None else Memory(key)
     if journal is not None:
-        ledger = Journal(
+        dedup = Journal(
             _path(journal),
             _job(job),
             key=key,
@@ -106,23 +105,23 @@ def run(
         )
     elif job is not None or dump is not None or load is not None or retry_failed or repair:
         raise InvalidArgumentError("job, dump, load, retry_failed and repair go with journal=")
-    engine = Engine[Item, Value](
+    runner = Runner[Item, Value](
         call,
         limit=_limit(concurrency),
-        ledger=ledger,
+        dedup=dedup,
         ordered=ordered,
         deadline=deadline,
         patience=patience,
     )
     meter = Meter(on_progress, len(items) if isinstance(items, Sized) else None)
-    return _counted(engine, make_source(items, engine.stir), meter)
+    return _counted(runner, make_source(items, runner.wake), meter)
 
 
 async def _counted(
-    engine: Engine[Item, Value], source: Source[Item], meter: Meter
+    runner: Runner[Item, Value], source: Source[Item], meter: Meter
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
     """Count each result, and pass it on."""
-    results = engine.results(source)
+    results = runner.results(source)
     try:
         async for result in results:
             meter.count(result)

@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 from starlette.responses import Response
 
-from gateway_sdk.bulk.journal.line import Line
+from gateway_sdk.bulk._journal.line import Line
 from gateway_sdk.sandbox import Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from tests.cli.commands.journeys import (

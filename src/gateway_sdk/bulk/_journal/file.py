@@ -1,17 +1,18 @@
 """The journal's file: whole lines, one writer, down to the disk in batches."""
 
 import asyncio
+import importlib
 import os
 import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from gateway_sdk.bulk.journal.lock import WINDOWS, lock
 from gateway_sdk.errors import JournalError
 
+WINDOWS: Final = os.name == "nt"
 SYNC_LINES: Final = 256
 """Lines that a power cut may take, but for those of the last moment."""
 CHANGED: Final = "was changed by others during the run"
@@ -21,6 +22,8 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0
 # What others may have put there, a link to another file, is not followed.
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _PIECE: Final = 2**16
+_FAR: Final = 2**40
+"""Where the byte is that Windows locks: nobody reads there."""
 
 
 def sync_folder(folder: Path) -> None:
@@ -35,6 +38,22 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def lock(descriptor: int) -> None:
+    """Take the file, until it is closed or the process ends.
+
+    Raises:
+        OSError: somebody else has it.
+    """
+    if WINDOWS:
+        # By name, because each module is there on its own system only.
+        windows: Any = importlib.import_module("msvcrt")
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        windows.locking(descriptor, windows.LK_NBLCK, 1)
+        return
+    posix: Any = importlib.import_module("fcntl")
+    posix.flock(descriptor, posix.LOCK_EX | posix.LOCK_NB)
 
 
 class JournalFile:

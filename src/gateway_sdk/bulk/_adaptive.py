@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway_sdk.bulk.controller import Controller
-from gateway_sdk.bulk.limit import Limit
-from gateway_sdk.bulk.load import TOO_MANY, was_refused
+from gateway_sdk.bulk._controller import Controller
+from gateway_sdk.bulk._limit import TOO_MANY, Limit, was_refused
 from gateway_sdk.errors import InvalidArgumentError, StatusError
 from gateway_sdk.outcome import Attempt
 
@@ -36,8 +35,8 @@ class Tuner(Limit):
 
     def __init__(self, options: Adaptive) -> None:
         self._controller = Controller(options.maximum, options.start)
-        self._stir: Callable[[], None] = lambda: None
-        self._wake: asyncio.TimerHandle | None = None
+        self._wake: Callable[[], None] = lambda: None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def size(self) -> int:
@@ -49,22 +48,22 @@ class Tuner(Limit):
         loop = asyncio.get_running_loop()
         has_room = self._controller.has_room(loop.time(), waiting)
         at = None if has_room else self._controller.wakes_at(loop.time())
-        if at is not None and (self._wake is None or self._wake.when() <= loop.time()):
-            self._wake = loop.call_at(at, self._stir)
+        if at is not None and (self._timer is None or self._timer.when() <= loop.time()):
+            self._timer = loop.call_at(at, self._wake)
         return has_room
 
-    def begin(self, stir: Callable[[], None]) -> "_Ticket":
+    def begin(self, wake: Callable[[], None]) -> "_Ticket":
         """Count an item that begins."""
-        self._stir = stir
-        return _Ticket(self._controller, stir)
+        self._wake = wake
+        return _Ticket(self._controller, wake)
 
 
 class _Ticket:
     """One item under way."""
 
-    def __init__(self, controller: Controller, stir: Callable[[], None]) -> None:
+    def __init__(self, controller: Controller, wake: Callable[[], None]) -> None:
         self._controller = controller
-        self._stir = stir
+        self._wake = wake
         self._now = asyncio.get_running_loop().time
         self._slot = controller.begin(self._now())
         self._was_told = False
@@ -78,7 +77,7 @@ class _Ticket:
         """Give the place to another item meanwhile."""
         self._was_told = False
         self._controller.sleeps(self._slot, self._now(), seconds)
-        self._stir()
+        self._wake()
 
     def ended(self, error: BaseException | None) -> None:
         """Learn from the whole call what no session has told."""

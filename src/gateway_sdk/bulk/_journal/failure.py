@@ -3,8 +3,8 @@
 from typing import Any, Final
 
 from gateway_sdk import errors
-from gateway_sdk.bulk.journal.line import Failure
-from gateway_sdk.bulk.watch import ItemWatch
+from gateway_sdk.bulk._journal.line import Failure
+from gateway_sdk.bulk._watch import ItemWatch
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Outcome, Repeatability

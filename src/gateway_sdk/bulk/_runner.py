@@ -11,12 +11,11 @@ from functools import partial
 from typing import Any, Final, Generic
 
 from gateway_sdk._call.events import CONTEXT_OBSERVERS, RECORD_INTENT, RecordIntent
-from gateway_sdk.bulk.backpressure import Waits
-from gateway_sdk.bulk.ledger import Ledger
-from gateway_sdk.bulk.limit import Limit, Ticket
-from gateway_sdk.bulk.result import BulkResult, Item, Value
-from gateway_sdk.bulk.source import Source
-from gateway_sdk.bulk.watch import ItemWatch
+from gateway_sdk.bulk._dedup import Dedup
+from gateway_sdk.bulk._limit import Limit, Ticket
+from gateway_sdk.bulk._source import Source
+from gateway_sdk.bulk._watch import ItemWatch, Waits
+from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, JournalError, RateLimitedError
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt
@@ -38,7 +37,7 @@ class Work(Generic[Item, Value]):
     followers: list["Work[Item, Value]"] = field(default_factory=list)
 
 
-class Engine(Generic[Item, Value]):
+class Runner(Generic[Item, Value]):
     """One run over all items."""
 
     def __init__(
@@ -46,7 +45,7 @@ class Engine(Generic[Item, Value]):
         call: Callable[[Item], Awaitable[Value]],
         *,
         limit: Limit,
-        ledger: Ledger[Item, Value],
+        dedup: Dedup[Item, Value],
         ordered: bool,
         deadline: float | None,
         patience: float | None,
@@ -54,23 +53,23 @@ class Engine(Generic[Item, Value]):
         self._call = call
         self._patience = patience
         self._limit = limit
-        self._ledger = ledger
+        self._dedup = dedup
         self._ordered = ordered
         self._deadline = deadline
         self._expired = False
         self._closing = False
         self._broken: BaseException | None = None
-        self._stirred = asyncio.Event()
+        self._woken = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
         self._leaders: dict[bytes, Work[Item, Value]] = {}
-        self._line: deque[Work[Item, Value]] = deque()
+        self._queue: deque[Work[Item, Value]] = deque()
         self._held = 0
         self._ready = 0
         self._streak = 0
 
-    def stir(self) -> None:
+    def wake(self) -> None:
         """Have the loop look what it can do now."""
-        self._stirred.set()
+        self._woken.set()
 
     async def results(self, source: Source[Item]) -> AsyncGenerator[BulkResult[Item, Value], None]:
         """Give out one result for each item, and leave nothing running however this ends."""
@@ -79,7 +78,7 @@ class Engine(Generic[Item, Value]):
         if self._deadline is not None:
             timer = loop.call_later(self._deadline, self._expire, source)
         try:
-            await self._ledger.open()
+            await self._dedup.open()
             while result := await self._next(source):
                 yield result
         finally:
@@ -94,7 +93,7 @@ class Engine(Generic[Item, Value]):
         if self._streak % _BREATH == 0:
             await asyncio.sleep(0)
         while True:
-            self._stirred.clear()
+            self._woken.clear()
             while self._broken is None and self._has_room and (taken := source.next()):
                 self._take(source, taken[0])
             if result := self._give_out():
@@ -103,13 +102,13 @@ class Engine(Generic[Item, Value]):
                 raise self._broken
             if source.ended and not self._held:
                 return None
-            await self._stirred.wait()
+            await self._woken.wait()
             self._streak = 0
 
     def _give_out(self) -> BulkResult[Item, Value] | None:
         """Return the next result; in order, it may have to be waited for, unless the run ends."""
-        while self._line and (self._line[0].result or self._broken is not None):
-            result = self._line.popleft().result
+        while self._queue and (self._queue[0].result or self._broken is not None):
+            result = self._queue.popleft().result
             if result is not None:
                 self._held -= 1
                 self._ready -= 1
@@ -128,15 +127,15 @@ class Engine(Generic[Item, Value]):
     def _take(self, source: Source[Item], item: Item) -> None:
         """Begin an item, unless its result is known or about to be."""
         try:
-            digest = self._ledger.digest(item)
-            known = self._ledger.recall(item, digest)
+            digest = self._dedup.digest(item)
+            known = self._dedup.recall(item, digest)
         except Exception as error:  # noqa: BLE001 - a key that cannot be had ends the run
             source.give_up(error)
             return
         work: Work[Item, Value] = Work(item, digest)
         self._held += 1
         if self._ordered:
-            self._line.append(work)
+            self._queue.append(work)
         if known is not None:
             self._finish(work, known)
         elif digest is not None and digest in self._leaders:
@@ -149,7 +148,7 @@ class Engine(Generic[Item, Value]):
     def _begin(self, work: Work[Item, Value]) -> None:
         if work.digest is not None:
             self._leaders[work.digest] = work
-        ticket = self._limit.begin(self.stir)
+        ticket = self._limit.begin(self.wake)
         watch = ItemWatch(ticket)
         context = copy_context()
         context.run(CONTEXT_OBSERVERS.set, (*CONTEXT_OBSERVERS.get(), watch))
@@ -165,7 +164,7 @@ class Engine(Generic[Item, Value]):
         """Note down that something must not be made twice; if that fails, it is not sent."""
         watch.sends_once = True
         try:
-            is_new = await self._ledger.record_intent(work.item, work.digest)
+            is_new = await self._dedup.record_intent(work.item, work.digest)
         except JournalError as error:
             self._break(error)
             raise copy(error) from None  # a call writes its own operation on it
@@ -177,12 +176,12 @@ class Engine(Generic[Item, Value]):
         began = time.monotonic()
         error: Exception | None = None
         value: Value | None = None
-        was_cut = False
+        was_interrupted = False
         try:
             value = await self._call_until_taken(work.item, watch, ticket)
         except asyncio.CancelledError:
-            was_cut = self._closing or self._expired
-            error = watch.cut(self._why(), by_deadline=self._expired and not self._closing)
+            was_interrupted = self._closing or self._expired
+            error = watch.interrupted(self._why(), by_deadline=self._expired and not self._closing)
         except Exception as raised:  # noqa: BLE001 - it may be anything: the call is the user's
             error = raised
         told = error.attempts if isinstance(error, GatewayError) else ()
@@ -193,11 +192,11 @@ class Engine(Generic[Item, Value]):
             elapsed=time.monotonic() - began,
             _value=value,
         )
-        if was_cut:
-            self._ledger.cut(work.digest, result, watch)
+        if was_interrupted:
+            self._dedup.interrupted(work.digest, result, watch)
             work.result = result if self._broken is None else None
         else:
-            work.result = self._ledger.ended(work.digest, result, watch)
+            work.result = self._dedup.ended(work.digest, result, watch)
 
     async def _call_until_taken(self, item: Item, watch: ItemWatch, ticket: Ticket) -> Value:
         """Make one call, and again after each 429, as long as that can do no harm."""
@@ -241,8 +240,8 @@ class Engine(Generic[Item, Value]):
         work.result = result
         self._ready += 1
         if not self._ordered:
-            self._line.append(work)
-        self.stir()
+            self._queue.append(work)
+        self.wake()
 
     def _not_begun(self, work: Work[Item, Value]) -> BulkResult[Item, Value]:
         error = DeadlineExceededError(
@@ -257,7 +256,7 @@ class Engine(Generic[Item, Value]):
         self._closing = True
         for task in self._running:
             task.cancel()
-        self.stir()
+        self.wake()
 
     def _expire(self, source: Source[Item]) -> None:
         """End what is under way, and begin nothing more."""
@@ -265,7 +264,7 @@ class Engine(Generic[Item, Value]):
         source.expire()
         for task in self._running:
             task.cancel()
-        self.stir()
+        self.wake()
 
     async def _stop(self, source: Source[Item]) -> None:
         self._closing = True
@@ -276,4 +275,4 @@ class Engine(Generic[Item, Value]):
             await source.aclose()
             await asyncio.gather(*running, return_exceptions=True)
         finally:
-            await self._ledger.aclose()
+            await self._dedup.aclose()

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from typing import Generic, cast
 
-from gateway_sdk.bulk.result import Item
+from gateway_sdk.bulk.results import Item
 from gateway_sdk.errors import InvalidArgumentError
 
 
@@ -63,10 +63,10 @@ class AsyncSource(Source[Item]):
     One task, because an asynchronous generator may hold what belongs to its task, as time-outs do.
     """
 
-    def __init__(self, items: AsyncIterable[Item], stir: Callable[[], None]) -> None:
+    def __init__(self, items: AsyncIterable[Item], wake: Callable[[], None]) -> None:
         super().__init__()
         self._items = items
-        self._stir = stir
+        self._wake = wake
         self._wanted = asyncio.Event()
         self._ready: tuple[Item] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -86,13 +86,13 @@ class AsyncSource(Source[Item]):
             async for item in self._items:
                 self._wanted.clear()
                 self._ready = (item,)
-                self._stir()
+                self._wake()
                 await self._wanted.wait()
         except Exception as error:  # noqa: BLE001 - as for an ordinary iterable
             self.give_up(error)
         finally:
             self.ended = True
-            self._stir()
+            self._wake()
             if isinstance(items := self._items, AsyncGenerator):
                 await cast("AsyncGenerator[Item, None]", items).aclose()
 
@@ -116,7 +116,7 @@ class AsyncSource(Source[Item]):
 
 
 def make_source(
-    items: Iterable[Item] | AsyncIterable[Item], stir: Callable[[], None]
+    items: Iterable[Item] | AsyncIterable[Item], wake: Callable[[], None]
 ) -> Source[Item]:
     """Choose how items are read.
 
@@ -126,7 +126,7 @@ def make_source(
     if isinstance(items, str | bytes):
         raise InvalidArgumentError("items is a single string: give a list of items")
     if isinstance(items, AsyncIterable):
-        return AsyncSource(items, stir)
+        return AsyncSource(items, wake)
     if isinstance(items, Iterable):
         return PlainSource(items)
     raise InvalidArgumentError("items must be an iterable, or an asynchronous one")

@@ -1,4 +1,4 @@
-"""A ledger that is kept in a journal."""
+"""A dedup that is kept in a journal."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,18 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gateway_sdk.bulk.journal.damage import UNREADABLE
-from gateway_sdk.bulk.journal.failure import remade, written
-from gateway_sdk.bulk.journal.file import CHANGED, JournalFile
-from gateway_sdk.bulk.journal.index import Index
-from gateway_sdk.bulk.journal.line import Failure, Line, State
-from gateway_sdk.bulk.keys import digest_of
-from gateway_sdk.bulk.ledger import Key, Ledger
-from gateway_sdk.bulk.result import BulkResult, Item, Value
-from gateway_sdk.bulk.watch import ItemWatch
+from gateway_sdk.bulk._dedup import Dedup, Key
+from gateway_sdk.bulk._digests import digest_of
+from gateway_sdk.bulk._journal.damage import UNREADABLE
+from gateway_sdk.bulk._journal.failure import remade, written
+from gateway_sdk.bulk._journal.file import CHANGED, JournalFile
+from gateway_sdk.bulk._journal.index import Index
+from gateway_sdk.bulk._journal.line import Failure, Line, LineState
+from gateway_sdk.bulk._watch import ItemWatch
+from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import JournalError
 
-_INTERRUPTED = Failure(
+_UNFINISHED = Failure(
     error="ReplyLostError",
     message="an earlier run ended before the call did",
     outcome="UNKNOWN",
@@ -25,7 +25,7 @@ _INTERRUPTED = Failure(
 )
 
 
-class Journal(Ledger[Item, Value]):
+class Journal(Dedup[Item, Value]):
     """Writes a line for each item that has ended, and knows those of earlier runs."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Journal(Ledger[Item, Value]):
             raise self._file.trouble(CHANGED) from None
         if line.key != digest:
             raise self._file.trouble(CHANGED)
-        failure = _INTERRUPTED if line.state is State.BEGUN else line.failure
+        failure = _UNFINISHED if line.state is LineState.BEGUN else line.failure
         error: Exception | None = remade(failure) if failure else None
         value = None
         if error is None:
@@ -114,7 +114,7 @@ class Journal(Ledger[Item, Value]):
             if not self._index.knows_all:
                 self._unsure.add(key)
                 return False
-            line = Line(job=self._job, key=key, once=True, state=State.BEGUN, item=item)
+            line = Line(job=self._job, key=key, once=True, state=LineState.BEGUN, item=item)
             self._begun[key] = self._append(digest, line.encode())
         await self._file.reach_disk(self._begun[key])
         return True
@@ -141,12 +141,14 @@ class Journal(Ledger[Item, Value]):
         self._begun.pop(digest or b"", None)
         return result
 
-    def cut(self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch) -> None:
+    def interrupted(
+        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+    ) -> None:
         """Write down what became of a call that must not be made twice; others are made again."""
         self._unsure.discard(digest or b"")
         if self._begun.pop(digest or b"", None) is not None:
             line = self._line(digest, result, watch)
-            state = State.CUT if watch.may_repeat else State.FAILED
+            state = LineState.INTERRUPTED if watch.may_repeat else LineState.FAILED
             self._append(digest, replace(line, state=state).encode())
 
     def _line(
@@ -160,7 +162,7 @@ class Journal(Ledger[Item, Value]):
             job=self._job,
             key=digest or b"",
             once=watch.sends_once,
-            state=State.FAILED if failed else State.DONE,
+            state=LineState.FAILED if failed else LineState.DONE,
             item=result.item,
             value=value,
             failure=written(result.error, watch) if result.error is not None else None,

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from gateway_sdk.bulk.journal.damage import Stretch, jobs, mended
-from gateway_sdk.bulk.journal.file import JournalFile
-from gateway_sdk.bulk.journal.line import Head, Line, State, head_of
+from gateway_sdk.bulk._journal.damage import Stretch, jobs, mended
+from gateway_sdk.bulk._journal.file import JournalFile
+from gateway_sdk.bulk._journal.line import Head, Line, LineState, head_of
 
 CAN_REPLACE: Final = os.name != "nt"
 """Windows does not replace a file that is open. There, too, the last line of a key counts."""
@@ -101,16 +101,16 @@ class Index:
     def _take(self, offset: int, line: Line) -> None:
         self._lines += 1
         self._check_job(line.job)
-        key = _LOST if line.state is State.LOST else line.key
+        key = _LOST if line.state is LineState.LOST else line.key
         if self._counts(line):
             self._offsets[key] = offset
         else:
             self._offsets.pop(key, None)
 
     def _counts(self, line: Line) -> bool:
-        if line.state is State.CUT:
+        if line.state is LineState.INTERRUPTED:
             return False
-        if self._retry_failed and line.state is State.FAILED and line.failure is not None:
+        if self._retry_failed and line.state is LineState.FAILED and line.failure is not None:
             return not line.failure.safe_to_repeat
         return True
 

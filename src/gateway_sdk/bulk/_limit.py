@@ -1,10 +1,26 @@
-"""How many calls may be under way at once."""
+"""How many calls may be in flight at once, and which replies say that there are too many."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
+from gateway_sdk.errors import DeadlineExceededError, ReplyTimeoutError
 from gateway_sdk.outcome import Attempt
+
+TOO_MANY: Final = 429
+
+BUSY: Final = frozenset({408, TOO_MANY, 503, 504})
+"""Statuses that may say: too many at once."""
+
+_SERVER_ERROR: Final = 500
+_TOO_SLOW: Final = (ReplyTimeoutError.__name__, DeadlineExceededError.__name__)
+
+
+def was_refused(status: int | None, error: str | None) -> bool | None:
+    """Tell whether it was too much for the gateway; None if that cannot be told."""
+    if status in BUSY or error in _TOO_SLOW:
+        return True
+    return False if status is not None and status < _SERVER_ERROR else None
 
 
 class Ticket(Protocol):
@@ -33,8 +49,8 @@ class Limit(ABC):
         """Tell whether one more may begin, while so many results wait to be taken."""
 
     @abstractmethod
-    def begin(self, stir: Callable[[], None]) -> Ticket:
-        """Count an item that begins; *stir* is called when there may be room again."""
+    def begin(self, wake: Callable[[], None]) -> Ticket:
+        """Count an item that begins; *wake* is called when there may be room again."""
 
 
 class Fixed(Limit):
@@ -53,9 +69,9 @@ class Fixed(Limit):
         """Tell whether the places are not all taken."""
         return self._under_way + waiting < self._size
 
-    def begin(self, stir: Callable[[], None]) -> Ticket:
+    def begin(self, wake: Callable[[], None]) -> Ticket:
         """Take a place."""
-        del stir  # the end of an item is heard of anyway
+        del wake  # the end of an item is heard of anyway
         self._under_way += 1
         return _Place(self._give_back)
 

@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 from gateway_sdk import JournalError, bulk
-from gateway_sdk.bulk.journal import file as file_module
-from gateway_sdk.bulk.journal import index, lock
-from gateway_sdk.bulk.journal.file import SYNC_LINES, JournalFile
-from tests.bulk.journals import JOB, fetch, lines, refused
+from gateway_sdk.bulk._journal import file as file_module
+from gateway_sdk.bulk._journal import index
+from gateway_sdk.bulk._journal.file import SYNC_LINES, JournalFile
+from tests.bulk.journal.journals import JOB, fetch, lines, refused
 from tests.support.scripted import scripted
 
 
@@ -84,7 +84,7 @@ async def test_half_a_line_that_cannot_be_taken_back_is_cut_off_later(
         raise OSError(errno.EIO, "broken")
 
     with monkeypatch.context() as patch, room_for(1000):
-        patch.setattr("gateway_sdk.bulk.journal.file.os.ftruncate", fail)
+        patch.setattr("gateway_sdk.bulk._journal.file.os.ftruncate", fail)
         with pytest.raises(JournalError):
             await fetch(path, range(20), same)
     assert not path.read_bytes().endswith(b"\n")
@@ -101,7 +101,7 @@ async def test_a_disk_that_does_not_keep_what_it_took_is_an_error(
     def fail(descriptor: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("gateway_sdk.bulk.journal.file.os.fsync", fail)
+    monkeypatch.setattr("gateway_sdk.bulk._journal.file.os.fsync", fail)
     seen: list[int] = []
 
     async def consume(count: int) -> None:
@@ -129,7 +129,7 @@ async def test_lines_go_down_to_the_disk_in_batches(
         sizes.append(os.fstat(descriptor).st_size)
         real(descriptor)
 
-    monkeypatch.setattr("gateway_sdk.bulk.journal.file.os.fsync", fsync)
+    monkeypatch.setattr("gateway_sdk.bulk._journal.file.os.fsync", fsync)
     path = tmp_path / "journal.jsonl"
     count = 3 * SYNC_LINES
 
@@ -145,7 +145,7 @@ async def test_time_brings_lines_to_the_disk_too(
     """Few lines do not wait for many."""
     synced: list[int] = []
     monkeypatch.setattr(file_module, "SYNC_SECONDS", 0.0)
-    monkeypatch.setattr("gateway_sdk.bulk.journal.file.os.fsync", synced.append)
+    monkeypatch.setattr("gateway_sdk.bulk._journal.file.os.fsync", synced.append)
 
     async for _ in bulk.run(same, range(3), journal=tmp_path / "j.jsonl", job=JOB, concurrency=1):
         pass
@@ -166,7 +166,7 @@ async def test_cancelling_the_end_of_a_run_still_lets_the_file_go(
         door.wait()
 
     with monkeypatch.context() as patch:
-        patch.setattr("gateway_sdk.bulk.journal.file.os.fsync", fsync)
+        patch.setattr("gateway_sdk.bulk._journal.file.os.fsync", fsync)
         task = asyncio.create_task(fetch(path, [1], same))
         await at_it.wait()
         task.cancel()
@@ -209,7 +209,7 @@ def test_a_file_that_was_replaced_in_the_meantime_is_not_taken(
     """Between opening and locking, another run may have put a new file in its place."""
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b"old")
-    real, moved = lock.lock, list[str]()
+    real, moved = file_module.lock, list[str]()
 
     def late(descriptor: int) -> None:
         if not moved:

@@ -17,7 +17,7 @@ from gateway_sdk import (
     ServerError,
     bulk,
 )
-from tests.bulk.journals import JOB, fetch, lines, refused
+from tests.bulk.journal.journals import JOB, fetch, lines, refused
 from tests.support.scripted import Step, scripted
 
 COLUMNS = {

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, PlainSerializer, RootModel, SecretBytes, SecretStr
 
 from gateway_sdk import InvalidArgumentError
-from gateway_sdk.bulk.keys import digest_of
+from gateway_sdk.bulk._digests import digest_of
 from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest
 
 
@@ -140,7 +140,9 @@ def test_digests_are_those_of_every_version() -> None:
 @pytest.mark.parametrize("seed", ["0", "1", "4242"])
 def test_digests_do_not_depend_on_the_process(seed: str) -> None:
     """Whatever PYTHONHASHSEED is: the order of a set is another then."""
-    program = "import json; from tests.bulk.test_keys import digests; print(json.dumps(digests()))"
+    program = (
+        "import json; from tests.bulk.test_digests import digests; print(json.dumps(digests()))"
+    )
     root = Path(__file__).parents[2]
     env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
 

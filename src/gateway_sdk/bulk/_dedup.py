@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Generic
 
-from gateway_sdk.bulk.keys import digest_of
-from gateway_sdk.bulk.result import BulkResult, Item, Value
-from gateway_sdk.bulk.watch import ItemWatch
+from gateway_sdk.bulk._digests import digest_of
+from gateway_sdk.bulk._watch import ItemWatch
+from gateway_sdk.bulk.results import BulkResult, Item, Value
 
 Key = Callable[[Item], object]
 
 
-class Ledger(Generic[Item, Value]):
+class Dedup(Generic[Item, Value]):
     """Remembers nothing: every item is another."""
 
     async def open(self) -> None:
@@ -49,11 +49,13 @@ class Ledger(Generic[Item, Value]):
         del digest, watch
         return result
 
-    def cut(self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch) -> None:
+    def interrupted(
+        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+    ) -> None:
         """Take note of an item whose call was ended before it had a result of its own."""
 
 
-class Memory(Ledger[Item, Value]):
+class Memory(Dedup[Item, Value]):
     """Keeps the result of each key until the run ends."""
 
     def __init__(self, key: Key[Item]) -> None:

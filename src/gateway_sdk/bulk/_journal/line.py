@@ -10,7 +10,7 @@ from zlib import crc32
 
 from pydantic_core import from_json, to_json
 
-from gateway_sdk.bulk.keys import UNWRITABLE
+from gateway_sdk.bulk._digests import UNWRITABLE
 
 _HEAD: Final = re.compile(
     rb'(\{"job":"(?:[^"\\]|\\.)*","key":"([0-9a-f]{32})","once":(true|false))'
@@ -19,7 +19,7 @@ _HEAD: Final = re.compile(
 HEAD_START: Final = b'{"job":"'
 
 
-class State(StrEnum):
+class LineState(StrEnum):
     """What a line says of its item."""
 
     BEGUN = "begun"
@@ -28,7 +28,7 @@ class State(StrEnum):
     """There is a value."""
     FAILED = "failed"
     """There is an error."""
-    CUT = "cut"
+    INTERRUPTED = "interrupted"
     """The run ended before the call did, and it may be made again."""
     LOST = "lost"
     """Here was a line that could not be read, of which item is unknown."""
@@ -102,7 +102,7 @@ class Line:
     job: str
     key: bytes
     once: bool = False
-    state: State
+    state: LineState
     item: Any = None
     value: Any = None
     failure: Failure | None = None
@@ -172,7 +172,7 @@ class Line:
             job=head.job,
             key=head.key,
             once=head.once,
-            state=State(found["state"]),
+            state=LineState(found["state"]),
             item=found["item"],
             value=found["value"],
             failure=failure,
@@ -187,7 +187,7 @@ _CHECK: Final = b',"check":"%b-%08x-%08x"'
 def head_of(job: str) -> tuple[bytes, int]:
     """Return what every line of a job begins with, and the bytes of its whole head."""
     start = to_json({"job": job})[:-1] + b',"key":"'
-    line = Line(job=job, key=bytes(16), state=State.DONE).encode()
+    line = Line(job=job, key=bytes(16), state=LineState.DONE).encode()
     return start, cast("Head", Head.of(line)).size
 
 

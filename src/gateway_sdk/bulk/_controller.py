@@ -4,8 +4,8 @@ import math
 from enum import Enum, auto
 from typing import Final
 
-from gateway_sdk.bulk.evidence import Alarm, Base, Latency, Stage, log_likelihood
-from gateway_sdk.bulk.pace import Pace
+from gateway_sdk.bulk._evidence import Alarm, Base, Latency, Stage, log_likelihood
+from gateway_sdk.bulk._pace import Pace
 
 _ERROR: Final = 0.01
 """How often a trial may end wrongly. With it, a test by likelihood ratios (Wald's SPRT) ends at

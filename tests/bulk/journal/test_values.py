@@ -20,7 +20,7 @@ from gateway_sdk import (
     bulk,
 )
 from gateway_sdk.models import Country
-from tests.bulk.journals import JOB, fetch, lines, refused
+from tests.bulk.journal.journals import JOB, fetch, lines, refused
 
 
 @dataclass

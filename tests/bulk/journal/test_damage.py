@@ -21,8 +21,8 @@ from gateway_sdk import (
     Outcome,
     bulk,
 )
-from gateway_sdk.bulk.journal import index
-from tests.bulk.journals import JOB, fetch, lines, refused
+from gateway_sdk.bulk._journal import index
+from tests.bulk.journal.journals import JOB, fetch, lines, refused
 
 ITEMS = ["one", "two", "three", "four"]
 BOM = b"\xef\xbb\xbf"

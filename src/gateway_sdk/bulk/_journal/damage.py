@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateway_sdk.bulk.journal.line import HEAD_START, Failure, Head, Line, State, head_of
-from gateway_sdk.bulk.keys import DIGEST_BYTES
+from gateway_sdk.bulk._digests import DIGEST_BYTES
+from gateway_sdk.bulk._journal.line import HEAD_START, Failure, Head, Line, LineState, head_of
 
 UNREADABLE: Final = Failure(
     error="ReplyLostError",
@@ -70,12 +70,12 @@ def mended(job: str, text: bytes) -> Iterator[bytes]:
     for head, piece in pieces(text):
         if head is None:
             if piece.strip(_NOTHING) or len(piece) >= _SHORT:
-                yield Line(job=job, key=bytes(DIGEST_BYTES), state=State.LOST).encode()
+                yield Line(job=job, key=bytes(DIGEST_BYTES), state=LineState.LOST).encode()
         elif _is_whole(piece):
             yield piece[: head.length - 1] + b"\n"
         elif head.once:
             yield Line(
-                job=job, key=head.key, once=True, state=State.FAILED, failure=UNREADABLE
+                job=job, key=head.key, once=True, state=LineState.FAILED, failure=UNREADABLE
             ).encode()
 
 

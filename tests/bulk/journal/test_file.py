@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway_sdk import JournalError, bulk
-from gateway_sdk.bulk.journal import lock
-from tests.bulk.journals import JOB, fetch, lines, refused
+from gateway_sdk.bulk._journal import file as file_module
+from tests.bulk.journal.journals import JOB, fetch, lines, refused
 
 HOLD = """
 import asyncio, sys
@@ -89,7 +89,7 @@ async def test_windows_locks_a_byte_that_nobody_reads(
     windows: Any = types.ModuleType("msvcrt")
     windows.locking, windows.LK_NBLCK = locking, 7
     monkeypatch.setitem(sys.modules, "msvcrt", windows)
-    monkeypatch.setattr(lock, "WINDOWS", True)
+    monkeypatch.setattr(file_module, "WINDOWS", True)
 
     if is_taken:
         with pytest.raises(JournalError, match="in use"):

@@ -20,12 +20,12 @@ from gateway_sdk import (
     Outcome,
     bulk,
 )
-from gateway_sdk.bulk.journal import file as file_module
-from gateway_sdk.bulk.journal.file import JournalFile
-from tests.bulk.journals import JOB, fetch, lines
+from gateway_sdk.bulk._journal import file as file_module
+from gateway_sdk.bulk._journal.file import JournalFile
+from tests.bulk.journal.journals import JOB, fetch, lines
 from tests.support.scripted import Step, scripted
 
-FSYNC = "gateway_sdk.bulk.journal.file.os.fsync"
+FSYNC = "gateway_sdk.bulk._journal.file.os.fsync"
 
 
 def created(_: httpx.Request) -> httpx.Response:
@@ -245,7 +245,7 @@ async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
             await run.aclose()
 
         assert engine.requests == []
-        assert [line["state"] for line in lines(path)] == ["begun", "cut"]
+        assert [line["state"] for line in lines(path)] == ["begun", "interrupted"]
         results = await fetch(path, ["Ada"], creating(gateway))
 
     assert results["Ada"].error is None
