@@ -12,10 +12,10 @@ import signal
 from pathlib import Path
 from typing import Final
 
-import httpx
 import hypothesis
 import pytest
 
+from gateway_sdk._transport.direct import DirectRequest, DirectResponse
 from gateway_sdk._transport.factory import DEFAULTS, ENGINES
 from gateway_sdk._transport.httpx_engine import HttpxEngine, load_lines
 
@@ -57,13 +57,13 @@ def _note_who_sends(tests: set[str]) -> None:
     """Note the tests that send a request with the other engine."""
     from gateway_sdk._transport.asyncio_engine import AsyncioEngine  # noqa: PLC0415 - an extra
 
-    send = AsyncioEngine.handle_async_request
+    send = AsyncioEngine.exchange
 
-    async def note(engine: AsyncioEngine, request: httpx.Request) -> httpx.Response:
+    async def note(engine: AsyncioEngine, request: DirectRequest) -> DirectResponse:
         tests.add(os.environ["PYTEST_CURRENT_TEST"].partition(" (")[0])
         return await send(engine, request)
 
-    pytest.MonkeyPatch().setattr(AsyncioEngine, "handle_async_request", note)
+    pytest.MonkeyPatch().setattr(AsyncioEngine, "exchange", note)
 
 
 @pytest.fixture(scope="session")

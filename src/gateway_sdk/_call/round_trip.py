@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import httpx
 
@@ -11,6 +11,7 @@ from gateway_sdk._http.body import Body
 from gateway_sdk._http.content import BodyReader
 from gateway_sdk._http.headers import RawHeaders, field_of
 from gateway_sdk._http.reply import RawReply, cut_reply, outcome_of_status, read_reply
+from gateway_sdk._transport.direct import DirectRequest, DirectResponse, DirectTransport
 from gateway_sdk._transport.reason import Reason, late_reason_of, place_of_url, reason_of
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 from gateway_sdk.auth.token import AccessToken, text_of
@@ -24,6 +25,8 @@ from gateway_sdk.errors import (
 )
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome
+
+_Response: TypeAlias = httpx.Response | DirectResponse
 
 _NOT_SENT = (
     httpx.ConnectError,
@@ -59,15 +62,30 @@ class PreparedRequest:
         return httpx.Request(
             self.operation.method,
             self.url,
-            headers=[
-                (b"Host", self.url.netloc),
-                *self.headers,
-                (b"Authorization", f"Bearer {text_of(token)}".encode("latin-1")),
-                *self._framing(),
-            ],
+            headers=self._fields(token),
             stream=self.body or httpx.ByteStream(b""),
             extensions={"timeout": self.timeout.as_dict(), EXTENSION: transmission},
         )
+
+    def direct_request(self, token: AccessToken, transmission: Transmission) -> DirectRequest:
+        """Make the same request for a transport that needs no object of httpx."""
+        return DirectRequest(
+            self.operation.method,
+            self.url,
+            self._fields(token),
+            self.body or httpx.ByteStream(b""),
+            self.body.length if self.body else 0,
+            self.timeout,
+            transmission,
+        )
+
+    def _fields(self, token: AccessToken) -> RawHeaders:
+        return [
+            (b"Host", self.url.netloc),
+            *self.headers,
+            (b"Authorization", f"Bearer {text_of(token)}".encode("latin-1")),
+            *self._framing(),
+        ]
 
     def _framing(self) -> RawHeaders:
         """Return the headers that give the length of the body (RFC 9112, 6)."""
@@ -94,7 +112,7 @@ class RoundTrip:
         self._transport = transport
         self._prepared = prepared
         self._transmission = Transmission(sent=not client.tells_what_was_sent)
-        self._begun: tuple[httpx.Response, BodyReader] | None = None  # set when the head came
+        self._begun: tuple[_Response, BodyReader] | None = None  # set when the head came
 
     async def run(self, token: AccessToken) -> tuple[RawReply, Any]:
         """Send the request once and return the raw reply and its value.
@@ -135,7 +153,7 @@ class RoundTrip:
     async def _send(self, token: AccessToken) -> RawReply:
         """Send the request and collect the reply; the content is released in any case."""
         try:
-            return await self._exchange(self._prepared.request(token, self._transmission))
+            return await self._exchange(token)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             failure = self._failure(error)
             if isinstance(failure, ConnectionFailedError):
@@ -149,8 +167,8 @@ class RoundTrip:
             if self._prepared.body is not None:
                 await self._prepared.body.aclose()
 
-    async def _exchange(self, request: httpx.Request) -> RawReply:
-        response = await self._transport.handle_async_request(request)
+    async def _exchange(self, token: AccessToken) -> RawReply:
+        response = await self._response(token)
         self._transmission.status = response.status_code
         stream = cast("httpx.AsyncByteStream", response.stream)
         try:
@@ -158,7 +176,16 @@ class RoundTrip:
         finally:
             await stream.aclose()
 
-    async def _read(self, response: httpx.Response, stream: httpx.AsyncByteStream) -> RawReply:
+    async def _response(self, token: AccessToken) -> _Response:
+        if isinstance(self._transport, DirectTransport):
+            return await self._transport.exchange(
+                self._prepared.direct_request(token, self._transmission)
+            )
+        return await self._transport.handle_async_request(
+            self._prepared.request(token, self._transmission)
+        )
+
+    async def _read(self, response: _Response, stream: httpx.AsyncByteStream) -> RawReply:
         """Collect the body up to the limit; the rest is not read."""
         encoding = field_of(response.headers, b"content-encoding")
         reader = BodyReader(encoding, self._client.max_reply_bytes)
@@ -168,7 +195,7 @@ class RoundTrip:
                 break
         return self._raw_reply(response, reader)
 
-    def _raw_reply(self, response: httpx.Response, reader: BodyReader) -> RawReply:
+    def _raw_reply(self, response: _Response, reader: BodyReader) -> RawReply:
         """Return the part of a reply that has arrived."""
         return RawReply(
             response.status_code,

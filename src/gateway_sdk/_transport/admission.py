@@ -142,8 +142,11 @@ class Admission:
         self.slots = Slots(max_connections)
         self._limiter = limiter
 
-    async def enter(self, request: httpx.Request) -> None:
+    async def enter(self, seconds: float | None) -> None:
         """Take a slot, within the time-out for it, and wait for the turn of the request.
+
+        Args:
+            seconds: The time-out for a slot, or None for none.
 
         Raises:
             httpx.PoolTimeout: no slot came free in time.
@@ -151,7 +154,7 @@ class Admission:
         if self.slots.free:
             await self.slots.enter()
         else:
-            await self._queue(request)
+            await self._queue(seconds)
         if self._limiter is not None:
             try:
                 await self._limiter.enter()  # with a slot in hand: what passes is sent at once
@@ -159,15 +162,14 @@ class Admission:
                 self.slots.leave()
                 raise
 
-    async def _queue(self, request: httpx.Request) -> None:
+    async def _queue(self, seconds: float | None) -> None:
         # A rate limit lets the queue grow as it must; then only the deadline bounds the wait.
         paced = self._limiter is not None
-        seconds = None if paced else request.extensions.get("timeout", {}).get("pool")
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(None if paced else seconds):
                 await self.slots.enter()
         except TimeoutError:
-            raise httpx.PoolTimeout("no connection came free", request=request) from None
+            raise httpx.PoolTimeout("no connection came free") from None
 
     def leave(self) -> None:
         """Give the slot back."""

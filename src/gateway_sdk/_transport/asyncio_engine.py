@@ -13,15 +13,18 @@ from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import Admission, RateLimiter
 from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.direct import DirectRequest, DirectResponse, DirectTransport
 from gateway_sdk._transport.exchange import Exchange, length_of, request_head
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
-_NO_TIMEOUTS: Final[Mapping[str, float | None]] = MappingProxyType({})
+_NO_TIMEOUTS: Final[Mapping[str, float | None]] = MappingProxyType(
+    dict.fromkeys(("connect", "read", "write", "pool"))
+)
 
 
-class AsyncioEngine(httpx.AsyncBaseTransport):
+class AsyncioEngine(DirectTransport):
     """A transport that is safe to cancel and tells what was sent.
 
     `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte left.
@@ -51,29 +54,43 @@ class AsyncioEngine(httpx.AsyncBaseTransport):
             httpx.PoolTimeout: no slot came free in time.
             httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
         """
-        timeout = request.extensions.get("timeout", _NO_TIMEOUTS)
-        transmission = request.extensions.get(EXTENSION) or Transmission(sent=False)
-        head, length = self._head(request, transmission), length_of(request.headers.raw)
-        origin = request.url.raw_scheme + request.url.netloc
-        await self._admission.enter(request)
+        fields = request.headers.raw
+        response = await self.exchange(
+            DirectRequest(
+                request.method,
+                request.url,
+                fields,
+                cast("AsyncIterable[bytes]", request.stream),
+                length_of(fields),
+                httpx.Timeout(**{**_NO_TIMEOUTS, **request.extensions.get("timeout", {})}),
+                request.extensions.get(EXTENSION) or Transmission(sent=False),
+            )
+        )
+        return httpx.Response(
+            response.status_code, headers=response.headers, stream=response.stream
+        )
+
+    async def exchange(self, request: DirectRequest) -> DirectResponse:
+        """Send a request, as `handle_async_request` does."""
+        head = self._head(request)
+        url, timeout, transmission = request.url, request.timeout, request.transmission
+        origin = url.raw_scheme + url.netloc
+        await self._admission.enter(timeout.pool)
         connection = None
         try:
             connection = self._take(origin)
             if connection is None:
-                connection = await self._route.open(
-                    request.url, transmission, timeout.get("connect")
-                )
-            exchange = Exchange(
-                connection, transmission, write=timeout.get("write"), read=timeout.get("read")
-            )
-            await exchange.send(head, cast("AsyncIterable[bytes]", request.stream), length)
+                connection = await self._route.open(url, transmission, timeout.connect)
+            exchange = Exchange(connection, transmission, write=timeout.write, read=timeout.read)
+            await exchange.send(head, request.content, request.length)
         except BaseException:
             if connection is not None:
                 connection.abort()
             self._admission.leave()
             raise
-        stream = _ReplyStream(exchange, lambda: self._end(exchange, connection, origin))
-        return httpx.Response(exchange.reply.status, headers=exchange.reply.fields, stream=stream)
+        reply = exchange.reply
+        stream = _ReplyStream(self, exchange, connection, origin)
+        return DirectResponse(reply.status, httpx.Headers(reply.fields), stream)
 
     async def aclose(self) -> None:
         """Cut every connection that is left, and wait until all are closed."""
@@ -84,13 +101,13 @@ class AsyncioEngine(httpx.AsyncBaseTransport):
         if self._open:
             await asyncio.wait([connection.closed for connection in self._open])
 
-    def _head(self, request: httpx.Request, transmission: Transmission) -> bytes:
+    def _head(self, request: DirectRequest) -> bytes:
         method, url = request.method.encode("ascii"), request.url
-        transmission.forwarded = forwards(self._route.proxy, url)
-        if not transmission.forwarded:
-            return request_head(method, url.raw_path, request.headers.raw)
+        forwarded = request.transmission.forwarded = forwards(self._route.proxy, url)
+        if not forwarded:
+            return request_head(method, url.raw_path, request.fields)
         target = b"http://%b%b" % (url.netloc, url.raw_path)
-        return request_head(method, target, [*request.headers.raw, *self._route.credentials])
+        return request_head(method, target, [*request.fields, *self._route.credentials])
 
     def _take(self, origin: bytes) -> Connection | None:
         """Return the connection that was idle for the shortest time; None if none is fit."""
@@ -102,7 +119,7 @@ class AsyncioEngine(httpx.AsyncBaseTransport):
             connection.abort()
         return None
 
-    def _end(self, exchange: Exchange, connection: Connection, origin: bytes) -> None:
+    def end(self, exchange: Exchange, connection: Connection, origin: bytes) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""
         if exchange.can_be_followed and not connection.is_closing:
             connection.rest()
@@ -142,16 +159,22 @@ class AsyncioEngine(httpx.AsyncBaseTransport):
 class _ReplyStream(httpx.AsyncByteStream):
     """The body of a reply as it comes, which gives the slot back when it is closed."""
 
-    def __init__(self, exchange: Exchange, end: Callable[[], None]) -> None:
+    __slots__ = ("_connection", "_engine", "_exchange", "_origin")
+
+    def __init__(
+        self, engine: AsyncioEngine, exchange: Exchange, connection: Connection, origin: bytes
+    ) -> None:
+        self._engine = engine
         self._exchange = exchange
-        self._end: Callable[[], None] | None = end
+        self._connection: Connection | None = connection
+        self._origin = origin
 
     def __aiter__(self) -> "_ReplyStream":
         return self
 
     async def __anext__(self) -> bytes:
         """Return what came next, at once if it is there."""
-        if self._end is None:
+        if self._connection is None:
             raise httpx.StreamClosed
         piece = await self._exchange.read()
         if not piece:
@@ -160,6 +183,6 @@ class _ReplyStream(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         """Keep the connection, or cut it if the reply did not come to its end."""
-        end, self._end = self._end, None
-        if end is not None:
-            end()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._engine.end(self._exchange, connection, self._origin)

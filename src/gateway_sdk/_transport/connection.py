@@ -245,13 +245,14 @@ class Connection(asyncio.Protocol):
             TimeoutError: nothing happened for so long.
         """
         self._waiter = self._loop.create_future()
-        self._alarm.set(seconds)
+        if seconds is not None:
+            self._alarm.set(seconds)
         try:
             if await self._waiter:
                 raise TimeoutError
         finally:
             self._waiter = None
-            self._alarm.set(None)
+            self._alarm.when = None
 
     def _wake(self, *, late: bool = False) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -266,22 +267,23 @@ class Connection(asyncio.Protocol):
 
 
 class _Alarm:
-    """A timer that is set anew for each wait, and has one place in the loop's queue meanwhile."""
+    """A timer that is set anew for each wait, and has one place in the loop's queue meanwhile.
+
+    Attributes:
+        when: When to ring, by the loop's clock; None for not at all.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
         self._loop = loop
         self._ring = ring
-        self._when: float | None = None
+        self.when: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def set(self, seconds: float | None) -> None:
-        """Ring in so many seconds; None for not at all."""
-        if seconds is None:
-            self._when = None
-            return
-        self._when = self._loop.time() + seconds
-        if self._timer is None or self._timer.when() > self._when:
-            self._start(self._when)
+    def set(self, seconds: float) -> None:
+        """Ring in so many seconds."""
+        self.when = when = self._loop.time() + seconds
+        if self._timer is None or self._timer.when() > when:
+            self._start(when)
 
     def stop(self) -> None:
         """Leave the loop's queue."""
@@ -294,10 +296,10 @@ class _Alarm:
 
     def _look(self) -> None:
         self._timer = None
-        if self._when is None:
+        if self.when is None:
             return
-        if self._when > self._loop.time():
-            self._start(self._when)
+        if self.when > self._loop.time():
+            self._start(self.when)
         else:
             self._ring()
 

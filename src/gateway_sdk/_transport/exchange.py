@@ -97,7 +97,9 @@ class Exchange:
         else:
             if left:
                 raise httpx.LocalProtocolError("less content than its Content-Length")
-            self._is_sent = await self._write(unsent if left == 0 else unsent + b"0\r\n\r\n")
+            if left is None:
+                unsent += b"0\r\n\r\n"
+            self._is_sent = not unsent or await self._write(unsent)
         while not self.reply.status:
             await self._read_more()
 

@@ -67,7 +67,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         """
         lines = self.lines or await self.prepare()
         transmission = request.extensions.get(EXTENSION) or Transmission(sent=False)
-        await self._admission.enter(request)
+        await self._admission.enter(request.extensions.get("timeout", {}).get("pool"))
         line = None
         try:
             line = self._take(request.url) or lines.Line(
