@@ -19,6 +19,8 @@ NO_HTTP = {
     "a head of 40 KB": (visit({"Cookie": "x" * 40_000}), 431),
     "a target of 40 KB": (visit(target=f"/callback?{'x' * 40_000}"), 431),
     "a head of 17 KB": (visit({"X": "x" * 17 * 1024}), 431),
+    "a head of 101 lines": (visit({f"X{number}": "" for number in range(97)}), 431),
+    "a head of thousands of lines": (visit({f"X{number}": "" for number in range(2000)}), 431),
     "a header of 100 000 bytes": (visit({"X": "x" * 100_000}), 431),
     "two lengths": (post(CHUNKED, {"Transfer-Encoding": "chunked"}), 411),
     "two other lengths": (post(GOOD, {"content-length": "7"}), 400),

@@ -71,8 +71,16 @@ async def test_the_page_is_shown_to_whoever_goes_to_it(raw: bytes) -> None:
         post(GOOD, target="/callback?state=theirs"),
         post(GOOD, {"Cookie": "other=x; COOKIE;last=y"}),
         post(GOOD, {"X": "x" * 14_000}),
+        post(GOOD + b"\n" * 1000, {f"X{number}": "" for number in range(90)}),
     ],
-    ids=["of an older browser", "of 80 KB", "with a query", "with other cookies", "with 14 KB"],
+    ids=[
+        "of an older browser",
+        "of 80 KB",
+        "with a query",
+        "with other cookies",
+        "with 14 KB",
+        "with 98 lines",
+    ],
 )
 async def test_an_answer_of_the_page_is_taken(raw: bytes) -> None:
     """What the page sends ends the wait, whatever else the browser adds to it."""
@@ -140,6 +148,7 @@ async def test_who_does_not_finish_a_request_keeps_nobody_waiting(
 ) -> None:
     """A connection has a time limit of its own, and may close at any point before."""
     async with waiting() as there:
+        await there.open()
         with monkeypatch.context() as patched:
             if not leaves:
                 patched.setattr(_receiver, "_CONNECTION_TIMEOUT", 0.01)

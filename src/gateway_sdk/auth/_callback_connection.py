@@ -12,6 +12,9 @@ from gateway_sdk.auth._callback_handler import CallbackReply, CallbackRequest
 MAX_HEAD: Final = 16 * 1024
 """Bytes of a request's head: browsers send one or two thousand."""
 
+_MAX_LINES: Final = 100
+"""Lines of a request's head: browsers send twenty, and thousands take milliseconds to parse."""
+
 MAX_BODY: Final = 80 * 1024
 """Bytes of a request's body: the longest response that is read, in JSON."""
 
@@ -111,6 +114,9 @@ async def _next(http: h11.Connection, reader: asyncio.StreamReader, limit: int) 
             if not room:
                 raise _RefusedError(CallbackReply(431, b"Too long.\n"))
             http.receive_data(await reader.read(min(room, _PIECE)))
+            head, _, _ = http.trailing_data[0].partition(b"\r\n\r\n")
+            if http.their_state is h11.IDLE and head.count(b"\n") >= _MAX_LINES:
+                raise _RefusedError(CallbackReply(431, b"Too many lines.\n"))
     except h11.RemoteProtocolError as error:
         reply = CallbackReply(error.error_status_hint, b"Not an HTTP request.\n")
         raise _RefusedError(reply) from None
