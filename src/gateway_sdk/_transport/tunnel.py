@@ -4,7 +4,6 @@ from base64 import b64encode
 from collections.abc import Sequence
 from typing import Final
 
-import h11
 import httpx
 
 from gateway_sdk._transport.connection import Connection
@@ -24,6 +23,9 @@ async def open_tunnel(connection: Connection, proxy: httpx.Proxy, host: str, por
     Raises:
         httpx.ProxyError: there is no tunnel; the text begins with the status if the proxy sent one.
     """
+    # Imported here: only tunnels need it, and it takes as long to import as the whole engine.
+    import h11  # noqa: PLC0415
+
     try:
         if is_socks(proxy):
             await _Socks(connection).open(proxy.raw_auth, host, port)
@@ -44,6 +46,8 @@ async def _ask(
     connection: Connection, authority: bytes, credentials: Sequence[tuple[bytes, bytes]]
 ) -> None:
     """Send a CONNECT (RFC 9110, 9.3.6)."""
+    import h11  # noqa: PLC0415 - as above
+
     http = h11.Connection(h11.CLIENT)
     fields = [(b"Host", authority), *credentials]
     head = http.send(h11.Request(method=b"CONNECT", target=authority, headers=fields))
