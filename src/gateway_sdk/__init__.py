@@ -8,55 +8,102 @@ async with GatewaySession("https://gateway.example.com", access_token="...") as 
 
 from typing import TYPE_CHECKING
 
-from gateway_sdk import auth, models, operations
-from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._lazy import lazy
-from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk._version import __version__
-from gateway_sdk.auth import Token, TokenSource
-from gateway_sdk.errors import (
-    AuthError,
-    AuthorizationDeniedError,
-    ConfigurationError,
-    ConflictError,
-    ConnectionFailedError,
-    DeadlineExceededError,
-    ForbiddenError,
-    GatewayError,
-    InvalidArgumentError,
-    InvalidRequestError,
-    JournalError,
-    LoginError,
-    LoginRequiredError,
-    LoginTimeoutError,
-    MalformedResponseError,
-    NotFoundError,
-    RateLimitedError,
-    ReceiverUnavailableError,
-    RedirectError,
-    ReplyLostError,
-    ReplyTimeoutError,
-    ServerError,
-    SessionStateError,
-    StateMismatchError,
-    StatusError,
-    TokenRejectedError,
-    TokenStoreError,
-    UnauthorizedError,
-    UnexpectedReplyError,
-    UploadFailedError,
-)
-from gateway_sdk.observer import CallInfo, Observer
-from gateway_sdk.outcome import Attempt, Outcome, Repeatability
-from gateway_sdk.reply import Reply
-from gateway_sdk.session import GatewaySession
 
 if TYPE_CHECKING:
-    from gateway_sdk import bulk
+    from gateway_sdk import auth, bulk, models, operations
+    from gateway_sdk._call.retry import RetryBudget, RetryPolicy
     from gateway_sdk._http.body import Multipart
+    from gateway_sdk._transport.admission import RateLimit
+    from gateway_sdk.auth import Token, TokenSource
+    from gateway_sdk.errors import (
+        AuthError,
+        AuthorizationDeniedError,
+        ConfigurationError,
+        ConflictError,
+        ConnectionFailedError,
+        DeadlineExceededError,
+        ForbiddenError,
+        GatewayError,
+        InvalidArgumentError,
+        InvalidRequestError,
+        JournalError,
+        LoginError,
+        LoginRequiredError,
+        LoginTimeoutError,
+        MalformedResponseError,
+        NotFoundError,
+        RateLimitedError,
+        ReceiverUnavailableError,
+        RedirectError,
+        ReplyLostError,
+        ReplyTimeoutError,
+        ServerError,
+        SessionStateError,
+        StateMismatchError,
+        StatusError,
+        TokenRejectedError,
+        TokenStoreError,
+        UnauthorizedError,
+        UnexpectedReplyError,
+        UploadFailedError,
+    )
+    from gateway_sdk.observer import CallInfo, Observer
+    from gateway_sdk.outcome import Attempt, Outcome, Repeatability
+    from gateway_sdk.reply import Reply
+    from gateway_sdk.session import GatewaySession
 else:
+    # The command line answers --version and --help without the SDK.
     __getattr__, __dir__ = lazy(
-        __name__, {"gateway_sdk._http.body": ("Multipart",), "gateway_sdk.bulk": ()}
+        __name__,
+        {
+            "gateway_sdk._call.retry": ("RetryBudget", "RetryPolicy"),
+            "gateway_sdk._http.body": ("Multipart",),
+            "gateway_sdk._transport.admission": ("RateLimit",),
+            "gateway_sdk.auth": (),
+            "gateway_sdk.auth.source": ("TokenSource",),
+            "gateway_sdk.auth.token": ("Token",),
+            "gateway_sdk.bulk": (),
+            "gateway_sdk.errors": (
+                "AuthError",
+                "AuthorizationDeniedError",
+                "ConfigurationError",
+                "ConflictError",
+                "ConnectionFailedError",
+                "DeadlineExceededError",
+                "ForbiddenError",
+                "GatewayError",
+                "InvalidArgumentError",
+                "InvalidRequestError",
+                "JournalError",
+                "LoginError",
+                "LoginRequiredError",
+                "LoginTimeoutError",
+                "MalformedResponseError",
+                "NotFoundError",
+                "RateLimitedError",
+                "ReceiverUnavailableError",
+                "RedirectError",
+                "ReplyLostError",
+                "ReplyTimeoutError",
+                "ServerError",
+                "SessionStateError",
+                "StateMismatchError",
+                "StatusError",
+                "TokenRejectedError",
+                "TokenStoreError",
+                "UnauthorizedError",
+                "UnexpectedReplyError",
+                "UploadFailedError",
+            ),
+            "gateway_sdk.models": (),
+            "gateway_sdk.observer": ("CallInfo", "Observer"),
+            "gateway_sdk.operations": (),
+            "gateway_sdk.outcome": ("Attempt", "Outcome", "Repeatability"),
+            "gateway_sdk.reply": ("Reply",),
+            "gateway_sdk.session": ("GatewaySession",),
+        },
     )
 
 __all__ = [

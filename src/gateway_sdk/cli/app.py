@@ -89,8 +89,8 @@ def _make_app(summary: str | None = None) -> typer.Typer:
         help=summary,
         no_args_is_help=summary is not None,
         add_completion=False,
-        # The only mode that sets the paragraphs of a docstring anew.
-        rich_markup_mode="markdown",
+        # rich's help would take three times as long as everything else that --help imports.
+        rich_markup_mode=None,
     )
 
 
@@ -133,7 +133,19 @@ class _Group(TyperGroup):
         if cmd_name not in COMMANDS or cmd_name in self.commands:
             return super().get_command(ctx, cmd_name)
         entry = COMMANDS[cmd_name]
-        return TyperCommand(cmd_name, help=entry.summary, rich_help_panel=entry.panel)
+        return TyperCommand(cmd_name, help=entry.summary)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's way
+        """List the commands by what they are for."""
+        for panel in (ASKING, TRYING, LOGGING_IN):
+            with formatter.section(panel):
+                formatter.write_dl(
+                    [
+                        (name, entry.summary)
+                        for name, entry in COMMANDS.items()
+                        if entry.panel == panel
+                    ]
+                )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that is used, and import it."""
@@ -193,7 +205,7 @@ def _to_the_front(args: list[str]) -> list[str]:
 app = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     # A bug shows as Python's own traceback: rich's would print local variables, tokens among them.
     pretty_exceptions_enable=False,

@@ -20,8 +20,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "bulk rates": (
             "gateway bulk rates --base EUR --symbols USD,GBP --start 1m --out rates.jsonl",
-            "gateway bulk rates --base EUR,USD --symbols GBP --start 1y --split 90d --out r.jsonl",
-            "gateway bulk rates --base EUR --symbols all --start 1w --out all.jsonl --rows all.csv",
+            "gateway bulk rates --base EUR --symbols GBP --start 1y --split 90d --out r.jsonl",
+            "gateway bulk rates --base EUR --symbols all --start 1w --out a.jsonl --rows a.csv",
         ),
         "customer create": (
             "gateway customer create ada.json",
@@ -68,8 +68,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def epilog_of(command: str) -> str | None:
-    """Set the examples of a command for its help: one each line; none is taken for markup."""
+    """Set the examples of a command for its help, one each line."""
     if command not in EXAMPLES:
         return None
-    # Two spaces at the end of a line break it there, in Markdown.
-    return "  \n".join(("Examples:", *(f"`{line}`" for line in EXAMPLES[command])))
+    # After "\b" click leaves the lines of a paragraph as they are.
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])))
