@@ -1,4 +1,5 @@
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -24,6 +25,7 @@ COMMANDS = (
     "bulk rates",
     "customer",
     "customer create",
+    "customer example",
     "customer revise",
     "wallet",
     "wallet orders",
@@ -215,3 +217,48 @@ def test_streams_that_are_no_text_files_are_left_alone(monkeypatch: pytest.Monke
     monkeypatch.setattr("sys.stdout", None)
 
     stdout.tolerate_any_encoding()
+
+
+@pytest.mark.parametrize("arguments", [[*command.split(), "-h"] for command in ("", *COMMANDS)])
+def test_help_names_what_is_meant_and_no_type(call_gateway: Call, arguments: list[str]) -> None:
+    """A switch takes no value, and a value is called by its meaning; -h is --help."""
+    ended = call_gateway(*arguments)
+
+    assert ended.status == 0
+    assert not re.search(r"<\w+|\b(?:INTEGER|TEXT|PATH|FLOAT)\b", ended.out)
+
+
+def test_summaries_are_those_of_the_commands() -> None:
+    """The help of the whole says what the help of each command begins with."""
+    for name, entry in app.COMMANDS.items():
+        command = app._load(name)
+        if not entry.members:
+            assert (command.callback.__doc__ or "").splitlines()[0] == entry.summary
+
+
+def test_version_and_help_import_no_more_than_they_need() -> None:
+    """Neither waits for the SDK, nor for what rich draws with."""
+    program = (
+        "import sys; from gateway_sdk.cli import main; sys.argv = ['gateway', {!r}]\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {{'httpx', 'pydantic', 'rich.markdown', 'gateway_sdk.session'}}\n"
+        "sys.exit(bool(heavy & sys.modules.keys()))"
+    )
+
+    for option in ("--version", "--help"):
+        command = [sys.executable, "-c", program.format(option)]
+        assert subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sorted_out"),
+    [
+        (["rates", "--tenant", "a", "EUR", "-v"], ["--tenant", "a", "-v", "rates", "EUR"]),
+        (["rates", "--base-url=x", "--", "-v"], ["--base-url=x", "rates", "--", "-v"]),
+        (["rates", "--profile"], ["--profile", "rates"]),
+    ],
+)
+def test_options_for_every_command_go_to_the_front(words: list[str], sorted_out: list[str]) -> None:
+    """Each goes with its value, and what stands behind a "--" stays where it is."""
+    assert app._to_the_front(words) == sorted_out

@@ -26,11 +26,11 @@ from gateway_sdk.cli.arguments import (
         (["USD,GBP"], ["USD", "GBP"]),
         (["USD", "GBP,JPY", "USD"], ["USD", "GBP", "JPY"]),
         (["USD, GBP ,"], ["USD", "GBP"]),
-        (["usd"], ["usd"]),
+        (["usd", "Usd", "us"], ["USD", "Usd", "us"]),
     ],
 )
 def test_codes_are_split_and_taken_once(words: list[str], codes: list[str]) -> None:
-    """Commas and spaces part them; they stay as they are written, in their order."""
+    """Commas and spaces part them; three small letters become capitals, all else stays."""
     assert split_codes(words) == codes
 
 

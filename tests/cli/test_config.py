@@ -1,13 +1,20 @@
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from gateway_sdk.cli import main
-from gateway_sdk.cli.config import find_settings
+from gateway_sdk.cli.config import (
+    _write_profiles,
+    find_settings,
+    profiles_path,
+    read_profiles,
+    save_profile,
+)
 from gateway_sdk.cli.failure import CommandError
+from tests.cli.ended import Ended
 
 GIVEN = ("https://gateway.test/api", "https://login.test/authorize", "client-1")
 VARIABLES = ("GATEWAY_BASE_URL", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID")
@@ -167,3 +174,159 @@ def test_missing_extra_of_a_store_is_named(
         "",
         f"gateway: this needs the extra [{module}]: pip install 'gateway-sdk[{module}]'\n",
     )
+
+
+PROFILE = {"base_url": "https://kept.test", "auth_url": GIVEN[1], "client_id": "kept"}
+
+
+def test_profile_stands_in_for_the_environment() -> None:
+    """Without any variable the profile "default" counts; it says so of each setting."""
+    save_profile("default", PROFILE)
+
+    settings = find_settings({})
+
+    assert settings.values() == PROFILE
+    assert {source for _, source in settings.found.values()} == {"profile default"}
+
+
+def test_first_source_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option, then the profile that an option names, the environment, the usual profile."""
+    save_profile("default", {**PROFILE, "client_id": "usual", "tenant_id": "usual"})
+    save_profile("named", {"auth_url": "https://named.test"})
+    monkeypatch.setenv("GATEWAY_BASE_URL", "https://environment.test")
+    monkeypatch.setenv("GATEWAY_AUTH_URL", "https://environment.test/login")
+
+    settings = find_settings({"client_id": "option"}, "named")
+    usual = find_settings({})
+
+    assert settings.found == {
+        "base_url": ("https://environment.test", "GATEWAY_BASE_URL"),
+        "auth_url": ("https://named.test", "profile named"),
+        "client_id": ("option", "--client-id"),
+    }
+    assert usual.source("auth_url") == "GATEWAY_AUTH_URL"
+    assert usual.found["tenant_id"] == ("usual", "profile default")
+
+
+def test_profile_of_the_environment_counts_in_place_of_the_usual_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """GATEWAY_PROFILE names one that has to be there."""
+    save_profile("named", PROFILE)
+    monkeypatch.setenv("GATEWAY_PROFILE", "named")
+    assert find_settings({}).source("base_url") == "profile named"
+
+    monkeypatch.setenv("GATEWAY_PROFILE", "other")
+    with pytest.raises(CommandError, match="there is no profile 'other'"):
+        find_settings({})
+
+
+@pytest.mark.parametrize(
+    ("base_url", "kept"),
+    [
+        ("https://gateway.test/other-path", True),
+        ("https://other.test", False),
+        ("http://gateway.test", False),
+        ("https://gateway.test:8443", False),
+    ],
+)
+@pytest.mark.parametrize("by_profile", [True, False])
+def test_token_of_the_environment_goes_to_no_other_gateway(
+    monkeypatch: pytest.MonkeyPatch, base_url: str, kept: bool, by_profile: bool
+) -> None:
+    """Token, header and tenant are left out where an option or --profile names another one."""
+    monkeypatch.setenv("GATEWAY_BASE_URL", GIVEN[0])
+    for name in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER", "GATEWAY_TENANT_ID"):
+        monkeypatch.setenv(name, "canary")
+    save_profile("named", {"base_url": base_url})
+
+    found = find_settings({}, "named") if by_profile else find_settings({"base_url": base_url})
+
+    assert ("canary" in found.values().values()) == kept
+
+
+def test_token_without_a_gateway_goes_to_the_one_of_an_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where no other gateway is set, the token can be for this one only."""
+    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "token")
+
+    assert find_settings({"base_url": GIVEN[0]}).get("access_token") == "token"
+
+
+def test_profiles_are_private_and_hold_no_token() -> None:
+    """The file has mode 0600, and only what is remembered."""
+    save_profile(
+        "default", {**PROFILE, "access_token": "canary", "token_store": "redis://:canary@"}
+    )
+    save_profile("default", PROFILE)
+
+    assert profiles_path().stat().st_mode & 0o777 == 0o600
+    assert "canary" not in profiles_path().read_text(encoding="utf-8")
+    assert read_profiles() == {"default": PROFILE}
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"default": 1}'])
+def test_broken_profiles_are_told(content: str) -> None:
+    """The message names the file and the way out."""
+    save_profile("default", PROFILE)
+    profiles_path().write_text(content, encoding="utf-8")
+
+    with pytest.raises(CommandError, match=r"profiles\.json\nRepair the file, or delete it"):
+        find_settings({})
+
+
+def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """A file in the place of the folder for settings is no traceback."""
+    (tmp_path / "config").write_text("")
+
+    with pytest.raises(CommandError, match="cannot make the folder"):
+        _write_profiles({})
+
+
+@pytest.mark.parametrize(
+    ("settings", "lines"),
+    [
+        (
+            {"base_url": "127.0.0.1:8080"},
+            ["--base-url must start with https:// and name a host", "Write http://127.0.0.1:8080"],
+        ),
+        (
+            {"base_url": "gateway.test"},
+            ["--base-url must start with https:// and name a host", "Write https://gateway.test"],
+        ),
+        (
+            {"base_url": "http://gateway.test"},
+            [
+                (
+                    "--base-url is plain http to gateway.test: the access token would travel in"
+                    " clear; use https"
+                ),
+                "`gateway status` shows which settings are in force, and where each comes from.",
+            ],
+        ),
+    ],
+)
+def test_wrong_setting_is_told_in_the_words_of_the_command_line(
+    call_gateway: Callable[..., Ended], settings: dict[str, str], lines: list[str]
+) -> None:
+    """The option or the variable is named, and no argument of Python."""
+    ended = call_gateway(
+        "countries", "--base-url", settings["base_url"], GATEWAY_ACCESS_TOKEN="token"
+    )
+
+    assert ended.status == 2
+    assert ended.err.removeprefix("gateway: ").splitlines() == lines
+
+
+def test_wrong_engine_is_told_by_its_variable(call_gateway: Callable[..., Ended]) -> None:
+    """What there is to choose from is named."""
+    ended = call_gateway(
+        "countries",
+        GATEWAY_ENGINE="steam",
+        GATEWAY_BASE_URL=GIVEN[0],
+        GATEWAY_ACCESS_TOKEN="token",
+    )
+
+    assert ended.err.startswith("gateway: GATEWAY_ENGINE must be ")
+    assert ended.err.endswith("Set GATEWAY_ENGINE to one of them, or leave it unset.\n")

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import re
 import selectors
 import signal
 import socket
@@ -14,7 +15,7 @@ import pytest
 from gateway_sdk.cli import main
 from gateway_sdk.cli.failure import CommandError
 from gateway_sdk.cli.session import run
-from gateway_sdk.sandbox import Fault, Sandbox
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from tests.cli.ended import Ended
 from tests.cli.interruptions import interrupt
 
@@ -49,10 +50,10 @@ def test_no_token_is_told_with_the_ways_out(call_gateway: Call) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"GATEWAY_BASE_URL": "gateway.test"}, "base_url must start with https://"),
+        ({"GATEWAY_BASE_URL": "gateway.test"}, "GATEWAY_BASE_URL must start with https://"),
         ({"GATEWAY_BASE_URL": "http://gateway.test"}, "plain http to gateway.test"),
-        ({"GATEWAY_ACCESS_TOKEN": "canary\n"}, "access_token"),
-        ({"GATEWAY_ENGINE": "steam"}, "engine"),
+        ({"GATEWAY_ACCESS_TOKEN": "canary\n"}, "GATEWAY_ACCESS_TOKEN has white space"),
+        ({"GATEWAY_ENGINE": "steam"}, "GATEWAY_ENGINE"),
     ],
 )
 def test_wrong_setting_is_named(call_gateway: Call, settings: dict[str, str], words: str) -> None:
@@ -343,3 +344,53 @@ def test_page_in_place_of_a_reply_is_told(
     assert (ended.status, ended.out) == (status, "")
     assert "canary" not in ended.err
     assert ended.err.splitlines()[1:] == [advice]
+
+
+@pytest.mark.usefixtures("unhurried")
+@pytest.mark.parametrize(
+    ("options", "variables"), [(["-v"], {}), (["--verbose"], {}), ([], {"GATEWAY_LOG": "1"})]
+)
+def test_what_goes_over_the_wire_is_told(
+    call_gateway: Call, served: Sandbox, options: list[str], variables: dict[str, str]
+) -> None:
+    """Method, template, statuses, attempts and waits, and neither a value nor a secret."""
+    served.faults.on("trading_order_history", Fault.status(503), at=1)
+
+    ended = call_gateway("wallet", "history", "customer-0001", *options, **variables)
+
+    told = re.sub(r"\d+\.\d+ s", "0 s", ended.err).splitlines()
+    assert ended.status == 0
+    assert told[:5] == [
+        "[1] trading_order_history: GET /wallet/1.0.0/{customerId}/trading-order-history",
+        "[1] attempt 1: 503, ServerError, unknown, 0 s",
+        "[1] trying again in 0 s",
+        "[1] attempt 2: 200, applied, 0 s",
+        "[1] done, applied, 2 attempts, 0 s in all",
+    ]
+    assert "customer-0001" not in "".join(told[:5])
+    assert SANDBOX_ACCESS_TOKEN not in ended.err
+
+
+def test_call_that_failed_is_told_too(call_gateway: Call, served: Sandbox) -> None:
+    """The class of its error is named."""
+    served.faults.on("list_countries", Fault.status(404))
+
+    ended = call_gateway("countries", "-v")
+
+    assert "[1] NotFoundError, refused, 1 attempt, " in ended.err
+
+
+def test_gateway_and_tenant_may_be_options(
+    call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ordinary command takes both, before or behind its name."""
+    address = os.environ["GATEWAY_BASE_URL"]
+    monkeypatch.delenv("GATEWAY_BASE_URL")
+    monkeypatch.delenv("GATEWAY_TENANT_ID")
+
+    ended = call_gateway(
+        "--base-url", address, "wallet", "orders", "--take", "1", "--tenant", "acme"
+    )
+
+    assert ended.status == 0
+    assert len(ended.out.splitlines()) == 2

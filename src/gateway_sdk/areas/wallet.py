@@ -1,10 +1,13 @@
 """The wallet area: shows orders and balances, and cancels orders."""
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from gateway_sdk import operations
 from gateway_sdk.areas._area import Area, checked
+from gateway_sdk.errors import UnexpectedReplyError
 from gateway_sdk.models import OrderHistoryPage
+from gateway_sdk.reply import Reply
 
 
 class WalletArea(Area):
@@ -27,6 +30,47 @@ class WalletArea(Area):
         # Interface: Endpoints 4; Order history page request
         body = checked(operations.ORDER_HISTORY, OrderHistoryPage, {"page": page, "take": take})
         return (await self._caller.send(operations.ORDER_HISTORY, body=body)).value
+
+    async def order_history_pages(
+        self, take: int = 100, *, first_page: int = 1
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the pages of the tenant's order history, up to an empty one.
+
+        The interface leaves the reply open and says neither where pages begin nor how they end, so
+        this assumes: pages are numbered one by one from *first_page*; a page is a list of orders,
+        or an object in which one value is a list, the orders; behind the last page come empty ones.
+        Orders that are placed meanwhile may move others to the next page, which then has them too.
+
+        Args:
+            take: How many orders a page has; the interface gives no bounds.
+            first_page: The first page. Of a gateway that counts from 0, the default would leave
+                out the newest orders.
+
+        Yields:
+            The decoded body of each page that has orders, as `order_history` returns it.
+
+        Raises:
+            InvalidArgumentError: an argument is no integer.
+            UnexpectedReplyError: a page is of another shape, or the same as the one before, so the
+                end cannot be told.
+            GatewayError: a page did not come; asking again does no harm.
+        """
+        # Interface: Endpoints 4; Order history page request
+        before: list[Any] | None = None
+        page = first_page
+        while True:
+            body = checked(operations.ORDER_HISTORY, OrderHistoryPage, {"page": page, "take": take})
+            reply = await self._caller.send(operations.ORDER_HISTORY, body=body)
+            orders = _orders_of(reply.value)
+            if orders is None:
+                raise _unexpected(reply, "the page has no list of orders, so its end is not known")
+            if not orders:
+                return
+            if orders == before:
+                raise _unexpected(reply, "the gateway returned the same page twice")
+            yield reply.value
+            before = orders
+            page += 1
 
     async def trading_order_history(self, customer_id: str) -> Any:
         """Return the trading orders of a customer.
@@ -77,3 +121,19 @@ class WalletArea(Area):
         # Interface: Endpoints 7
         path = {"walletId": wallet_id, "orderId": order_id}
         return (await self._caller.send(operations.CANCEL_ORDER, path=path)).value
+
+
+def _orders_of(page: Any) -> list[Any] | None:
+    """Find the orders of a page; None if it has another shape than is assumed."""
+    if isinstance(page, dict):
+        lists = [value for value in page.values() if isinstance(value, list)]
+        return lists[0] if len(lists) == 1 else None
+    if page is None:
+        return []
+    return page if isinstance(page, list) else None
+
+
+def _unexpected(reply: Reply[Any], why: str) -> UnexpectedReplyError:
+    error = UnexpectedReplyError(why, status=reply.status, body=reply.body, headers=reply.headers)
+    operation = operations.ORDER_HISTORY
+    return error.of_call(operation.name, operation.repeatability, reply.attempts)

@@ -53,7 +53,7 @@ MISUSES: Final = (ConfigurationError, InvalidArgumentError, ReceiverUnavailableE
 
 ADVICE: Final[Mapping[type[GatewayError], str]] = MappingProxyType(
     {
-        ConfigurationError: "Set it in the environment, or see `gateway login --help`.",
+        ConfigurationError: "`gateway status` shows which settings are in force.",
         InvalidArgumentError: "--help tells what the command takes.",
         ConnectionFailedError: "Is it running, and is GATEWAY_BASE_URL right?"
         " `gateway sandbox` starts one here.",

@@ -19,7 +19,7 @@ ASKING: Final = "Ask a gateway"
 LOGGING_IN: Final = "Access token"
 TRYING: Final = "Try it"
 
-SWITCHES: Final = frozenset({"--debug", "--sandbox"})
+SWITCHES: Final = frozenset({"--debug", "--sandbox", "--verbose", "-v"})
 VALUES: Final = frozenset({"--base-url", "--tenant", "--profile"})
 """Options for every command, which may stand before it as well as behind it."""
 
@@ -49,7 +49,9 @@ COMMANDS: Final = {
     ),
     "rates": _Entry(ASKING, "Fetch the exchange rates of currencies against another, day by day."),
     "bulk": _Entry(ASKING, "Fetch much at once, and go on where a run stopped.", ("rates",)),
-    "customer": _Entry(ASKING, "Create customers, and revise them.", ("create", "revise")),
+    "customer": _Entry(
+        ASKING, "Create customers, and revise them.", ("create", "example", "revise")
+    ),
     "wallet": _Entry(
         ASKING,
         "Look at orders and balances, and cancel an order.",
@@ -94,6 +96,11 @@ def _make_app(summary: str | None = None) -> typer.Typer:
     )
 
 
+def _no_type(**_: Any) -> str:
+    """Stand in for a type such as "<str>", which says less than the name of the argument."""
+    return ""
+
+
 def _load(name: str) -> Any:
     """Import a command or a group, and make what typer runs."""
     # Imported here, because the help of the whole does without it.
@@ -109,6 +116,9 @@ def _load(name: str) -> Any:
         made.callback()(lambda: None)  # else typer makes no group of a single command
     command: Any = typer.main.get_command(made)
     command.name = name
+    for used in getattr(command, "commands", {name: command}).values():
+        for argument in used.params:
+            argument.display_type_rich = _no_type
     return command
 
 
@@ -236,6 +246,15 @@ def gateway(
         bool,
         typer.Option(
             "--sandbox", help="Ask a gateway made for this one command, on real data and in memory."
+        ),
+    ] = False,
+    verbose: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            envvar="GATEWAY_LOG",
+            help="Tell on standard error what goes over the wire, without any value or secret.",
         ),
     ] = False,
     debug: Annotated[  # noqa: ARG001 - read when an error gets there

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
@@ -12,6 +13,7 @@ FORMATS: Final = "2026-01-31, today, yesterday, or so long ago: 10d, 6w, 3m, 1y"
 ALL: Final = "all"
 """In small letters: ALL is the code of the Albanian lek."""
 
+_CODE: Final = re.compile(r"[a-z]{3}")
 _AGO: Final = re.compile(r"(\d{1,5})([dwmy])")
 _SPAN: Final = re.compile(r"(\d{1,5})([dw])")
 _DAYS: Final = {"d": 1, "w": 7}
@@ -22,22 +24,30 @@ _CALLS: Final = re.compile(r"[1-9]\d{0,3}")
 def split_codes(words: Iterable[str]) -> list[str]:
     """Take codes apart that stand in one word or several, with commas or without; each once.
 
-    They are not looked at any further: the interface gives no format for them.
+    Three small letters become capitals, as ISO 4217 has them. All else is left as it is: the
+    interface gives no format.
     """
     codes = [code for word in words for code in word.replace(",", " ").split()]
     if not codes:
         raise typer.BadParameter("no currency is named: write such as USD,GBP")
-    return list(dict.fromkeys(codes))
+    return list(dict.fromkeys(code.upper() if _CODE.fullmatch(code) else code for code in codes))
+
+
+def parse_png(text: str) -> Path:
+    """Read the place of a PNG, whose name has to say what it is."""
+    if Path(text).suffix.lower() != ".png":
+        raise typer.BadParameter(f"{text!r} is no name of a PNG: end it in .png")
+    return Path(text)
 
 
 def parse_symbols(text: str) -> list[str] | None:
     """Take codes apart; None for those of all countries."""
-    codes = split_codes([text])
-    if codes == [ALL]:
+    words = text.replace(",", " ").split()
+    if words == [ALL]:
         return None
-    if ALL in codes:
+    if ALL in words:
         raise typer.BadParameter(f"{ALL!r} stands alone", param_hint="--symbols")
-    return codes
+    return split_codes(words)
 
 
 def parse_day(text: str) -> date:
@@ -119,7 +129,8 @@ EndDay: TypeAlias = Annotated[
 ContentType: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="The media type, such as application/pdf; else it follows from the file's name."
+        metavar="TYPE",
+        help="The media type, such as application/pdf; else it follows from the file's name.",
     ),
 ]
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import typer
 from platformdirs import user_config_path
 
-from gateway_sdk._config import ENVIRONMENT, with_environment
+from gateway_sdk._config import ENVIRONMENT, is_loopback, with_environment
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
 from gateway_sdk.auth._environment import token_store, with_access_token
 from gateway_sdk.cli.failure import MISUSED, CommandError
@@ -99,7 +99,7 @@ class Settings:
     def store(self) -> TokenStore:
         """Return the store of tokens, the one that sessions read."""
         self.require(*LOGIN)
-        with _missing_extras():
+        with self.in_words():
             return token_store(self.values())
 
     def place(self) -> str:
@@ -137,10 +137,40 @@ class Settings:
             raise CommandError(NO_LOGIN, MISUSED)
         if needs_tenant and "tenant_id" not in self.found:
             raise CommandError(NO_TENANT, MISUSED)
-        with _missing_extras():
-            return with_access_token(self.values())
+        return with_access_token(self.values())
+
+    @contextmanager
+    def in_words(self) -> Generator[None]:
+        """Name a wrong setting by the variable or the option that it comes from, and the way out.
+
+        A missing extra is raised as the module that is missing: that has a message of its own.
+        """
+        try:
+            yield
+        except ConfigurationError as error:
+            if isinstance(error.__context__, ModuleNotFoundError):
+                raise error.__context__ from None
+            name = next((name for name in self.found if str(error).startswith(name)), "")
+            text = str(error).replace(name, self.source(name) or name, 1)
+            for python, words in IN_WORDS.items():
+                text = text.replace(python, words)
+            raise CommandError(f"{text}\n{self._way_out(name)}", MISUSED) from error
+
+    def _way_out(self, name: str) -> str:
+        if name == "engine":
+            return "Set GATEWAY_ENGINE to one of them, or leave it unset."
+        address = self.get(name) or ""
+        if name.endswith("_url") and "//" not in address and address:
+            scheme = "http" if is_loopback(address.partition(":")[0]) else "https"
+            return f"Write {scheme}://{printable(address)}"
+        return "`gateway status` shows which settings are in force, and where each comes from."
 
 
+IN_WORDS: Final = {
+    "strip() it": "remove it",
+    ", or allow_insecure_http=True if the network itself is private": "",
+}
+"""What Python says, and how the command line says it."""
 NO_GATEWAY: Final = (
     "GATEWAY_BASE_URL is not set\nSet it to the gateway's address, give --base-url, or try the"
     " command with --sandbox, which needs none."
@@ -153,17 +183,6 @@ NO_TENANT: Final = (
     "GATEWAY_TENANT_ID is not set\n"
     "Set it to the tenant that the customer belongs to, or give --tenant."
 )
-
-
-@contextmanager
-def _missing_extras() -> Generator[None]:
-    """Raise the missing module of a store's extra: that has a message of its own."""
-    try:
-        yield
-    except ConfigurationError as error:
-        if isinstance(error.__context__, ModuleNotFoundError):
-            raise error.__context__ from None
-        raise
 
 
 def settings_of(

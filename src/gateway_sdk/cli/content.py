@@ -1,6 +1,7 @@
 """Files that people give, by name or as standard input, checked before anything is sent."""
 
 import json
+import re
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,18 @@ from gateway_sdk.cli.output.values import printable
 from gateway_sdk.models._base import Model
 
 STDIN: Final = "-"
+
+IN_WORDS: Final = {
+    r"an? \w+ or a mapping": "an object, {...}",
+    "a list or tuple": "a list, [...]",
+    "True or False": "true or false",
+    r"not str\b": "not a string",
+    r"not (int|float)\b": "not a number",
+    r"not bool\b": "not true or false",
+    r"not list\b": "not a list",
+    r"not dict\b": "not an object",
+}
+"""What is said of Python's values, and how it is said of JSON."""
 
 M = TypeVar("M", bound=Model)
 
@@ -125,4 +138,7 @@ def check_fields(model: type[M], value: Any, word: str) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        refuse(f"{name_of(word)}: {printable(describe(error))}")
+        problem = describe(error)
+        for python, words in IN_WORDS.items():
+            problem = re.sub(python, words, problem)
+        refuse(f"{name_of(word)}: {printable(problem)}")

@@ -20,16 +20,17 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "bulk rates": (
             "gateway bulk rates --base EUR --symbols USD,GBP --start 1m --out rates.jsonl",
-            "gateway bulk rates --base EUR --symbols GBP --start 1y --split 90d --out r.jsonl",
-            "gateway bulk rates --base EUR --symbols all --start 1w --out a.jsonl --rows a.csv",
+            "gateway bulk rates --base EUR --symbols USD --start 1y --split 9w --out usd",
+            "gateway bulk rates --base EUR --symbols all --start 1w --out all.jsonl",
         ),
+        "customer example": ("gateway customer example > ada.json",),
         "customer create": (
             "gateway customer create ada.json",
             "gateway customer create - < ada.json",
             "gateway customer create ada.json --sandbox",
         ),
         "customer revise": (
-            "gateway customer revise customer-0001 customerStatus=active categorization=vip",
+            "gateway customer revise customer-0001 customerStatus=active",
             "gateway customer revise customer-0001 changes.json",
         ),
         "wallet orders": (

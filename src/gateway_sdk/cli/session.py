@@ -4,7 +4,7 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from decimal import Decimal
 from typing import Any, Final, TypeVar
@@ -82,6 +82,38 @@ class _Witness(Observer):
             self.warning = warning_of(outcome, call.operation.repeatability)
 
 
+class _Wire(Observer):
+    """Tells what goes over the wire, for --verbose: the interface's templates, and no value."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[int, int] = {}
+
+    def call_started(self, call: CallInfo) -> None:
+        """Tell of a call."""
+        operation = call.operation
+        say(f"[{call.number}] {operation.name}: {operation.method} {operation.path}")
+
+    def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
+        """Tell how an attempt ended, and how long it took."""
+        count = self._attempts[call.number] = self._attempts.get(call.number, 0) + 1
+        ended = ", ".join(str(word) for word in (attempt.status, attempt.error) if word)
+        outcome = attempt.outcome.name.lower()
+        say(f"[{call.number}] attempt {count}: {ended}, {outcome}, {attempt.elapsed:.3f} s")
+
+    def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:  # noqa: ARG002
+        """Tell of a wait."""
+        say(f"[{call.number}] trying again in {seconds:.2f} s")
+
+    def call_finished(
+        self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
+    ) -> None:
+        """Tell how the call ended."""
+        count = self._attempts.pop(call.number, 0)
+        attempts = "1 attempt" if count == 1 else f"{count} attempts"
+        ended = type(error).__name__ if error else "done"
+        say(f"[{call.number}] {ended}, {outcome.name.lower()}, {attempts}, {elapsed:.3f} s in all")
+
+
 def ask(
     ctx: typer.Context,
     work: Callable[[GatewaySession], Awaitable[T]],
@@ -100,14 +132,19 @@ def ask(
     Raises:
         KeyboardInterrupt: Ctrl-C; its text says what has to be known of the call, if anything.
     """
-    witness = _Witness(tells_waits=tells_waits)
+    verbose: bool = ctx.find_root().params["verbose"]
+    witness = _Witness(tells_waits=tells_waits and not verbose)
+    observers = [witness, _Wire()] if verbose else [witness]
 
     async def asking() -> T:
         if ctx.find_root().params["sandbox"]:
-            async with _sandbox(witness) as gateway:
+            async with _sandbox(observers) as gateway:
                 return await work(gateway)
-        settings = settings_of(ctx).session(needs_tenant=needs_tenant)
-        async with GatewaySession(**settings, parse_float=Decimal, observers=[witness]) as gateway:
+        settings = settings_of(ctx)
+        with settings.in_words():
+            arguments = settings.session(needs_tenant=needs_tenant)
+            opened = GatewaySession(**arguments, parse_float=Decimal, observers=observers)
+        async with opened as gateway:
             return await work(gateway)
 
     try:
@@ -117,7 +154,7 @@ def ask(
 
 
 @asynccontextmanager
-async def _sandbox(witness: _Witness) -> AsyncGenerator[GatewaySession]:
+async def _sandbox(observers: Sequence[Observer]) -> AsyncGenerator[GatewaySession]:
     """Open a session with a sandbox in this process; no other settings count."""
     # Imported here, because it needs the extra [sandbox].
     from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox  # noqa: PLC0415
@@ -128,6 +165,6 @@ async def _sandbox(witness: _Witness) -> AsyncGenerator[GatewaySession]:
         tenant_id="demo",
         transport=Sandbox().transport(),
         parse_float=Decimal,
-        observers=[witness],
+        observers=observers,
     ) as gateway:
         yield gateway

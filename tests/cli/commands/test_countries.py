@@ -130,3 +130,23 @@ def test_countries_in_a_terminal_fit_80_columns(
     assert lines[0].split() == ["Country", "2", "3", "Cur", "Phone", "Nationality", "Id"]
     assert max(map(len, lines)) <= 80
     assert len(lines) == 238
+
+
+def test_euro_is_found_by_its_name(call_gateway: Call) -> None:
+    """Its countries are those of its code."""
+    by_name = call_gateway("countries", "euro", "--csv", "--sandbox")
+    by_code = call_gateway("countries", "EUR", "--csv", "--sandbox")
+
+    assert by_name.status == 0
+    assert by_name.out == by_code.out
+    assert "Austria,AT," in by_name.out
+
+
+@pytest.mark.parametrize(("form", "printed"), [("--csv", "countryName,"), ("--json", "[]\n")])
+def test_no_country_is_still_csv_and_json(call_gateway: Call, form: str, printed: str) -> None:
+    """A program that reads the file finds that there are none; the status says so too."""
+    ended = call_gateway("countries", "atlantis", form, "--sandbox")
+
+    assert ended.status == 1
+    assert ended.out.startswith(printed)
+    assert len(ended.out.splitlines()) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from gateway_sdk.cli.commands.customer import read_revisions
 from gateway_sdk.cli.failure import CommandError
+from gateway_sdk.models import Address, CreateRequest, PersonData
 from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.ended import Ended
 
@@ -54,18 +55,18 @@ def test_customer_is_read_from_standard_input(
     ("content", "words"),
     [
         ({"customerNam": "canary"}, "customerNam is not a field of CreateRequest"),
-        ({"isB2B": "canary"}, "isB2B must be True or False, not str"),
+        ({"isB2B": "canary"}, "isB2B must be true or false, not a string"),
         (
             {"person": {"firstName": {"order": "canary"}}},
-            "person.firstName.order must be a whole number, not str",
+            "person.firstName.order must be a whole number, not a string",
         ),
-        ({"person": {"pinCode": 4711}}, "person.pinCode must be a string, not int"),
+        ({"person": {"pinCode": 4711}}, "person.pinCode must be a string, not a number"),
         ({"person": None}, "person may be left out, but not null"),
         (
             {"person": {"SecretQuestion": [{"answer": ["canary"]}]}},
-            "person.SecretQuestion.0.answer must be a string, not list",
+            "person.SecretQuestion.0.answer must be a string, not a list",
         ),
-        (["canary"], "the value must be a CreateRequest or a mapping, not list"),
+        (["canary"], "the value must be an object, {...}, not a list"),
         ({"\x1b[2J": 1}, "\\x1b[2J is not a field of CreateRequest"),
     ],
 )
@@ -193,8 +194,8 @@ def test_customer_is_revised_by_a_file(tmp_path: Path, content: Any) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({"a": "b", "key": 1}, "changes.json, revision 2: value must be a string, not int"),
-        ({"revisions": ["canary"]}, "changes.json, revision 1: the value must be a Revision"),
+        ({"a": "b", "key": 1}, "changes.json, revision 2: value must be a string, not a number"),
+        ({"revisions": ["canary"]}, "changes.json, revision 1: the value must be an object, {...}"),
         ({"revisions": [{"key": "a"}]}, "changes.json, revision 1: value is missing"),
         ({"revisions": [], "a": "b"}, "changes.json, revision 1: value must be a string"),
         ({}, 'changes.json holds no revisions: write {"key": "value"}'),
@@ -235,3 +236,45 @@ def test_word_that_no_json_can_hold_is_refused(call_gateway: Call, served: Sandb
 
     assert (ended.status, ended.out) == (2, "")
     assert not served.received
+
+
+def test_example_is_what_create_takes(call_gateway: Call, tmp_path: Path) -> None:
+    """It has every field of the interface, and nothing that could be taken for a secret."""
+    example = call_gateway("customer", "example")
+    file = tmp_path / "ada.json"
+    file.write_text(example.out, encoding="utf-8")
+
+    ended = call_gateway("customer", "create", file, "--sandbox")
+
+    assert (example.status, example.err, ended.status) == (0, "", 0)
+    fields = json.loads(example.out)
+    person = fields["person"]
+    assert len(fields) == len(CreateRequest.model_fields)
+    assert len(person) == len(PersonData.model_fields)
+    assert len(person["addresses"][0]["address"]) == len(Address.model_fields)
+    secrets = (person["pinCode"], person["password"], person["SecretQuestion"][0]["answer"])
+    assert all(secret.startswith("EXAMPLE-") for secret in secrets)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            '{"person": {"firstName": "Ada"}}',
+            "person.firstName must be an object, {...}, not a string",
+        ),
+        ('{"person": {"documents": {}}}', "person.documents must be a list, [...], not an object"),
+        ('{"isB2B": "yes"}', "isB2B must be true or false, not a string"),
+    ],
+)
+def test_wrong_field_is_told_in_the_words_of_json(
+    call_gateway: Call, tmp_path: Path, content: str, words: str
+) -> None:
+    """The user has a file of JSON, and no values of Python."""
+    file = tmp_path / "ada.json"
+    file.write_text(content, encoding="utf-8")
+
+    ended = call_gateway("customer", "create", file, "--sandbox")
+
+    assert ended.status == 2
+    assert f": {words}\nNothing was sent.\n" in ended.err

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway_sdk.auth.token import text_of
+from gateway_sdk.cli.config import read_profiles
 from gateway_sdk.sandbox import Visitor
 from tests.cli.ended import Ended
 from tests.cli.logins import Tab, browser_command, kept, record_path
@@ -189,3 +190,36 @@ def test_logins_are_for_one_gateway(call_gateway: Call, settings: Settings, tab:
 
     assert call_gateway("status").status == 0
     assert call_gateway("status", "--base-url", "https://other.test").status == 1
+
+
+@pytest.mark.usefixtures("tab")
+@pytest.mark.parametrize("name", ["default", "staging"])
+def test_login_is_remembered(
+    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Later commands need no settings but the profile's name, and no token is among them."""
+    for variable in settings:
+        monkeypatch.delenv(variable)
+    chosen = [] if name == "default" else ["--profile", name]
+    options = [
+        *("--base-url", settings["GATEWAY_BASE_URL"], "--auth-url", settings["GATEWAY_AUTH_URL"]),
+        *("--client-id", settings["GATEWAY_CLIENT_ID"], "--tenant", "acme"),
+    ]
+
+    logged_in = call_gateway("login", *options, *chosen)
+    asked = call_gateway("wallet", "orders", "--take", "1", *chosen)
+    status = call_gateway("status", *chosen)
+    out = call_gateway("logout", *chosen)
+
+    assert (logged_in.status, asked.status, status.status, out.status) == (0, 0, 0, 0)
+    assert f"\nProfile    {name}\n" in logged_in.out
+    assert f"Gateway    {settings['GATEWAY_BASE_URL']} (profile {name})\n" in status.out
+    assert f"Tenant     acme (profile {name})\n" in status.out
+    assert set(read_profiles()[name]) == {"base_url", "auth_url", "client_id", "tenant_id"}
+
+
+@pytest.mark.usefixtures("settings", "tab")
+def test_login_by_the_environment_alone_is_not_remembered(call_gateway: Call) -> None:
+    """What the environment says is said there already."""
+    assert "Profile" not in call_gateway("login").out
+    assert read_profiles() == {}

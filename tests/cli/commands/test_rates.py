@@ -111,7 +111,7 @@ def test_place_of_a_file_is_checked_first(
     call_gateway: Call, tmp_path: Path, served: Sandbox, option: str
 ) -> None:
     """Nothing is asked of the gateway if the answer could not be kept."""
-    ended = call_gateway("rates", "EUR", "USD", option, tmp_path / "nowhere" / "file")
+    ended = call_gateway("rates", "EUR", "USD", option, tmp_path / "nowhere" / "file.png")
 
     assert (ended.status, ended.out) == (2, "")
     assert "there is no folder" in ended.err
@@ -146,7 +146,7 @@ def test_other_shape_is_shown_as_it_came(
     assert (shown.status, asked_for.status, asked_for.err) == (0, 0, "")
 
 
-@pytest.mark.parametrize("form", [["--csv"], ["--plot"], ["--png", "x"], ["--parquet", "x"]])
+@pytest.mark.parametrize("form", [["--csv"], ["--plot"], ["--png", "x.png"], ["--parquet", "x"]])
 def test_other_shape_is_no_csv(
     call_gateway: Call,
     monkeypatch: pytest.MonkeyPatch,
@@ -161,7 +161,7 @@ def test_other_shape_is_no_csv(
 
     assert (ended.status, ended.out) == (4, "")
     assert "--json shows it" in ended.err
-    assert not list(tmp_path.glob("x"))
+    assert not list(tmp_path.glob("x*"))
 
 
 @pytest.mark.parametrize(
@@ -190,3 +190,18 @@ def test_unknown_currency_is_told_in_the_words_of_the_gateway(call_gateway: Call
 
     assert ended.status == 3
     assert "“no reference rates for XXX”" in ended.err
+
+
+def test_small_letters_are_codes_too(call_gateway: Call) -> None:
+    """People type what they say."""
+    ended = call_gateway("rates", "eur", "usd,gbp", *WEEK)
+
+    assert (ended.status, ended.out.splitlines()[0]) == (0, "date\tUSD\tGBP")
+
+
+def test_chart_is_a_png_by_name_too(call_gateway: Call) -> None:
+    """Another suffix is refused before anything is sent."""
+    ended = call_gateway("rates", "EUR", "USD", "--png", "x.gif")
+
+    assert ended.status == 2
+    assert "end it in .png" in ended.err

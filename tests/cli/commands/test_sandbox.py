@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli.commands.sandbox import environment
-from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_ACCESS_TOKEN, SANDBOX_CLIENT_ID
+from gateway_sdk.cli.commands.sandbox import add_fault, environment
+from gateway_sdk.errors import ReplyLostError, ServerError
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_ACCESS_TOKEN, SANDBOX_CLIENT_ID, Faults
 from gateway_sdk.session import GatewaySession
+from tests.cli.ended import Ended
 from tests.cli.logins import browser_command
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -142,3 +144,71 @@ def test_settings_name_an_address_that_can_be_called(base_url: str, from_here: s
             f"GATEWAY_CLIENT_ID={SANDBOX_CLIENT_ID}",
         ),
     )
+
+
+async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None:
+    """Each request is a line on standard error: method, path, status and time."""
+    process = start_gateway(
+        *("sandbox", "--port", "0", "--fault", "list_countries:status=501,at=2"),
+        *("--fault", "send_webhook:drop_after_read"),
+    )
+    settings = settings_of(wait_until_ready(process))
+    async with GatewaySession(
+        settings["GATEWAY_BASE_URL"], access_token=SANDBOX_ACCESS_TOKEN, retry=None
+    ) as gateway:
+        await gateway.country_data.list_countries()
+        with pytest.raises(ServerError):
+            await gateway.country_data.list_countries()
+        with pytest.raises(ReplyLostError):
+            await gateway.kyc.send_webhook()
+
+    assert process.stderr
+    told = [process.stderr.readline().rsplit(",", 1)[0] for _ in range(3)]
+    assert told == [
+        "POST /countrydata/1.0.0/listData: 200",
+        "POST /countrydata/1.0.0/listData: 501",
+        "POST /kyc/1.0.0/webhook: no reply",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "due"),
+    [
+        ("latency=0.5", "latency of 0.5 s"),
+        ("drip=0.1", "drip of 0.1 s"),
+        ("list_countries:status=503", "status 503"),
+        ("malformed_error=500,times=2", "malformed error of status 500"),
+        ("too_many_requests", "status 429"),
+        ("too_many_requests=3,at=1", "status 429"),
+        ("unavailable=3", "status 503"),
+        ("cut_body,rate=1", "cut body"),
+    ],
+)
+def test_faults_are_those_of_the_library(text: str, due: str) -> None:
+    """An option makes what `Fault` makes."""
+    faults = Faults()
+
+    add_fault(faults, text)
+
+    assert [fault.name for fault in faults.due("list_countries")] == [due]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        "latency",
+        "latency=x",
+        "status=200",
+        "x:cut_body",
+        "cut_body,on=1",
+        "cut_body,at",
+    ],
+)
+def test_wrong_fault_is_told(call_gateway: Callable[..., Ended], text: str) -> None:
+    """The option is named, with where to read how one is written."""
+    ended = call_gateway("sandbox", "--fault", text)
+
+    assert ended.status == 2
+    assert ended.err.startswith(f"gateway: --fault {text} is no fault: ")
+    assert "`gateway sandbox --help`" in ended.err

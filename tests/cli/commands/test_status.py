@@ -3,6 +3,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from gateway_sdk.cli.config import read_profiles, save_profile
 from tests.cli.ended import Ended
 from tests.cli.logins import CANARY, keep, record_path
 
@@ -144,3 +145,28 @@ def test_status_in_a_terminal_has_bold_names(
     for name in ("Gateway", "Login at", "Client", "Kept in", "Since", "Until"):
         assert f"\x1b[1m{name:<11}\x1b[0m" in shown
     assert CANARY not in shown
+
+
+def test_profiles_are_listed_and_forgotten(call_gateway: Call) -> None:
+    """The one that counts is marked; its token is left where it is."""
+    assert call_gateway("profiles").err.startswith("There are none")
+    save_profile("default", {"base_url": "https://a.test"})
+    save_profile("other", {"base_url": "https://b.test", "tenant_id": "acme"})
+
+    listed = call_gateway("profiles", "--profile", "other")
+    forgotten = call_gateway("profiles", "--remove", "default")
+
+    assert listed.out.splitlines()[1:] == [
+        "default\t\thttps://a.test\t\t\t",
+        "other\tyes\thttps://b.test\t\t\tacme",
+    ]
+    assert forgotten == (0, "", "The profile default is forgotten.\n")
+    assert list(read_profiles()) == ["other"]
+
+
+def test_profile_that_there_is_not_is_told(call_gateway: Call) -> None:
+    """The way out is to list those there are."""
+    ended = call_gateway("status", "--profile", "nonsense")
+
+    assert ended.status == 2
+    assert ended.err.splitlines()[0] == "gateway: there is no profile 'nonsense'"

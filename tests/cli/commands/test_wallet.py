@@ -188,3 +188,16 @@ def test_status_says_what_became_of_the_order(
 
     assert (ended.status, ended.out) == (status, "")
     assert advice in ended.err.splitlines()[1]
+
+
+def test_all_orders_are_those_of_all_pages(call_gateway: Call, served: Sandbox) -> None:
+    """One table, however many pages they come in; the pages are asked for up to an empty one."""
+    all_of_them = call_gateway("wallet", "orders", "--all", "--take", "30")
+    as_json = call_gateway("wallet", "orders", "--all", "--json")
+
+    lines = all_of_them.out.splitlines()
+    assert (all_of_them.status, as_json.status) == (0, 0)
+    assert len(lines) == 1 + len(json.loads(as_json.out))
+    assert len(set(lines)) == len(lines)
+    pages = [call.operation for call in served.received].count("order_history")
+    assert pages > 2

@@ -3,8 +3,16 @@ from typing import Any
 import pytest
 
 from gateway_sdk.cli.failure import CommandError
-from gateway_sdk.cli.output.show import Form, find_records, show_done, show_json, show_records
+from gateway_sdk.cli.output.show import (
+    Form,
+    find_records,
+    show,
+    show_done,
+    show_json,
+    show_records,
+)
 from gateway_sdk.cli.output.stdout import OutputError
+from gateway_sdk.cli.output.table import Table
 
 
 @pytest.mark.parametrize(
@@ -121,3 +129,28 @@ def test_reply_that_cannot_be_printed_does_not_undo_it(
         "It was done, so do not repeat it; only the reply is lost.",
     ]
     assert capsys.readouterr().err == "The customer is created.\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("60", "No room for: d. A wider terminal, --csv or --json shows all.\n"),
+        ("70", ""),
+        ("200", ""),
+    ],
+)
+def test_narrow_terminal_says_what_it_leaves_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str, said: str
+) -> None:
+    """Ids stay in one piece, and no line runs over."""
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    table = Table(tuple("abcd"), [[letter * 15 for letter in "abcd"]])
+
+    show(table, None, Form.TABLE)
+
+    shown = capsys.readouterr()
+    assert shown.err == said
+    assert max(map(len, shown.out.splitlines())) <= int(columns)
+    assert "c" * 15 in shown.out

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.table import Table, to_csv, to_lines, to_terminal
+from gateway_sdk.cli.output.table import Table, fit, to_csv, to_lines, to_terminal
 
 ORDERS = Table(
     ("orderId", "note", "quantity", "createdAt"),
@@ -119,3 +119,15 @@ def test_markup_of_others_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert drawn[0] == "[bold]"
     assert drawn[2] == "[red]x[/red] :smile: \\x1b[31m"
+
+
+@pytest.mark.parametrize(
+    ("columns", "kept"), [(59, 4), (58, 3), (33, 3), (32, 2), (23, 2), (22, 1), (3, 1)]
+)
+def test_narrow_terminal_has_the_columns_that_fit(columns: int, kept: int) -> None:
+    """Those on the right are left out and named; no id is broken."""
+    shown, left_out = fit(ORDERS, columns)
+
+    assert shown.columns == ORDERS.columns[:kept]
+    assert [list(row) for row in shown.rows] == [row[:kept] for row in ORDERS.rows]
+    assert left_out == ORDERS.columns[kept:]

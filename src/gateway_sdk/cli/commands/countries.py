@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway_sdk.cli.failure import FAILED, CommandError
-from gateway_sdk.cli.output.show import AsCsv, AsJson, choose_form, show
+from gateway_sdk.cli.output.show import AsCsv, AsJson, Form, choose_form, show
 from gateway_sdk.cli.output.table import Table
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.cli.session import ask
@@ -25,14 +25,18 @@ COLUMNS: Final = (
 SHORT: Final = ("Country", "2", "3", "Cur", "Phone", "Nationality", "Id")
 """The same in a terminal, where there is less room."""
 
+NAMES: Final = {"euro": "eur"}
+"""A currency that is called otherwise than its code, and by its name in no other column."""
+
 
 def countries(
     ctx: typer.Context,
     search: Annotated[
         str | None,
         typer.Argument(
+            metavar="SEARCH",
             help="Part of a name or nationality; or a whole code, currency or dialling code."
-            " All countries, if left out."
+            " All countries, if left out.",
         ),
     ] = None,
     *,
@@ -41,20 +45,21 @@ def countries(
 ) -> None:
     """List the countries of the world, with their codes and currencies.
 
-    The exit status is 1 if none matches.
+    The exit status is 1 if none matches; then --csv has its header alone, and --json is [].
     """
     form = choose_form(as_json=as_json, as_csv=as_csv)
     known = ask(ctx, lambda gateway: gateway.country_data.list_countries())
     found = [country for country in known if search is None or matches(country, search)]
+    records = [country.to_wire() for country in found]
+    rows = [[record[name] for name in COLUMNS] for record in records]
+    if found or form is not Form.TABLE:
+        show(Table(COLUMNS, rows), records, form, headings=SHORT)
     if search is not None and not found:
         raise CommandError(
             f"none of the {len(known)} countries matches “{printable(search)}”\n"
             "`gateway countries` lists them all.",
             FAILED,
         )
-    records = [country.to_wire() for country in found]
-    rows = [[record[name] for name in COLUMNS] for record in records]
-    show(Table(COLUMNS, rows), records, form, headings=SHORT)
 
 
 def matches(country: Country, search: str) -> bool:
@@ -62,7 +67,7 @@ def matches(country: Country, search: str) -> bool:
 
     A code has to be whole: two letters of it are in many a name.
     """
-    wanted = _plain(search)
+    wanted = NAMES.get(_plain(search), _plain(search))
     names = (country.country_name, country.nationality)
     codes = (
         country.two_digit_iso_code,

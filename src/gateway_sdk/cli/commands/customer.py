@@ -1,20 +1,105 @@
-"""The commands `gateway customer create` and `gateway customer revise`."""
+"""The commands `gateway customer create`, `example` and `revise`."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
 
 import typer
 
 from gateway_sdk.cli.content import check_fields, name_of, read_json, refuse
-from gateway_sdk.cli.output.show import show_done
+from gateway_sdk.cli.output.show import show_done, show_json
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import CreateRequest, Revision
+
+_NAME: Final = {
+    "order": 1,
+    "abbreviation": None,
+    "language": "en",
+    "native": None,
+    "suffix": None,
+    "prefix": None,
+}
+
+# Interface: CreateRequest and the objects in it. Nobody's name, number or address.
+EXAMPLE: Final[Mapping[str, Any]] = {
+    "customerType": "individual",
+    "customerName": "Ada Example",
+    "externalCustomerId": "example-0001",
+    "customerStatus": "new",
+    "categorization": "retail",
+    "person": {
+        "firstName": {"name": "Ada", **_NAME},
+        "lastName": {"name": "Example", **_NAME},
+        "gender": "female",
+        "dateOfBirth": "1990-12-31",
+        "placeOfBirth": "London",
+        "nationality": "British",
+        "pinCode": "EXAMPLE-PIN",
+        "password": "EXAMPLE-PASSWORD",
+        "fullName": "Ada Example",
+        "email": "ada@example.com",
+        "groupId": None,
+        "documents": [
+            {
+                "purpose": "identity",
+                "name": "passport.pdf",
+                "verificationResponse": None,
+                "documentType": "passport",
+                "location": None,
+                "status": "new",
+                "metadata": [{"name": "country", "type": "string", "value": "GB"}],
+            }
+        ],
+        "telephoneNumbers": [
+            {
+                "phoneType": "mobile",
+                "operator": None,
+                "encoding": None,
+                "country": "GB",
+                "number": "+44 7700 900000",
+                "purpose": "contact",
+            }
+        ],
+        "SecretQuestion": [{"question": "EXAMPLE-QUESTION", "answer": "EXAMPLE-ANSWER"}],
+        "addresses": [
+            {
+                "addresspurpose": "home",
+                "address": {
+                    "country": "GB",
+                    "area": None,
+                    "city": "London",
+                    "zipCode": "EX1 1EX",
+                    "street": "Example Street",
+                    "streetNumber": ["1"],
+                    "building": None,
+                    "apartment": None,
+                    "entrance": None,
+                    "floor": None,
+                    "doorNumber": None,
+                    "geoPosition": {"latitude": 51, "longitude": 0, "altitude": None},
+                    "alternative": {"word1": None, "word2": None, "word3": None},
+                    "relatedToAddress": [{"relationType": "resident"}],
+                    "additionalData": [{"name": "note", "type": "string", "value": "example"}],
+                },
+            }
+        ],
+    },
+    "notifications": [{"notificationType": "email", "isEnabled": True}],
+    "isB2B": False,
+    "sharePercentage": None,
+    "ultimatePercentage": None,
+    "isDirector": False,
+}
 
 
 def create(
     ctx: typer.Context,
     file: Annotated[
-        str, typer.Argument(help='A file of JSON with the fields of CreateRequest; "-" is stdin.')
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A file of JSON with the fields of CreateRequest, as `gateway customer example`"
+            ' prints it; "-" is stdin.',
+        ),
     ],
 ) -> None:
     """Create a customer, and print the gateway's reply as JSON.
@@ -27,9 +112,20 @@ def create(
     show_done("The customer is created.", reply)
 
 
+def example() -> None:
+    """Print an example of what `gateway customer create` takes, with every field, as JSON.
+
+    Leave out the fields that your gateway does not need, and change the others. Nothing is sent.
+    """
+    # Models are frozen, and made of what the wire has: a misspelt field is an error here.
+    show_json(CreateRequest.model_validate(EXAMPLE).to_wire())
+
+
 def revise(
     ctx: typer.Context,
-    customer_id: Annotated[str, typer.Argument(help="The gateway's id of the customer.")],
+    customer_id: Annotated[
+        str, typer.Argument(metavar="CUSTOMER", help="The gateway's id of the customer.")
+    ],
     revisions: Annotated[
         list[str],
         typer.Argument(

@@ -19,8 +19,10 @@ from gateway_sdk.cli.output.console import progress
 from gateway_sdk.cli.output.show import show_done
 from gateway_sdk.cli.session import ask
 
-File: TypeAlias = Annotated[str, typer.Argument(help='The document; "-" is stdin.')]
-DocumentId: TypeAlias = Annotated[str, typer.Argument(help="The gateway's id of the document.")]
+File: TypeAlias = Annotated[str, typer.Argument(metavar="FILE", help='The document; "-" is stdin.')]
+DocumentId: TypeAlias = Annotated[
+    str, typer.Argument(metavar="DOCUMENT", help="The gateway's id of the document.")
+]
 
 
 def _bar(doing: str) -> tuple[ProgressColumn, ...]:
@@ -67,11 +69,13 @@ def status(
     ctx: typer.Context,
     document_id: DocumentId,
     value: Annotated[
-        str | None, typer.Argument(help="The new status, which is sent as text.")
+        str | None,
+        typer.Argument(metavar="STATUS", help="The new status, which is sent as text."),
     ] = None,
     *,
     file: Annotated[
-        str | None, typer.Option(help='A file to send in place of a value; "-" is stdin.')
+        str | None,
+        typer.Option(metavar="FILE", help='A file to send in place of a value; "-" is stdin.'),
     ] = None,
     content_type: ContentType = None,
 ) -> None:

@@ -71,7 +71,9 @@ def login(
             " leave it out, unless the authorization server demands one.",
         ),
     ] = "",
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to finish the login.")] = 300,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="How long the login may take.")
+    ] = 300,
 ) -> None:
     """Log in with a browser, and keep the access token for programs.
 

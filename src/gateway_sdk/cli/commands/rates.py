@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from gateway_sdk.cli.arguments import EndDay, StartDay, choose_range, split_codes
+from gateway_sdk.cli.arguments import EndDay, StartDay, choose_range, parse_png, split_codes
 from gateway_sdk.cli.extras import require
 from gateway_sdk.cli.failure import FAILED, UNCHANGED, CommandError
 from gateway_sdk.cli.output.curves import draw_curves
@@ -27,9 +27,12 @@ OTHER_SHAPE: Final = (
 
 def rates(
     ctx: typer.Context,
-    base: Annotated[str, typer.Argument(help="The currency that the rates are for one unit of.")],
+    base: Annotated[
+        str, typer.Argument(metavar="BASE", help="The currency that the rates are for one unit of.")
+    ],
     symbols: Annotated[
-        list[str], typer.Argument(help="The other currencies, such as USD,GBP or USD GBP.")
+        list[str],
+        typer.Argument(metavar="SYMBOLS", help="The other currencies, such as USD,GBP or USD GBP."),
     ],
     *,
     start: StartDay = None,
@@ -40,11 +43,18 @@ def rates(
         bool, typer.Option("--plot", help="Draw a curve of each currency in the terminal.")
     ] = False,
     png: Annotated[
-        Path | None, typer.Option(help="Draw a chart into this file. Needs the extra [plot].")
+        Path | None,
+        typer.Option(
+            parser=parse_png,
+            metavar="FILE.png",
+            help="Draw a chart into this file. Needs the extra [plot].",
+        ),
     ] = None,
     parquet: Annotated[
         Path | None,
-        typer.Option(help="Write a Parquet file, decimals exact. Needs the extra [parquet]."),
+        typer.Option(
+            metavar="FILE", help="Write a Parquet file, decimals exact. Needs the extra [parquet]."
+        ),
     ] = None,
 ) -> None:
     """Fetch the exchange rates of currencies against another, day by day.
@@ -53,7 +63,7 @@ def rates(
     """
     form = choose_form(as_json=as_json, as_csv=as_csv, plot=plot)
     first, last = choose_range(start, end, days=USUAL_DAYS)
-    codes = split_codes(symbols)
+    [base], codes = split_codes([base]), split_codes(symbols)
     for file, module in ((png, "matplotlib"), (parquet, "pyarrow")):
         if file is not None:
             require(module)

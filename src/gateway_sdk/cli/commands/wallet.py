@@ -1,7 +1,7 @@
 """The commands `gateway wallet orders`, `history`, `balance` and `cancel`."""
 
 import sys
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.prompt import Confirm
@@ -9,9 +9,17 @@ from rich.text import Text
 
 from gateway_sdk.cli.failure import FAILED, MISUSED, CommandError
 from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.show import AsCsv, AsJson, choose_form, show_done, show_records
+from gateway_sdk.cli.output.show import (
+    AsCsv,
+    AsJson,
+    choose_form,
+    show_done,
+    show_records,
+    take_apart,
+)
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.cli.session import ask
+from gateway_sdk.session import GatewaySession
 
 USUAL_TAKE: Final = 20
 """Orders of a page: they fit a terminal."""
@@ -20,19 +28,36 @@ USUAL_TAKE: Final = 20
 def orders(
     ctx: typer.Context,
     *,
-    page: Annotated[int, typer.Option(help="Which page; most gateways begin with 1.")] = 1,
-    take: Annotated[int, typer.Option(help="How many orders a page has.")] = USUAL_TAKE,
+    page: Annotated[
+        int, typer.Option(metavar="N", help="Which page; most gateways begin with 1.")
+    ] = 1,
+    take: Annotated[
+        int, typer.Option(metavar="N", help="How many orders a page has.")
+    ] = USUAL_TAKE,
+    all_pages: Annotated[
+        bool, typer.Option("--all", help="Show all orders, from the page on up to an empty one.")
+    ] = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show a page of the tenant's orders."""
+    """Show a page of the tenant's orders, or all."""
     form = choose_form(as_json=as_json, as_csv=as_csv)
+    if all_pages:
+
+        async def fetch(gateway: GatewaySession) -> list[Any]:
+            pages = gateway.wallet.order_history_pages(take, first_page=page)
+            return [order async for reply in pages for order in take_apart(reply)[0] or ()]
+
+        show_records(ask(ctx, fetch), form)
+        return
     show_records(ask(ctx, lambda gateway: gateway.wallet.order_history(page, take)), form)
 
 
 def history(
     ctx: typer.Context,
-    customer_id: Annotated[str, typer.Argument(help="The gateway's id of the customer.")],
+    customer_id: Annotated[
+        str, typer.Argument(metavar="CUSTOMER", help="The gateway's id of the customer.")
+    ],
     *,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
@@ -50,8 +75,12 @@ def balance(ctx: typer.Context, *, as_json: AsJson = False, as_csv: AsCsv = Fals
 
 def cancel(
     ctx: typer.Context,
-    wallet_id: Annotated[str, typer.Argument(help="The gateway's id of the wallet.")],
-    order_id: Annotated[str, typer.Argument(help="The gateway's id of the order.")],
+    wallet_id: Annotated[
+        str, typer.Argument(metavar="WALLET", help="The gateway's id of the wallet.")
+    ],
+    order_id: Annotated[
+        str, typer.Argument(metavar="ORDER", help="The gateway's id of the order.")
+    ],
     *,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask; scripts have to say so.")

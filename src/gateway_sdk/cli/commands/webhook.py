@@ -15,7 +15,7 @@ def webhook(
     ctx: typer.Context,
     file: Annotated[
         str | None,
-        typer.Argument(help='The event; "-" is stdin. None is sent, if left out.'),
+        typer.Argument(metavar="FILE", help='The event; "-" is stdin. None is sent, if left out.'),
     ] = None,
     *,
     content_type: ContentType = None,

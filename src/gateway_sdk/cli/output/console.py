@@ -17,15 +17,21 @@ MOST_COLUMNS: Final = 110
 Show = Callable[[int, int | None], None]
 
 
-def make_console(*, most_columns: int | None = MOST_COLUMNS, stderr: bool = False) -> Console:
+def make_console(
+    *,
+    fewest_columns: int = FEWEST_COLUMNS,
+    most_columns: int | None = MOST_COLUMNS,
+    stderr: bool = False,
+) -> Console:
     """Make a console for plain text and styles; what it prints is never taken for markup.
 
     Args:
+        fewest_columns: How wide it is at least, whatever the terminal.
         most_columns: How wide it is at most; None for as wide as the terminal.
         stderr: Whether it writes to standard error.
     """
     console = Console(markup=False, emoji=False, highlight=False, stderr=stderr)
-    console.width = max(FEWEST_COLUMNS, min(console.width, most_columns or console.width))
+    console.width = max(fewest_columns, min(console.width, most_columns or console.width))
     return console
 
 
@@ -38,6 +44,8 @@ def progress(*columns: ProgressColumn | str) -> Generator[Show | None]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
-    with Progress(*columns, console=make_console(stderr=True), transient=True) as bar:
+    with Progress(
+        *columns, console=make_console(fewest_columns=1, stderr=True), transient=True
+    ) as bar:
         task = bar.add_task("", total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)

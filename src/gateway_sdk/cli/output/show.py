@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from gateway_sdk.cli.failure import APPLIED, MISUSED, UNCHANGED, CommandError
-from gateway_sdk.cli.output.console import make_console
+from gateway_sdk.cli.output.console import FEWEST_COLUMNS, make_console
 from gateway_sdk.cli.output.stdout import OutputError, say, write_bytes, write_text
-from gateway_sdk.cli.output.table import Table, to_csv, to_lines, to_terminal
+from gateway_sdk.cli.output.table import Table, fit, to_csv, to_lines, to_terminal
 from gateway_sdk.cli.output.values import printable, to_cell, to_json
 
 DONE_UNSHOWN: Final = "It was done, so do not repeat it; only the reply is lost."
@@ -57,11 +57,25 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
     elif form is Form.CSV:
         write_text(to_csv(table))
     elif sys.stdout is not None and sys.stdout.isatty():
-        # As wide as the terminal is: what does not fit goes below, and that reads worse.
-        shown = replace(table, columns=headings or table.columns)
-        write_text(to_terminal(shown, make_console(most_columns=None)))
+        _show_in_terminal(replace(table, columns=headings or table.columns))
     else:
         write_text(to_lines(table))
+
+
+def _show_in_terminal(table: Table) -> None:
+    """Draw a table as wide as the terminal: what does not fit goes below, beside the first column.
+
+    In a narrow terminal that would be more headers than rows: there it is left out, and said to be.
+    """
+    console = make_console(fewest_columns=1, most_columns=None)
+    if console.width >= FEWEST_COLUMNS:
+        write_text(to_terminal(table, console))
+        return
+    shown, left_out = fit(table, console.width)
+    write_text(to_terminal(shown, console))
+    if left_out:
+        names = printable(", ".join(left_out))
+        say(f"No room for: {names}. A wider terminal, --csv or --json shows all.")
 
 
 def show_records(reply: Any, form: Form) -> None:
@@ -92,7 +106,7 @@ def find_records(reply: Any) -> tuple[Table, str] | None:
         The table, with a column for every name that any of the objects has; and the single
         values, in words. None if the reply is of another shape.
     """
-    records, beside = _take_apart(reply)
+    records, beside = take_apart(reply)
     if records is None or not all(isinstance(record, dict) for record in records):
         return None
     if any(isinstance(value, dict) for value in beside.values()):
@@ -102,7 +116,7 @@ def find_records(reply: Any) -> tuple[Table, str] | None:
     return Table(names, rows), ", ".join(f"{name} {to_cell(beside[name])}" for name in beside)
 
 
-def _take_apart(reply: Any) -> tuple[list[dict[str, Any]] | None, dict[str, Any]]:
+def take_apart(reply: Any) -> tuple[list[dict[str, Any]] | None, dict[str, Any]]:
     """Part the only list of a reply from what stands beside it."""
     if not isinstance(reply, dict):
         return (reply, {}) if isinstance(reply, list) else (None, {})

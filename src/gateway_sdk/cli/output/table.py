@@ -58,6 +58,22 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
+def fit(table: Table, width: int) -> tuple[Table, Sequence[str]]:
+    """Leave out the columns on the right that a narrow terminal has no room for.
+
+    Returns:
+        The table, with its first column in any case; and the names of those left out.
+    """
+    first, *others = _columns(table)
+    count, used = 1, first.least
+    for column in others:
+        used += GAP + column.least
+        count += used <= width
+    rows = [row[:count] for row in table.rows]
+    styles = table.styles if count == len(table.columns) else ()
+    return Table(table.columns[:count], rows, styles), table.columns[count:]
+
+
 def to_terminal(table: Table, console: Console) -> str:
     """Draw a table as wide as the terminal, and never cut: long words wrap.
 

@@ -1,0 +1,107 @@
+"""The pages of the order history, up to an empty one."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewaySession, InvalidArgumentError, UnexpectedReplyError
+from gateway_sdk.outcome import Outcome
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
+
+pytestmark = pytest.mark.httpx
+
+
+def replying(*pages: Any) -> tuple[GatewaySession, list[int]]:
+    """Make a session with a gateway that has these pages, and the pages that it is asked for."""
+    asked: list[int] = []
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content)["page"])
+        page = pages[len(asked) - 1]
+        return httpx.Response(200, json=page) if page is not None else httpx.Response(204)
+
+    session = GatewaySession(
+        "https://gateway.test", access_token="t", transport=httpx.MockTransport(reply)
+    )
+    return session, asked
+
+
+@pytest.mark.parametrize(
+    ("make", "end"),
+    [
+        (lambda orders: orders, []),
+        (lambda orders: {"orders": orders, "total": 3}, {"orders": [], "total": 3}),
+        (lambda orders: orders, None),
+    ],
+)
+async def test_pages_end_at_an_empty_one(make: Callable[[list[int]], Any], end: Any) -> None:
+    """A list, an object with one list, or no content: each shape has its empty page."""
+    session, asked = replying(make([1, 2]), make([3]), end)
+
+    async with session as gateway:
+        pages = [page async for page in gateway.wallet.order_history_pages(2)]
+
+    assert pages == [make([1, 2]), make([3])]
+    assert asked == [1, 2, 3]
+
+
+async def test_first_page_may_be_another() -> None:
+    """Some gateways count from 0."""
+    session, asked = replying([1], [])
+
+    async with session as gateway:
+        assert [page async for page in gateway.wallet.order_history_pages(first_page=0)] == [[1]]
+
+    assert asked == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("pages", "words"),
+    [
+        ([{"a": [], "b": []}], "no list of orders"),
+        ([{"total": 3}], "no list of orders"),
+        (["text"], "no list of orders"),
+        ([[1], [1]], "the same page twice"),
+    ],
+)
+async def test_end_that_cannot_be_told_is_an_error(pages: list[Any], words: str) -> None:
+    """Neither is the history cut short in silence, nor asked for without end."""
+    session, _ = replying(*pages)
+
+    async with session as gateway:
+        with pytest.raises(UnexpectedReplyError, match=words) as caught:
+            _ = [page async for page in gateway.wallet.order_history_pages()]
+
+    assert caught.value.operation == "order_history"
+    assert caught.value.status == 200
+    assert caught.value.body
+    assert caught.value.outcome is Outcome.APPLIED
+
+
+async def test_arguments_are_checked_before_anything_is_sent() -> None:
+    """As those of a single page."""
+    session, asked = replying()
+
+    async with session as gateway:
+        with pytest.raises(InvalidArgumentError, match="take"):
+            await anext(gateway.wallet.order_history_pages("all"))  # type: ignore[arg-type]
+
+    assert asked == []
+
+
+async def test_pages_of_the_sandbox_are_all_orders() -> None:
+    """Against what the interface says, each order comes once."""
+    sandbox = Sandbox()
+    async with GatewaySession(
+        "http://localhost",
+        access_token=SANDBOX_ACCESS_TOKEN,
+        tenant_id="demo",
+        transport=sandbox.transport(),
+    ) as gateway:
+        pages = [page async for page in gateway.wallet.order_history_pages(10)]
+
+    ids = [order["orderId"] for page in pages for order in page["orders"]]
+    assert len(ids) == len(set(ids)) == pages[0]["total"]
