@@ -18,6 +18,7 @@ def test_nearly_all_of_a_gateway_is_used(name: str) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", simulated.TABLE)
 def test_the_worst_of_ten_runs_is_good_enough_too(name: str) -> None:
     """What is wanted is not a matter of luck."""

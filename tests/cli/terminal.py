@@ -43,6 +43,12 @@ class Terminal:
         for piece in (text[place : place + 512] for place in range(0, len(text), 512)):
             os.write(self._ours, piece.encode())
 
+    def wait_until_asleep(self) -> None:
+        """Wait until the program waits: a signal just before it does is noticed a key later."""
+        stat = Path(f"/proc/{self._process.pid}/stat")
+        while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "S":
+            os.sched_yield()
+
     def interrupt(self) -> None:
         """Do what Ctrl-C does where the terminal is the program's own."""
         self._process.send_signal(signal.SIGINT)
