@@ -41,10 +41,10 @@ def test_a_range_is_cut_without_gaps_and_overlaps(start: date, length: int, days
 @pytest.mark.parametrize(
     ("start", "end", "days", "named"),
     [
-        ("01.02.2026", "2026-03-01", 7, "start_date is no date"),
-        ("2026-02-01", "today", 7, "end_date is no date"),
-        ("20260201", "2026-03-01", 7, "start_date is no date"),
-        ("2026-02-30", "2026-03-01", 7, "start_date is no date"),
+        ("01.02.2026", "2026-03-01", 7, "start_date is not a date"),
+        ("2026-02-01", "today", 7, "end_date is not a date"),
+        ("20260201", "2026-03-01", 7, "start_date is not a date"),
+        ("2026-02-30", "2026-03-01", 7, "start_date is not a date"),
         ("2026-03-02", "2026-03-01", 7, "end_date 2026-03-01 is before start_date 2026-03-02"),
         ("2026-02-01", "2026-03-01", 0, "days must be"),
         ("2026-02-01", "2026-03-01", True, "days must be"),
