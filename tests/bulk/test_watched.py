@@ -116,7 +116,7 @@ async def test_what_has_no_name_any_more_is_kept_under_a_new_one(
             if result.item == 1:
                 change(path)
 
-    with pytest.raises(JournalError, match="what stood in it is in") as caught:
+    with pytest.raises(JournalError, match="its lines are kept in") as caught:
         await consume()
 
     kept = tmp_path / "journal.jsonl.rescued"

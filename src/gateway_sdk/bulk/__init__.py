@@ -1,4 +1,4 @@
-"""Bounded fan-out over any coroutine function."""
+"""Runs of one coroutine function over many items."""
 
 from gateway_sdk.bulk._adaptive import Adaptive
 from gateway_sdk.bulk.results import BulkResult, Progress

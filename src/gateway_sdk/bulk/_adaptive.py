@@ -1,4 +1,4 @@
-"""Find out how many calls the gateway takes at once, and stay there."""
+"""Find the number of calls at once that the gateway accepts."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,18 +12,19 @@ from gateway_sdk.outcome import Attempt
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """Have a run find out how many calls the gateway takes at once.
+    """Lets a run find the number of calls at once that the gateway accepts.
 
     Attributes:
-        maximum: Calls under way at once at the most; a session's `max_connections` bounds too.
-        start: How many it begins with.
+        maximum: The largest number of calls at once; `max_connections` of the session limits it
+            too.
+        start: The number of calls at the beginning.
     """
 
     maximum: int = 100
     start: int = 4
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of calls."""
+        """Refuse invalid numbers of calls."""
         for name in ("maximum", "start"):
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -31,7 +32,7 @@ class Adaptive:
 
 
 class Tuner(Limit):
-    """Tells a controller what sessions tell, by the clock of the event loop."""
+    """Passes events to a controller, with the times of the event loop."""
 
     def __init__(self, options: Adaptive) -> None:
         self._controller = Controller(options.maximum, options.start)
@@ -40,11 +41,11 @@ class Tuner(Limit):
 
     @property
     def size(self) -> int:
-        """How many calls may be under way now."""
+        """The number of calls that may be in flight now."""
         return self._controller.size
 
     def has_room(self, waiting: int) -> bool:
-        """Tell whether one more may begin; if only the pace is against it, say so when it may."""
+        """Tell whether another item may start; if only the pace forbids it, wake the loop later."""
         loop = asyncio.get_running_loop()
         has_room = self._controller.has_room(loop.time(), waiting)
         at = None if has_room else self._controller.wakes_at(loop.time())
@@ -53,13 +54,13 @@ class Tuner(Limit):
         return has_room
 
     def begin(self, wake: Callable[[], None]) -> "_Ticket":
-        """Count an item that begins."""
+        """Count an item that starts."""
         self._wake = wake
         return _Ticket(self._controller, wake)
 
 
 class _Ticket:
-    """One item under way."""
+    """One item in flight."""
 
     def __init__(self, controller: Controller, wake: Callable[[], None]) -> None:
         self._controller = controller
@@ -74,13 +75,13 @@ class _Ticket:
         self._heard(attempt.status, attempt.error)
 
     def retry_scheduled(self, seconds: float) -> None:
-        """Give the place to another item meanwhile."""
+        """Let another item use the place during the wait."""
         self._was_told = False
         self._controller.sleeps(self._slot, self._now(), seconds)
         self._wake()
 
     def ended(self, error: BaseException | None) -> None:
-        """Learn from the whole call what no session has told."""
+        """Learn from the whole call, if no session reported its attempts."""
         if not self._was_told:
             status = error.status if isinstance(error, StatusError) else None
             if error is None:

@@ -1,4 +1,4 @@
-"""What is known of items that were seen before."""
+"""Equal items: the results that are known already."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,16 +12,16 @@ Key = Callable[[Item], object]
 
 
 class Dedup(Generic[Item, Value]):
-    """Remembers nothing: every item is another."""
+    """Keeps no results: all items are different."""
 
     async def open(self) -> None:
-        """Get ready; called before the first item is taken."""
+        """Prepare; called before the first item is taken."""
 
     async def aclose(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
 
     def digest(self, item: Item) -> bytes | None:
-        """Return what tells the item from others; None if no two are equal."""
+        """Return a digest, which equal items share; None if all items are different."""
         del item
         return None
 
@@ -31,13 +31,13 @@ class Dedup(Generic[Item, Value]):
         return None
 
     async def record_intent(self, item: Item, digest: bytes | None) -> bool:
-        """Take note that something is about to be sent for the item that must not be made twice.
+        """Record that a request that must not be sent twice is about to be sent for the item.
 
-        May be called more than once for an item. Nothing is sent before it returns, and nothing
-        at all if that is False: then it may have been sent before.
+        May be called several times for an item. The request is sent after this returns True; it
+        is not sent after False, because it may have been sent before.
 
         Raises:
-            JournalError: that cannot be noted down, and so must not be sent.
+            JournalError: it cannot be recorded, so the request must not be sent.
         """
         del item, digest
         return True
@@ -52,7 +52,7 @@ class Dedup(Generic[Item, Value]):
     def interrupted(
         self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
     ) -> None:
-        """Take note of an item whose call was ended before it had a result of its own."""
+        """Record an item whose call was ended early, by the deadline or by closing the run."""
 
 
 class Memory(Dedup[Item, Value]):

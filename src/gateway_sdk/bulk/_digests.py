@@ -1,4 +1,4 @@
-"""When two items are equal: by the digest of a key, the same in every process and version."""
+"""Digests of keys, which decide whether items are equal; the same in every process and version."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -27,26 +27,26 @@ _ALIKE: Final = "holds a secret, and all secrets look the same"
 
 
 class _RefusedError(Exception):
-    """A value is of a kind that has no digest; the text says what is wrong with the key."""
+    """A value of this type has no digest; the text says what is wrong with the key."""
 
 
 def digest_of(key: Any) -> bytes:
     """Return the digest of a key.
 
-    Keys are equal if their JSON is: numbers of the same value, objects with the same members in
-    any order, a tuple and a list, a date and its ISO 8601 text. Of models, dataclasses, named
-    tuples and enumerations the name of the class counts too.
+    Keys are equal if their JSON is equal: numbers of the same value, objects with the same
+    members in any order, a tuple and a list, a date and its ISO 8601 text. For models,
+    dataclasses, named tuples and enumerations, the name of the class counts too.
 
     Raises:
-        InvalidArgumentError: the key holds a value of a kind whose digest could differ from one
-            process to the next, or a secret, which looks like any other.
+        InvalidArgumentError: the key holds a secret (all masked secrets are equal), or a value of
+            a type whose digest could differ between processes.
     """
     try:
         text = _text(key)
     except _RefusedError as error:
         raise _wrong(str(error)) from None
-    except Exception as error:  # noqa: BLE001 - a class of the user's may raise anything
-        # Without the cause, whose text may show the value.
+    except Exception as error:  # noqa: BLE001 - the user's class may raise anything
+        # No cause: its text may show the value.
         raise _wrong(f"is no JSON value ({type(error).__name__})") from None
     if MASK in text:
         raise _wrong(_ALIKE)
@@ -59,13 +59,12 @@ def _wrong(what: str) -> InvalidArgumentError:
     )
 
 
-# The text is JSON where the value is. It is made here and not by pydantic, because what a
-# library writes may change with its version, and a serializer of the user's own may depend on
-# the hash seed, as `list(some_set)` does.
+# The text is JSON if the value is JSON. It is not made by pydantic, because its output may change
+# with the version, and a serializer of the user may depend on the hash seed (`list(some_set)`).
 
 
 def _text(value: Any) -> str:
-    """Write a value so that equal ones have the same text, and others another."""
+    """Write a value as text, so that only equal values have equal texts."""
     if value is None or isinstance(value, bool | str):
         return json.dumps(value)
     for kinds, write in _WRITERS:
@@ -78,7 +77,7 @@ def _text(value: Any) -> str:
 
 
 def _tagged(kind: type, text: str) -> str:
-    """Put the name of a class before the text of what is no JSON."""
+    """Put the name of the class before the text of a value that is not JSON."""
     return json.dumps(kind.__name__) + text
 
 
@@ -87,12 +86,12 @@ def _integer(value: int) -> str:
 
 
 def _float(value: float) -> str:
-    """Write a number as the integer that it is equal to, if there is one."""
+    """Write a number as an integer if it is equal to one."""
     return str(int(value)) if value.is_integer() else json.dumps(value)
 
 
 def _decimal(value: Decimal) -> str:
-    """Write a number without the zeros at its end: 1.10 equals 1.1."""
+    """Write a number without zeros at the end: 1.10 equals 1.1."""
     if not value.is_finite():
         return _tagged(Decimal, str(value))
     sign, digits, exponent = value.as_tuple()
@@ -103,13 +102,13 @@ def _decimal(value: Decimal) -> str:
 
 
 def _datetime(value: datetime) -> str:
-    """Write a moment in UTC, if it says in which time zone it is."""
+    """Write a time in UTC, if it has a time zone."""
     moment = value if value.utcoffset() is None else value.astimezone(UTC)
     return json.dumps(moment.isoformat())
 
 
 def _time(value: time) -> str:
-    """Write a time of day; whether two in different zones are equal depends on the day."""
+    """Write a time of day; with a time zone, equality would depend on the day."""
     if value.tzinfo is not None:
         raise _RefusedError("holds a time with a time zone, which is no JSON value")
     return json.dumps(value.isoformat())
@@ -121,7 +120,7 @@ def _array(value: list[Any] | tuple[Any, ...]) -> str:
 
 
 def _set(value: set[Any] | frozenset[Any]) -> str:
-    """Write the members in the order of their texts: their own depends on the hash seed."""
+    """Write the members in the order of their texts: that of a set depends on the hash seed."""
     return f"<{','.join(sorted(map(_text, value)))}>"
 
 
@@ -131,7 +130,7 @@ def _object(value: Mapping[Any, Any]) -> str:
 
 
 def _model(value: BaseModel) -> str:
-    """Write the fields of a model; of ours only those that are sent, for absent is not null."""
+    """Write the fields of a model; of our models only the fields that were set."""
     held, ours = vars(value), isinstance(value, Model)
     names = [name for name in type(value).model_fields if name in held]
     if ours:

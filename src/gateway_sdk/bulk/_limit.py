@@ -10,51 +10,51 @@ from gateway_sdk.outcome import Attempt
 TOO_MANY: Final = 429
 
 BUSY: Final = frozenset({408, TOO_MANY, 503, 504})
-"""Statuses that may say: too many at once."""
+"""Statuses that may mean too many calls at once."""
 
 _SERVER_ERROR: Final = 500
 _TOO_SLOW: Final = (ReplyTimeoutError.__name__, DeadlineExceededError.__name__)
 
 
 def was_refused(status: int | None, error: str | None) -> bool | None:
-    """Tell whether it was too much for the gateway; None if that cannot be told."""
+    """Tell whether an attempt was too much for the gateway; None if unknown."""
     if status in BUSY or error in _TOO_SLOW:
         return True
     return False if status is not None and status < _SERVER_ERROR else None
 
 
 class Ticket(Protocol):
-    """One item under way, as a limit follows it."""
+    """One item in flight, for its limit."""
 
     def attempt_finished(self, attempt: Attempt) -> None:
-        """Hear of a request that has ended."""
+        """Called when a request has ended."""
 
     def retry_scheduled(self, seconds: float) -> None:
-        """Hear that the item waits for so long before it is sent again."""
+        """Called when the item waits so many seconds before it is sent again."""
 
     def ended(self, error: BaseException | None) -> None:
-        """Hear that the item has ended, however it did; told once."""
+        """Called once when the item has ended, with its error if any."""
 
 
 class Limit(ABC):
-    """Says when the next item may begin."""
+    """Decides when the next item may start."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many calls may be under way now."""
+        """The number of calls that may be in flight now."""
 
     @abstractmethod
     def has_room(self, waiting: int) -> bool:
-        """Tell whether one more may begin, while so many results wait to be taken."""
+        """Tell whether another item may start, while *waiting* results are not yet yielded."""
 
     @abstractmethod
     def begin(self, wake: Callable[[], None]) -> Ticket:
-        """Count an item that begins; *wake* is called when there may be room again."""
+        """Count an item that starts; *wake* is called when there may be room again."""
 
 
 class Fixed(Limit):
-    """So many calls and no more; a result that waits to be taken keeps its place."""
+    """A fixed number of calls; a result that is not yet yielded keeps its place."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -66,12 +66,12 @@ class Fixed(Limit):
         return self._size
 
     def has_room(self, waiting: int) -> bool:
-        """Tell whether the places are not all taken."""
+        """Tell whether a place is free."""
         return self._under_way + waiting < self._size
 
     def begin(self, wake: Callable[[], None]) -> Ticket:
         """Take a place."""
-        del wake  # the end of an item is heard of anyway
+        del wake  # the end of an item wakes the loop anyway
         self._under_way += 1
         return _Place(self._give_back)
 
@@ -86,7 +86,7 @@ class _Place:
         self._give_back = give_back
 
     def attempt_finished(self, attempt: Attempt) -> None:
-        """Learn nothing: the number is fixed."""
+        """Do nothing: the number is fixed."""
 
     def retry_scheduled(self, seconds: float) -> None:
         """Keep the place while the item waits."""

@@ -1,4 +1,4 @@
-"""The loop that begins calls, waits for them and gives their results out."""
+"""The loop that starts calls, waits for them and yields their results."""
 
 import asyncio
 import time
@@ -21,15 +21,15 @@ from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt
 
 AHEAD: Final = 8
-"""Items taken and not yet given out, per call under way: behind a slow first one, or equal ones."""
+"""Items taken but not yet yielded, per call in flight: behind a slow item, or equal to one."""
 
 _BREATH: Final = 64
-"""Results given out in a row before other tasks have their turn."""
+"""Results that are yielded in a row before other tasks may run."""
 
 
 @dataclass(slots=True, eq=False)
 class Work(Generic[Item, Value]):
-    """An item that was taken, and its result as soon as there is one."""
+    """An item that was taken, with its result as soon as there is one."""
 
     item: Item
     digest: bytes | None
@@ -68,11 +68,11 @@ class Runner(Generic[Item, Value]):
         self._streak = 0
 
     def wake(self) -> None:
-        """Have the loop look what it can do now."""
+        """Let the loop check again what it can do."""
         self._woken.set()
 
     async def results(self, source: Source[Item]) -> AsyncGenerator[BulkResult[Item, Value], None]:
-        """Give out one result for each item, and leave nothing running however this ends."""
+        """Yield one result for each item; leave nothing running at the end or after an error."""
         loop = asyncio.get_running_loop()
         timer = None
         if self._deadline is not None:
@@ -106,7 +106,7 @@ class Runner(Generic[Item, Value]):
             self._streak = 0
 
     def _give_out(self) -> BulkResult[Item, Value] | None:
-        """Return the next result; in order, it may have to be waited for, unless the run ends."""
+        """Return the next result, if it is ready; None if not."""
         while self._queue and (self._queue[0].result or self._broken is not None):
             result = self._queue.popleft().result
             if result is not None:
@@ -117,19 +117,19 @@ class Runner(Generic[Item, Value]):
 
     @property
     def _has_room(self) -> bool:
-        """Whether another item may be taken; what waits to be given out keeps its place.
+        """Whether another item may be taken; results that wait to be yielded keep their place.
 
-        In order, results may pile up behind the first, but not without bound.
+        In ordered runs, results may wait behind the first one, up to a limit.
         """
         waiting = 0 if self._ordered else self._ready
         return self._limit.has_room(waiting) and self._held < AHEAD * self._limit.size
 
     def _take(self, source: Source[Item], item: Item) -> None:
-        """Begin an item, unless its result is known or about to be."""
+        """Start an item, unless its result is known or an equal item is in flight."""
         try:
             digest = self._dedup.digest(item)
             known = self._dedup.recall(item, digest)
-        except Exception as error:  # noqa: BLE001 - a key that cannot be had ends the run
+        except Exception as error:  # noqa: BLE001 - an error of the key ends the run
             source.give_up(error)
             return
         work: Work[Item, Value] = Work(item, digest)
@@ -161,18 +161,18 @@ class Runner(Generic[Item, Value]):
     async def _record_intent(
         self, work: Work[Item, Value], watch: ItemWatch, _: Operation[Any]
     ) -> None:
-        """Note down that something must not be made twice; if that fails, it is not sent."""
+        """Record that a request must not be sent twice; if this fails, it is not sent."""
         watch.sends_once = True
         try:
             is_new = await self._dedup.record_intent(work.item, work.digest)
         except JournalError as error:
             self._break(error)
-            raise copy(error) from None  # a call writes its own operation on it
+            raise copy(error) from None  # each call sets its own operation on the error
         if not is_new:
-            raise JournalError("a damaged line may have said that this was made: it is not sent")
+            raise JournalError("not sent: a damaged line may say that it was sent before")
 
     async def _run(self, work: Work[Item, Value], watch: ItemWatch, ticket: Ticket) -> None:
-        """Make one call; whatever it raises is its result, and loses nothing of the others."""
+        """Make one call; its error is its result and does not affect other items."""
         began = time.monotonic()
         error: Exception | None = None
         value: Value | None = None
@@ -182,7 +182,7 @@ class Runner(Generic[Item, Value]):
         except asyncio.CancelledError:
             was_interrupted = self._closing or self._expired
             error = watch.interrupted(self._why(), by_deadline=self._expired and not self._closing)
-        except Exception as raised:  # noqa: BLE001 - it may be anything: the call is the user's
+        except Exception as raised:  # noqa: BLE001 - the user's function may raise anything
             error = raised
         told = error.attempts if isinstance(error, GatewayError) else ()
         result: BulkResult[Item, Value] = BulkResult(
@@ -199,7 +199,7 @@ class Runner(Generic[Item, Value]):
             work.result = self._dedup.ended(work.digest, result, watch)
 
     async def _call_until_taken(self, item: Item, watch: ItemWatch, ticket: Ticket) -> Value:
-        """Make one call, and again after each 429, as long as that can do no harm."""
+        """Make one call, and repeat it after each 429 as long as this is safe."""
         waits = Waits(watch, self._patience)
         while True:
             try:
@@ -213,7 +213,7 @@ class Runner(Generic[Item, Value]):
             await asyncio.sleep(seconds)
 
     def _why(self) -> str:
-        """Say who ended a call before its time."""
+        """Say why a call was ended early."""
         if self._closing:
             return "the run was closed before the call had ended"
         if self._expired:
@@ -229,7 +229,7 @@ class Runner(Generic[Item, Value]):
         if work.digest is not None:
             del self._leaders[work.digest]
         if work.result is None and self._broken is not None:
-            return  # it did not end by itself: the error of the run tells why
+            return  # the error of the run is raised instead
         # A task that is cancelled before its first step never runs.
         result, work.result = work.result or self._not_begun(work), None
         self._finish(work, result)
@@ -251,7 +251,7 @@ class Runner(Generic[Item, Value]):
         return BulkResult(item=work.item, error=error, elapsed=0.0, _value=None)
 
     def _break(self, error: BaseException) -> None:
-        """End the run, because its results cannot be kept."""
+        """End the run, because its results cannot be written."""
         self._broken = self._broken or error
         self._closing = True
         for task in self._running:
@@ -259,7 +259,7 @@ class Runner(Generic[Item, Value]):
         self.wake()
 
     def _expire(self, source: Source[Item]) -> None:
-        """End what is under way, and begin nothing more."""
+        """End the calls in flight, and start no more."""
         self._expired = True
         source.expire()
         for task in self._running:

@@ -1,4 +1,4 @@
-"""Where items come from: an iterable, or an asynchronous one."""
+"""The source of the items: an iterable or an asynchronous iterable."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -10,11 +10,11 @@ from gateway_sdk.errors import InvalidArgumentError
 
 
 class Source(ABC, Generic[Item]):
-    """The items, until there are no more or taking one fails.
+    """The items, until there are no more or the iterable fails.
 
     Attributes:
-        error: What taking an item raised; None as long as all is well.
-        ended: Whether there are no more.
+        error: The error of the iterable; None if it has not failed.
+        ended: Whether there are no more items.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Source(ABC, Generic[Item]):
 
     @abstractmethod
     def next(self) -> tuple[Item] | None:
-        """Return the next item in a tuple of its own, or None if there is none at hand."""
+        """Return the next item in a tuple; None if none is available now."""
 
     def give_up(self, error: Exception | None = None) -> None:
         """Take no more items."""
@@ -31,7 +31,7 @@ class Source(ABC, Generic[Item]):
         self.ended = True
 
     def expire(self) -> None:
-        """Wait for no more items; those that are there are still to be had."""
+        """Wait for no more items; items that are available can still be taken."""
 
     async def aclose(self) -> None:
         """Leave nothing running."""
@@ -45,22 +45,22 @@ class PlainSource(Source[Item]):
         self._iterator = iter(items)
 
     def next(self) -> tuple[Item] | None:
-        """Take the next item, unless there is none."""
+        """Take the next item; None if there is none."""
         if self.ended:
             return None
         try:
             return (next(self._iterator),)
         except StopIteration:
             self.give_up()
-        except Exception as error:  # noqa: BLE001 - raised when the calls under way have ended
+        except Exception as error:  # noqa: BLE001 - raised when the calls in flight have ended
             self.give_up(error)
         return None
 
 
 class AsyncSource(Source[Item]):
-    """An asynchronous iterable, read an item at a time by one task of its own.
+    """An asynchronous iterable, which one task reads item by item.
 
-    One task, because an asynchronous generator may hold what belongs to its task, as time-outs do.
+    One task, because a generator may use things that belong to a task, such as time-outs.
     """
 
     def __init__(self, items: AsyncIterable[Item], wake: Callable[[], None]) -> None:
@@ -72,7 +72,7 @@ class AsyncSource(Source[Item]):
         self._reading: asyncio.Task[None] | None = None
 
     def next(self) -> tuple[Item] | None:
-        """Return the item that has come, or ask for one."""
+        """Return the item that was read, or request one."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
         ready, self._ready = self._ready, None
@@ -97,13 +97,13 @@ class AsyncSource(Source[Item]):
                 await cast("AsyncGenerator[Item, None]", items).aclose()
 
     def give_up(self, error: Exception | None = None) -> None:
-        """Take no more items, also not the one that has come."""
+        """Take no more items, and drop the item that was read."""
         super().give_up(error)
         self._ready = None
         self.expire()
 
     def expire(self) -> None:
-        """Stop waiting for the next item: when it comes is up to others."""
+        """Stop waiting for the next item, which may take any time."""
         self.ended = True
         if self._reading is not None and self._reading is not asyncio.current_task():
             self._reading.cancel()
@@ -118,10 +118,10 @@ class AsyncSource(Source[Item]):
 def make_source(
     items: Iterable[Item] | AsyncIterable[Item], wake: Callable[[], None]
 ) -> Source[Item]:
-    """Choose how items are read.
+    """Return the source for an iterable.
 
     Raises:
-        InvalidArgumentError: they cannot be, or are a string, whose letters nobody means.
+        InvalidArgumentError: *items* is not iterable, or is a single string.
     """
     if isinstance(items, str | bytes):
         raise InvalidArgumentError("items is a single string: give a list of items")

@@ -1,4 +1,4 @@
-"""What the calls of one item did, as their sessions tell it."""
+"""What the calls of one item did, and how long it waits after a 429."""
 
 import random
 from typing import Final
@@ -9,25 +9,25 @@ from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
 
 _FIRST_WAIT: Final = 0.5
-"""Seconds, where the gateway does not say how long to wait: those of `RetryPolicy.backoff`. It
-doubles with each refusal of the item."""
+"""Seconds to wait if the gateway does not say how long, as in `RetryPolicy.backoff`. They double
+with each refusal of the item."""
 
 _LONGEST_WAIT: Final = 30.0
-"""Seconds that the doubling stops at: an item is then tried twice a minute."""
+"""Seconds at which the doubling stops: an item is then tried twice a minute."""
 
 _SPREAD: Final = 1.0
-"""Seconds at the most that are added at random, so that items do not come back together."""
+"""The largest random addition in seconds, so that items do not come back together."""
 
 
 class ItemWatch(Observer):
-    """Hears every call that is made in the context of one item's task.
+    """Observes every call that is made in the task of one item.
 
     Args:
-        ticket: Told of each attempt and each wait.
+        ticket: Called for each attempt and each wait.
 
     Attributes:
         attempts: Requests made so far.
-        sends_once: Whether something is sent that must not be made twice.
+        sends_once: Whether a request is sent that must not be sent twice.
     """
 
     def __init__(self, ticket: Ticket) -> None:
@@ -47,7 +47,7 @@ class ItemWatch(Observer):
         self._ticket.attempt_finished(attempt)
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        """Pass on that the item waits."""
+        """Tell the ticket that the item waits."""
         del call, attempt
         self._ticket.retry_scheduled(seconds)
 
@@ -58,9 +58,9 @@ class ItemWatch(Observer):
 
     @property
     def outcome(self) -> Outcome:
-        """What the item did: the most that a call of it did that changes anything.
+        """The outcome of the item: the largest one of its calls that change something.
 
-        NOT_SENT where nothing was heard; of an item that only reads, its last call counts.
+        NOT_SENT without calls; if the item only reads, the outcome of its last call.
         """
         outcomes = [
             (call.operation.repeatability, outcome_of(attempts, call.operation.repeatability))
@@ -71,14 +71,14 @@ class ItemWatch(Observer):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether doing the item again can do no harm, as far as sessions have told."""
+        """Whether it is safe to repeat the item, as far as the observed calls show."""
         return not self.sends_once or self.outcome in (Outcome.NOT_SENT, Outcome.REFUSED)
 
     def may_begin_again(self, error: RateLimitedError) -> bool:
         """Whether the item's function may be called again after this 429.
 
-        Only if every call of it that changes anything is proven to have done nothing, and if the
-        error is of a call that was heard here, or of none: what was done elsewhere is not known.
+        Only if every call that changes something is proven to have done nothing, and if the error
+        does not come from a call that was not observed here.
         """
         changing = any(
             call.operation.repeatability is not Repeatability.READ
@@ -91,9 +91,9 @@ class ItemWatch(Observer):
         return heard and not changing
 
     def interrupted(self, message: str, *, by_deadline: bool) -> GatewayError:
-        """Make the error of an item that was ended, with what is known of it."""
+        """Return the error of an item that was ended early, with what is known of its calls."""
         error = DeadlineExceededError(message) if by_deadline else GatewayError(message)
-        if not self._calls:  # what it did, if not through a session, nobody knows
+        if not self._calls:  # without a session, its outcome is unknown
             error.outcome = Outcome.UNKNOWN
             return error
         call, attempts = list(self._calls.items())[-1]
@@ -109,7 +109,7 @@ class Waits:
 
     Args:
         watch: What the item's calls did.
-        patience: Seconds that the item may wait in all; None for no bound.
+        patience: Seconds that the item may wait in total; None for no limit.
     """
 
     def __init__(self, watch: ItemWatch, patience: float | None) -> None:
@@ -119,15 +119,15 @@ class Waits:
         self._waited = 0.0
 
     def after(self, error: RateLimitedError) -> float | None:
-        """Return the seconds to wait before the item is tried again; None if it must not be.
+        """Return the seconds to wait before the item is repeated; None if it must not be repeated.
 
-        Never less than the gateway asked for.
+        At least as many as the gateway asked for.
         """
         if not self._watch.may_begin_again(error):
             return None
         asked = self._backoff if error.retry_after is None else error.retry_after
         self._backoff = min(2 * self._backoff, _LONGEST_WAIT)
-        # Not for secrets: it only spreads the items out.
+        # No security needed here: the random part only spreads the items.
         wait = asked + random.random() * min(max(asked, _FIRST_WAIT), _SPREAD)  # noqa: S311
         self._waited += wait
         if self._patience is not None and self._waited > self._patience:

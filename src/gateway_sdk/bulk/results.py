@@ -1,4 +1,4 @@
-"""What a run gives out: a result for each item, and its progress."""
+"""The results of a run, and its progress."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkResult(Generic[Item, Value]):
-    """What became of one item.
+    """The result of one item.
 
     Attributes:
-        item: As it was given.
-        error: What the call raised; None if it succeeded.
-        attempts: Requests that were made for it, over all its calls of a session; those of the
-            error where no session was heard.
-        elapsed: Seconds that the call took; 0 if it was not begun.
-        from_journal: Whether it was read from the journal: the value is then what `load` makes of
-            the JSON that stands there, and the error says no more than the journal does.
+        item: The item, as it was given.
+        error: The error of the call; None if it succeeded.
+        attempts: Requests for the item, over all calls of sessions of this package; without such
+            calls, the attempts of the error.
+        elapsed: Seconds that the call took; 0 if it did not begin.
+        from_journal: Whether the result was read from the journal: `load` has then made the value
+            of the JSON, and the error has only the attributes that the journal holds.
     """
 
     item: Item
@@ -33,10 +33,10 @@ class BulkResult(Generic[Item, Value]):
 
     @property
     def value(self) -> Value:
-        """What the call returned.
+        """The value that the call returned.
 
         Raises:
-            Exception: the call failed; the same as `error`.
+            Exception: the call failed; this is `error`.
         """
         if self.error is not None:
             raise self.error
@@ -45,13 +45,13 @@ class BulkResult(Generic[Item, Value]):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has got.
+    """The progress of a run.
 
     Attributes:
-        done: Items that have a result, failed ones included.
-        failed: Those whose call failed.
-        from_journal: Those that an earlier run had done.
-        total: How many there are; None if *items* does not tell its length.
+        done: Items that have a result, also failed ones.
+        failed: Items whose call failed.
+        from_journal: Items whose result came from the journal.
+        total: The number of items; None if *items* has no length.
     """
 
     done: int
@@ -64,14 +64,14 @@ OnProgress = Callable[[Progress], object]
 
 
 class Meter:
-    """Counts results and tells whoever wants to know."""
+    """Counts results and reports the progress."""
 
     def __init__(self, tell: OnProgress | None, total: int | None) -> None:
         self._tell = tell
         self._now = Progress(0, 0, 0, total)
 
     def count(self, result: BulkResult[Any, Any]) -> None:
-        """Count a result; what the listener raises is logged, and loses nothing."""
+        """Count a result; errors of the listener are logged and change nothing."""
         if self._tell is None:
             return
         before = self._now

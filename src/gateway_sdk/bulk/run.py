@@ -1,4 +1,4 @@
-"""Run one coroutine function over many items: bounded, back-pressured, nothing lost."""
+"""Run one coroutine function over many items, with a bounded number of calls at once."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sized
 from os import PathLike
@@ -37,47 +37,49 @@ def run(
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
     """Call a coroutine function with each item and yield the results as they come.
 
-    One failure loses nothing of the others: it is a result too. Items are taken from the iterable
-    only as fast as results are taken from here, so memory does not depend on how many there are.
-    Closing the iterator early, or cancelling it, leaves nothing running: use
-    `contextlib.aclosing` where the loop may be left early.
+    A failed call is a result too and does not affect the others. The run takes new items only as
+    fast as you take results, so its memory does not depend on the number of items. Closing the
+    iterator, or cancelling it, leaves nothing running: use `contextlib.aclosing` where you may
+    leave the loop early.
 
     Args:
-        call: What is called with each item.
-        items: May be a generator without end, and asynchronous.
-        concurrency: "adaptive" finds out how many calls at once the gateway takes, up to 100;
-            `Adaptive(maximum=...)` has another bound; a number is the number of calls at once.
-        key: Items with the same key are fetched once, and each has its result: a JSON value. The
-            results are kept to the end of the run.
-        ordered: Yield in the order of the items, not in that in which calls end.
-        deadline: Seconds for the whole run; None for no limit. Then calls under way are ended,
-            and every item left has a result with a `DeadlineExceededError`, whose `outcome` tells
-            whether anything was sent. From an asynchronous iterable no more items are taken.
-        patience: Seconds that one item may wait after refusals with 429, beyond the retries of its
-            session; then the 429 is its result. None waits until the item is taken or the
-            deadline has passed, 0 does not wait. An item is tried again only if nothing that it
-            changed may have been done.
-        on_progress: Called with a `Progress` before each result; what it raises is logged.
-        journal: A file of JSON lines, one per item that has ended, written before its result is
-            yielded. With the file of an earlier run only what is not in it is fetched; the rest is
-            yielded again, marked `from_journal`. Equal items are fetched once, also without *key*.
-        job: Names what is done with the items, as "rates-2026-q1"; needed with a journal, which
-            is only continued by the job that began it. Name all in it that is not in the items.
-        retry_failed: Fetch again what failed in an earlier run, where that is safe to repeat.
-        repair: Go on with a journal that has damaged lines: they are kept in a file beside it, and
-            what they held is fetched again. What must not be made twice is not: where it may have
-            been in a damaged line, the result is an error of outcome UNKNOWN.
-        dump: Makes JSON of a value for the journal, in place of pydantic.
-        load: Makes a value of the JSON in the journal, which else comes as it stands there.
+        call: The function, called with each item.
+        items: The items; a generator may be endless, and may be asynchronous.
+        concurrency: "adaptive" finds the number of calls at once that the gateway accepts, up to
+            100; `Adaptive(maximum=...)` has another maximum; a number is fixed.
+        key: Returns the key of an item, a JSON value. Items with the same key are fetched once,
+            and each has the result. The results are kept until the end of the run.
+        ordered: Yield results in the order of the items, not in the order in which calls end.
+        deadline: Seconds for the whole run; None for no limit. At the deadline, calls in flight
+            are ended, and each item without a result gets a `DeadlineExceededError`, whose
+            `outcome` says whether anything was sent. An asynchronous iterable is not read further.
+        patience: Seconds that one item may wait after refusals with 429, in addition to the
+            retries of its session; then the 429 is its result. None waits until the gateway
+            accepts the item or the deadline passes; 0 does not wait. An item is repeated only if
+            the gateway cannot have changed anything for it.
+        on_progress: Called with a `Progress` before each result; its errors are logged.
+        journal: A file of JSON lines, one for each item that has ended, written before the result
+            is yielded. If the file exists, only items that are not in it are fetched; the others
+            are yielded from it, marked `from_journal`. Equal items are fetched once, also without
+            *key*.
+        job: The name of the work, such as "rates-2026-q1"; required with a journal, which only
+            the same job can continue. Name everything that matters and is not in the items.
+        retry_failed: Fetch items again that failed in an earlier run, if that is safe.
+        repair: Continue with a journal that has damaged lines. They are kept in a second file, and
+            their items are fetched again. An item that must not be sent twice is not fetched
+            again: if it may be in a damaged line, its result is an error of outcome UNKNOWN.
+        dump: Converts a value to JSON for the journal; without it pydantic does.
+        load: Converts the JSON in the journal to a value; without it the JSON is the value.
 
     Yields:
         One result per item.
 
     Raises:
-        InvalidArgumentError: an argument is wrong, at once; or the key of an item is no JSON value.
-        JournalError: the journal is another job's, is in use, or cannot be written.
-        Exception: taking an item from *items*, or its key, failed; raised when the calls under
-            way have ended and their results were taken.
+        InvalidArgumentError: an argument is wrong (raised at once), or the key of an item is not a
+            JSON value.
+        JournalError: the journal belongs to another job, is in use, or cannot be written.
+        Exception: *items* or *key* raised an error; raised after the results of the calls in
+            flight.
     """
     if not callable(call):
         raise InvalidArgumentError("call must be a coroutine function of one item")
@@ -145,7 +147,7 @@ def _path(journal: object) -> Path:
 def _job(job: object) -> str:
     if not isinstance(job, str) or not job.strip() or not job.isprintable():
         raise InvalidArgumentError(
-            "a journal needs job=, a name for what is done with its items, such as 'rates-2026-q1'"
+            "a journal needs job=, the name of the work on its items, such as 'rates-2026-q1'"
         )
     return job
 

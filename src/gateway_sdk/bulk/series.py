@@ -1,4 +1,4 @@
-"""What is often made of countries, and of replies with exchange rates."""
+"""Helpers for countries, and for replies with exchange rates."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -11,17 +11,17 @@ from gateway_sdk.models.currency import iso_date
 
 
 def currencies_of(countries: Iterable[Country]) -> list[str]:
-    """Return the currencies that countries use, each once.
+    """Return the currencies of countries, each once.
 
     Returns:
-        The codes as the gateway has them, in alphabetical order; a country without one adds
-        nothing. Empty if there are no countries.
+        The codes of the gateway, in alphabetical order; a country without a code adds nothing.
+        Empty if there are no countries.
     """
     return sorted({country.currency for country in countries if country.currency.strip()})
 
 
 def _strict_day(text: object) -> date:
-    """Read a date that a reply has as the name of its rates."""
+    """Read the date that is the key of a day's rates."""
     if not isinstance(text, str):
         msg = "no date"
         raise ValueError(msg)  # noqa: TRY004 - what pydantic expects
@@ -29,7 +29,7 @@ def _strict_day(text: object) -> date:
 
 
 def _number(value: object) -> object:
-    """Leave a number as it is, whichever type `parse_float=` gave it."""
+    """Return a number unchanged; `parse_float=` may have given it any type."""
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
         msg = "no number"
         raise ValueError(msg)
@@ -47,7 +47,7 @@ class _Reply(BaseModel):
 
 
 class RateRow(NamedTuple):
-    """One rate of one day: so many units of a symbol for one unit of the base."""
+    """One rate of one day: the units of *symbol* for one unit of *base*."""
 
     base: str
     symbol: str
@@ -58,16 +58,16 @@ class RateRow(NamedTuple):
 def rate_rows(reply: object, *, base: str) -> list[RateRow] | None:
     """Make rows of the reply to a request for a series, if it has the usual shape.
 
-    The interface leaves the reply open. The usual shape is that of the sandbox: an object whose
-    "rates" hold, by ISO 8601 date, an object of numbers by symbol.
+    The interface leaves the reply open. The usual shape is that of the sandbox: an object with
+    the member "rates", which maps ISO 8601 dates to objects of numbers by symbol.
 
     Args:
-        reply: What `exchange_rate_series` returned.
-        base: The request's base, for a reply that does not name its own.
+        reply: The value that `exchange_rate_series` returned.
+        base: The base of the request, for a reply that does not name a base.
 
     Returns:
-        The rows by date, and of one date in the reply's order; empty where there are no rates.
-        None if the reply has another shape: take it as it is.
+        The rows, sorted by date; rows of one date are in the order of the reply. Empty without
+        rates; None if the reply has another shape.
     """
     try:
         shaped = _Reply.model_validate(reply, strict=True)

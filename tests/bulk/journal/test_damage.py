@@ -173,7 +173,7 @@ async def test_what_is_no_journal_is_not_repaired(tmp_path: Path, content: bytes
     path = tmp_path / "journal.jsonl"
     path.write_bytes(content)
 
-    with pytest.raises(JournalError, match="is no journal: see its line 1"):
+    with pytest.raises(JournalError, match="is not a journal: see its line 1"):
         await fetch(path, ITEMS, refused, repair=True)
 
     assert path.read_bytes() == content
@@ -257,7 +257,7 @@ async def test_a_damaged_line_of_a_write_is_not_made_again(tmp_path: Path, write
         error = results["one"].error
         assert isinstance(error, GatewayError)
         assert (error.outcome, error.safe_to_repeat) == (Outcome.UNKNOWN, False)
-        assert "what the journal had of it was damaged" in str(error)
+        assert "the line of this item in the journal was damaged" in str(error)
         assert [results[item].error for item in (*ITEMS[1:], "new")] == [None] * 4
     assert customers.created == ["new"]
 
@@ -334,7 +334,7 @@ async def test_a_run_that_ends_before_an_unsure_item_has_a_result_says_nothing_o
         first.cancel()
         await asyncio.wait([first])
 
-    assert "a damaged line may have said" in str(refusal[0])
+    assert "a damaged line may say" in str(refusal[0])
     assert customers.created == []
     assert "new" not in [line["item"] for line in lines(path)]
 

@@ -169,7 +169,7 @@ async def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path, conten
     path = tmp_path / "journal.jsonl"
     path.write_bytes(content)
 
-    with pytest.raises(JournalError, match=r"is no journal: see its line 1; give another file"):
+    with pytest.raises(JournalError, match=r"is not a journal: see its line 1; give another file"):
         await fetch(path, [1], refused)
 
     assert path.read_bytes() == content
@@ -204,5 +204,5 @@ async def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="Is a directory"):
         await fetch(tmp_path, [1], refused)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(JournalError, match="no ordinary file"):
+    with pytest.raises(JournalError, match="not an ordinary file"):
         await fetch(tmp_path / "pipe", [1], refused)

@@ -56,7 +56,7 @@ def room_for(size: int) -> Iterator[None]:
         ((*JOB, "--out", "."), "it is a folder"),
         ((*JOB, "--out", "x.jsonl", "--rows", "nowhere/x.csv"), "there is no folder nowhere"),
         ((*JOB, "--out", "x.jsonl", "--rows", "./x.jsonl"), "are the same file"),
-        ((*JOB, "--out", "/dev/null"), "is no ordinary file"),
+        ((*JOB, "--out", "/dev/null"), "is not an ordinary file"),
     ],
 )
 def test_misuse_is_told_before_anything_is_sent(
@@ -99,7 +99,7 @@ def test_file_that_is_no_journal_is_refused(call_gateway: Call, out: Path) -> No
     ended = call_gateway(*JOB, "--out", out, "--sandbox")
 
     assert (ended.status, len(ended.err.splitlines())) == (2, 1)
-    assert f"the journal {out} is no journal: see its line 1; give another file" in ended.err
+    assert f"the journal {out} is not a journal: see its line 1; give another file" in ended.err
     assert out.read_text(encoding="utf-8") == "dear diary\n"
 
 

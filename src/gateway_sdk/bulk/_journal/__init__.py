@@ -1,1 +1,1 @@
-"""The journal: what came of each item, in a file that is the output and the memory of a job."""
+"""The journal: a file with the result of each item, which a later run can continue."""

@@ -1,4 +1,4 @@
-"""Damaged lines of a journal: what can still be known of them. Pure."""
+"""Damaged lines of a journal, and what can still be read in them. No I/O here."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -9,26 +9,26 @@ from gateway_sdk.bulk._journal.line import HEAD_START, Failure, Head, Line, Line
 
 UNREADABLE: Final = Failure(
     error="ReplyLostError",
-    message="what the journal had of it was damaged",
+    message="the line of this item in the journal was damaged",
     outcome="UNKNOWN",
     safe_to_repeat=False,
 )
-"""What is said of an item that may have been made, and must not be made twice."""
+"""The failure of an item that may have been sent and must not be sent twice."""
 
 _NOTHING: Final = b"\xef\xbb\xbf \t\r\n"
-"""What an editor may add: a byte order mark, white space."""
+"""Bytes that an editor may add: a byte order mark, white space."""
 
 _SHORT: Final = head_of("")[1]
-"""No line is as short as this: where that much is blank, there may have been one."""
+"""The length of the shortest head. A blank part of this length may have been a line."""
 
 
 @dataclass(slots=True)
 class Stretch:
-    """Consecutive lines that are damaged.
+    """Consecutive damaged lines.
 
     Attributes:
-        number: The first one's, counted from 1.
-        begin: Where it begins in the file, in bytes.
+        number: The number of the first line, from 1.
+        begin: The offset of the first line in the file, in bytes.
     """
 
     number: int
@@ -37,15 +37,15 @@ class Stretch:
 
     @property
     def text(self) -> bytes:
-        """All of it."""
+        """All lines together."""
         return b"".join(self.lines)
 
 
 def pieces(text: bytes) -> Iterator[tuple[Head | None, bytes]]:
-    """Take a stretch apart: a line whose head can be trusted, and what lies between such lines.
+    """Split damaged lines into lines with a valid head, and the parts between them.
 
-    Of a line that was changed in its place, the next begins where its head says. If it does not,
-    or the file ends before, other lines may have been there: then a piece without a head follows.
+    A valid head gives the length of its line, so the next line begins after it. If no line begins
+    there, or the file is shorter, other lines may be lost: then a piece without a head follows.
     """
     at = 0
     while at < len(text):
@@ -60,12 +60,12 @@ def pieces(text: bytes) -> Iterator[tuple[Head | None, bytes]]:
 
 
 def mended(job: str, text: bytes) -> Iterator[bytes]:
-    """Return the lines that take the place of a stretch of damaged ones.
+    """Return the lines that replace consecutive damaged lines.
 
-    A line that is whole but for what an editor added around it stays. Of one that can be told
-    to be that of something that must not be made twice there is a line that says that its outcome
-    is unknown; of others none, so that they are fetched again. Where it cannot be told, a line
-    says that something was lost.
+    A complete line is kept, without the bytes that an editor added around it. A line whose head
+    says that the item must not be sent twice is replaced by one with the outcome UNKNOWN. Other
+    lines are dropped, so that their items are fetched again. A part without a head is replaced by
+    a line that says that lines were lost.
     """
     for head, piece in pieces(text):
         if head is None:
@@ -80,13 +80,13 @@ def mended(job: str, text: bytes) -> Iterator[bytes]:
 
 
 def jobs(stretches: Iterable[Stretch]) -> set[str]:
-    """Return the jobs that are named in damaged lines."""
+    """Return the jobs that the damaged lines name."""
     heads = (head for stretch in stretches for head, _ in pieces(stretch.text))
     return {head.job for head in heads if head is not None}
 
 
 def _is_whole(piece: bytes) -> bool:
-    """Tell whether a line is as it was written, but for its end."""
+    """Tell whether a line is unchanged, except for its end."""
     head = Head.of(piece)
     try:
         Line.decode(piece[: head.length - 1] if head else piece)

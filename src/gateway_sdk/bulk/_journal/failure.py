@@ -1,4 +1,4 @@
-"""Errors on their way into a journal, and out of it again."""
+"""Converts errors to entries of a journal, and back."""
 
 from typing import Any, Final
 
@@ -16,11 +16,11 @@ _REPEATABILITY: Final = {operation.name: operation.repeatability for operation i
 
 
 def written(error: Exception, watch: ItemWatch) -> Failure:
-    """Say of an error what may stand in a file: no words of the user's or the gateway's."""
+    """Return what a file may hold of an error: no texts of the user or the gateway."""
     name = type(error).__name__
     if not isinstance(error, GatewayError):
         outcome = watch.outcome.name if watch.was_told else None
-        # Whether it may succeed the next time is known to the user only.
+        # Only the user knows whether a repetition may succeed.
         return Failure(error=name, outcome=outcome, safe_to_repeat=watch.may_repeat)
     ours = _KINDS.get(name) is type(error)
     return Failure(
@@ -35,7 +35,7 @@ def written(error: Exception, watch: ItemWatch) -> Failure:
 
 
 def remade(failure: Failure) -> GatewayError:
-    """Make an error of what stands in a journal; one that is not ours becomes a `GatewayError`."""
+    """Return the error for an entry of a journal; a foreign error becomes a `GatewayError`."""
     kind = _KINDS.get(failure.error, GatewayError)
     message = failure.message or f"{failure.error}, in an earlier run"
     error = kind.__new__(kind, message)
@@ -47,7 +47,7 @@ def remade(failure: Failure) -> GatewayError:
         "status": failure.status,
         "transient": failure.retryable,
     }
-    if not failure.safe_to_repeat:  # also where another call of the item is what must not be
+    if not failure.safe_to_repeat:  # perhaps because of another call of the item
         known["repeatability"] = Repeatability.ONCE
     error.__dict__.update(known)
     return error

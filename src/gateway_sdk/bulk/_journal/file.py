@@ -1,4 +1,4 @@
-"""The journal's file: whole lines, one writer, down to the disk in batches."""
+"""The file of the journal: complete lines, one writer, synced to the disk in batches."""
 
 import asyncio
 import importlib
@@ -14,22 +14,22 @@ from gateway_sdk.errors import JournalError
 
 WINDOWS: Final = os.name == "nt"
 SYNC_LINES: Final = 256
-"""Lines that a power cut may take, but for those of the last moment."""
+"""A sync starts after so many lines; a power cut can lose the lines since the last sync."""
 CHANGED: Final = "was changed by others during the run"
 SYNC_SECONDS: Final = 1.0
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-# What others may have put there, a link to another file, is not followed.
+# A link that another user may have put there is not followed.
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _PIECE: Final = 2**16
 _FAR: Final = 2**40
-"""Where the byte is that Windows locks: nobody reads there."""
+"""Windows locks a byte at this offset, far beyond the end of the file."""
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the disk take the names in a folder: without it a power cut may take a new file away.
+    """Sync the names in a folder: without it, a power cut may lose a new file.
 
-    Windows opens no folder, and writes names down by itself.
+    Windows cannot open a folder, and writes names by itself.
     """
     if WINDOWS:
         return
@@ -41,13 +41,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def lock(descriptor: int) -> None:
-    """Take the file, until it is closed or the process ends.
+    """Lock a file for one run, in any process, until it is closed or the process ends.
 
     Raises:
-        OSError: somebody else has it.
+        OSError: another run has locked it.
     """
     if WINDOWS:
-        # By name, because each module is there on its own system only.
+        # Imported by name, because each module exists only on its own system.
         windows: Any = importlib.import_module("msvcrt")
         os.lseek(descriptor, _FAR, os.SEEK_SET)
         windows.locking(descriptor, windows.LK_NBLCK, 1)
@@ -60,9 +60,9 @@ class JournalFile:
     """A file that lines are appended to.
 
     Attributes:
-        path: Where it is.
-        size: Bytes in whole lines.
-        descriptor: The open file; negative if it is not open.
+        path: The path of the file.
+        size: Bytes in complete lines.
+        descriptor: The open file; negative if it is closed.
     """
 
     def __init__(self, path: Path, flags: int = _FLAGS) -> None:
@@ -79,14 +79,14 @@ class JournalFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is held by this run."""
+        """Whether this run has the file open."""
         return self.descriptor >= 0
 
     def open(self) -> None:
-        """Open or make the file, and take it for this run alone; blocks.
+        """Open or create the file, and lock it for this run; blocks.
 
         Raises:
-            JournalError: that is not possible, or another run has it.
+            JournalError: the file cannot be opened, or another run has locked it.
         """
         while not self.is_open:
             try:
@@ -101,10 +101,10 @@ class JournalFile:
         self.size = os.fstat(self.descriptor).st_size
 
     def _taken(self, descriptor: int) -> int:
-        """Lock a file, and return it if it still is the one of this name; -1 if it was replaced."""
+        """Lock a file, and return it if the path still leads to it; -1 if it was replaced."""
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise self.trouble("is no ordinary file")
+            raise self.trouble("is not an ordinary file")
         try:
             lock(descriptor)
         except OSError:
@@ -115,7 +115,7 @@ class JournalFile:
         return -1
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield where each line begins, and the line; the last one may lack its end. Blocks."""
+        """Yield the offset and the bytes of each line; the last may lack its end. Blocks."""
         with os.fdopen(os.dup(self.descriptor), "rb") as file:
             file.seek(0)
             offset = 0
@@ -124,7 +124,7 @@ class JournalFile:
                 offset += len(line)
 
     def read(self, offset: int) -> bytes:
-        """Return the line that begins there."""
+        """Return the line at an offset."""
         os.lseek(self.descriptor, offset, os.SEEK_SET)
         pieces: list[bytes] = []
         while True:
@@ -135,17 +135,17 @@ class JournalFile:
                 return b"".join(pieces)
 
     def truncate(self, size: int) -> None:
-        """Cut off what follows."""
+        """Remove everything after this size."""
         os.ftruncate(self.descriptor, size)
         self.size = size
 
     @property
     def beside(self) -> Path:
-        """Where what is damaged is kept."""
+        """The path of the file that keeps damaged lines."""
         return self.path.with_name(f"{self.path.name}.damaged")
 
     def keep_beside(self, texts: Iterable[bytes]) -> None:
-        """Add what is damaged to a file of its own; blocks."""
+        """Add damaged lines to the file `beside`; blocks."""
         with os.fdopen(os.open(self.beside, _FLAGS | _NO_LINK, 0o600), "ab") as file:
             for text in texts:
                 file.write(text if text.endswith(b"\n") else text + b"\n")
@@ -153,9 +153,9 @@ class JournalFile:
             os.fsync(file.fileno())
 
     def replace(self, lines: Iterable[bytes]) -> None:
-        """Put other lines in place of those that are there; all of it or nothing. Blocks."""
+        """Replace all lines of the file, completely or not at all. Blocks."""
         draft = JournalFile(self.path.with_name(f"{self.path.name}.new"), _FLAGS | _NO_LINK)
-        draft.open()  # which takes it, so that nobody has it when it is in this one's place
+        draft.open()  # locked before it replaces this file, so that no other run can take it
         try:
             self._write_to(draft, lines)
         except BaseException:
@@ -174,11 +174,11 @@ class JournalFile:
         draft.path.replace(self.path)
 
     def append(self, line: bytes) -> int:
-        """Hand a whole line to the operating system, and return where it begins.
+        """Write a complete line, and return its offset.
 
         Raises:
-            JournalError: it is not taken as a whole, and then not at all; or the disk failed
-                earlier.
+            JournalError: the line cannot be written completely, so nothing of it is kept; or the
+                disk failed earlier.
         """
         if self._failure is not None:
             raise self._failure
@@ -187,11 +187,11 @@ class JournalFile:
         except OSError as error:
             written, why = 0, str(error.strerror)
         if written != len(line):
-            with suppress(OSError):  # then the next run finds half a line, and cuts it off
-                if os.fstat(self.descriptor).st_size == self.size + written:  # nothing of others
+            with suppress(OSError):  # if this fails, the next run removes the half line
+                if os.fstat(self.descriptor).st_size == self.size + written:  # no bytes of others
                     os.ftruncate(self.descriptor, self.size)
             self._failure = self.trouble(
-                f"cannot be written: {why}; what stands in it is whole, so run the same again"
+                f"cannot be written: {why}; its lines are complete, so run the same again"
             )
             raise self._failure
         begins = self.size
@@ -200,16 +200,16 @@ class JournalFile:
         return begins
 
     def sync_soon(self) -> None:
-        """Have the lines written down to the disk, if enough of them or of time has passed."""
+        """Start a sync, if enough lines were written or enough time has passed."""
         due = time.monotonic() - self._synced_at >= SYNC_SECONDS
         if due or self._unsynced >= SYNC_LINES:
             self._begin_sync()
 
     async def reach_disk(self, offset: int) -> None:
-        """Wait until the disk has the line that begins there; all who wait share one trip.
+        """Wait until the line at this offset is on the disk; several waits share one sync.
 
         Raises:
-            JournalError: the disk does not take it.
+            JournalError: the disk failed.
         """
         self._name_matters = True
         while self._on_disk <= offset:
@@ -218,13 +218,13 @@ class JournalFile:
             await asyncio.wait([self._begin_sync()])
 
     def _begin_sync(self) -> asyncio.Task[None]:
-        """Have the disk take what is there, unless it is at it already."""
+        """Start a sync, unless one is running."""
         if self._syncing is None:
             self._syncing = asyncio.create_task(self._sync())
         return self._syncing
 
     async def _sync(self) -> None:
-        """Wait for the disk in a thread: it takes milliseconds, and seconds when it is busy."""
+        """Sync in a thread: it takes milliseconds, or seconds on a busy disk."""
         size, self._unsynced = self.size, 0
         try:
             await asyncio.to_thread(self._write_down)
@@ -233,7 +233,7 @@ class JournalFile:
         except OSError as error:
             self._failure = self.trouble(f"cannot be written: {error.strerror}")
         except JournalError as error:
-            self._failure = error  # from now on nothing is added to it
+            self._failure = error  # nothing more is written
             if not os.fstat(self.descriptor).st_nlink:
                 self._failure = JournalError(f"{error}; {await asyncio.to_thread(self._rescue)}")
         finally:
@@ -241,19 +241,19 @@ class JournalFile:
             self._syncing = None
 
     def _write_down(self) -> None:
-        """Have the disk take the lines, and where it matters the file's name as well."""
+        """Sync the lines, and the name of the file if that is needed."""
         os.fsync(self.descriptor)
         if self._name_matters and not self._name_is_down:
             sync_folder(self.path.parent)
             self._name_is_down = True
 
     def _check_place(self) -> None:
-        """Make sure that what this run has written is what its name leads to, and only that.
+        """Check that the path leads to the file that this run has written, unchanged by others.
 
-        Runs in the event loop, so that no line of this run is written meanwhile.
+        Runs in the event loop, so that this run writes no line at the same time.
 
         Raises:
-            JournalError: others have changed it. Nothing of it is touched any more.
+            JournalError: others have changed the file. This run writes nothing more to it.
         """
         own = os.fstat(self.descriptor)
         try:
@@ -270,7 +270,7 @@ class JournalFile:
         raise self.trouble(f"{CHANGED}: {why}")
 
     def _rescue(self) -> str:
-        """Copy a file that has no name any more to a new one, and say what came of it; blocks."""
+        """Copy a deleted file to a new one, and describe the result; blocks."""
         kept = self.path.with_name(f"{self.path.name}.rescued")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
         try:
@@ -279,14 +279,14 @@ class JournalFile:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            return f"what stood in it could not be kept in {kept}: {error.strerror}"
-        return f"what stood in it is in {kept}"
+            return f"its lines could not be kept in {kept}: {error.strerror}"
+        return f"its lines are kept in {kept}"
 
     async def aclose(self) -> None:
-        """Write all down to the disk and let the file go, also when this is cancelled.
+        """Sync and close the file, also if this is cancelled.
 
         Raises:
-            JournalError: the disk does not take it.
+            JournalError: the disk failed.
         """
         if not self.is_open:
             return
@@ -308,5 +308,5 @@ class JournalFile:
             raise self._failure
 
     def trouble(self, what: str) -> JournalError:
-        """Make the error that names the file."""
+        """Return an error that names the file."""
         return JournalError(f"the journal {self.path} {what}")

@@ -1,4 +1,4 @@
-"""What a journal knows when it is opened."""
+"""The index of a journal: reads the file and knows the valid line of each key."""
 
 import os
 from collections.abc import Iterator
@@ -9,19 +9,19 @@ from gateway_sdk.bulk._journal.file import JournalFile
 from gateway_sdk.bulk._journal.line import Head, Line, LineState, head_of
 
 CAN_REPLACE: Final = os.name != "nt"
-"""Windows does not replace a file that is open. There, too, the last line of a key counts."""
+"""Windows cannot replace an open file, so old lines stay; the last line of a key counts anyway."""
 
 _LOST: Final = b""
-"""The key under which the line stands that says that another was lost."""
+"""The key of the line that says that another line was lost."""
 
 
 class Index:
-    """Where the line of each key begins that counts.
+    """The offset of the valid line of each key.
 
     Args:
-        job: Whose journal it has to be.
-        retry_failed: Whether lines of failures that may be repeated count no more.
-        repair: Whether to go on without lines that are damaged.
+        job: The job that the journal must belong to.
+        retry_failed: Whether to ignore lines of failures that may be repeated.
+        repair: Whether to continue without damaged lines.
     """
 
     def __init__(self, file: JournalFile, job: str, *, retry_failed: bool, repair: bool) -> None:
@@ -36,25 +36,25 @@ class Index:
 
     @property
     def knows_all(self) -> bool:
-        """Whether no line was lost: then an item without a line was never begun."""
+        """Whether no line was lost, so that an item without a line was never started."""
         return _LOST not in self._offsets
 
     def get(self, key: bytes) -> int | None:
-        """Return where the line of a key begins; None if it has none."""
+        """Return the offset of the line of a key; None if it has none."""
         return self._offsets.get(key)
 
     def note(self, key: bytes, offset: int) -> None:
-        """Have this line count for its key."""
+        """Make this the valid line of its key."""
         self._offsets[key] = offset
 
     def read(self) -> None:
-        """Read the whole file; cut off half a line at its end, and lines that count no more.
+        """Read the whole file; remove a half line at its end, and lines that are not valid now.
 
         Blocks.
 
         Raises:
-            JournalError: it is no journal, or that of another job, or damaged and not to be
-                repaired; it is left as it is.
+            JournalError: the file is not a journal, belongs to another job, or is damaged and
+                must not be repaired; it is not changed.
         """
         damaged = self._scan()
         if damaged:
@@ -70,7 +70,7 @@ class Index:
             self._scan()
 
     def _scan(self) -> list[Stretch]:
-        """Take note of each line, and return those that are damaged."""
+        """Index each line, and return the damaged lines."""
         self._offsets.clear()
         self._lines, self._torn, self._lacks_end = 0, None, False
         damaged: list[Stretch] = []
@@ -92,7 +92,7 @@ class Index:
         return damaged
 
     def _mend_end(self) -> None:
-        """Give the last line its end, or cut it off if it was not written to its end."""
+        """Add the missing end of the last line, or remove the line if it is incomplete."""
         if self._torn is not None:
             self._file.truncate(self._torn)
         if self._lacks_end:
@@ -115,10 +115,10 @@ class Index:
         return True
 
     def _is_torn(self, text: bytes) -> bool:
-        """Tell whether it is what is left of a last line of ours that was not written to its end.
+        """Tell whether this is an incomplete last line, which was being written at the end.
 
-        A power cut leaves zeros where something was to be written. A last line as long as it
-        should be was written, and is damaged.
+        A power cut leaves zeros in place of unwritten bytes. A last line of the full length was
+        written completely, so it is damaged.
         """
         if text.endswith(b"\n"):
             return False
@@ -136,24 +136,24 @@ class Index:
             )
 
     def _check_damage(self, damaged: list[Stretch]) -> None:
-        """Make sure that it is a journal, of this job, and to be repaired."""
+        """Check that the file is a journal of this job, and may be repaired."""
         first, count = damaged[0].number, sum(len(stretch.lines) for stretch in damaged)
         named = jobs(damaged)
         if not self._lines and not named:
-            raise self._file.trouble(f"is no journal: see its line {first}; give another file")
+            raise self._file.trouble(f"is not a journal: see its line {first}; give another file")
         for job in named:
             self._check_job(job)
         if not self._repair:
             more = f", and {count - 1} more" if count > 1 else ""
             raise self._file.trouble(
                 f"is damaged: see its line {first}{more}; repair=True goes on without such lines, "
-                f"keeps them in {self._file.beside}, and fetches again what they held"
+                f"keeps them in {self._file.beside}, and fetches their items again"
             )
         if not CAN_REPLACE:
             raise self._file.trouble("cannot be repaired on Windows: repair it on another system")
 
     def _repaired(self, damaged: list[Stretch]) -> Iterator[bytes]:
-        """Yield all lines that are whole, and in place of the others what is known of them."""
+        """Yield all complete lines, and replacements of the damaged ones."""
         stretches = iter(damaged)
         stretch = next(stretches, None)
         end = -1

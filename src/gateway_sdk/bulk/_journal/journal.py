@@ -1,4 +1,4 @@
-"""A dedup that is kept in a journal."""
+"""Keeps the results of items in a journal, also for later runs."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _UNFINISHED = Failure(
 
 
 class Journal(Dedup[Item, Value]):
-    """Writes a line for each item that has ended, and knows those of earlier runs."""
+    """Writes a line for each item that has ended, and reads those of earlier runs."""
 
     def __init__(
         self,
@@ -49,16 +49,16 @@ class Journal(Dedup[Item, Value]):
         self._unsure: set[bytes] = set()
 
     async def open(self) -> None:
-        """Take the file and read what it holds, in a thread.
+        """Open and read the file, in a thread.
 
         Raises:
-            JournalError: it cannot be had, or is not this job's.
+            JournalError: the file cannot be used, or belongs to another job.
         """
         opening = asyncio.create_task(asyncio.to_thread(self._open))
         try:
             await asyncio.shield(opening)
         except asyncio.CancelledError:
-            await asyncio.wait([opening])  # a thread cannot be cancelled, and the file is its own
+            await asyncio.wait([opening])  # a thread cannot be cancelled and uses the file
             raise
 
     def _open(self) -> None:
@@ -69,11 +69,11 @@ class Journal(Dedup[Item, Value]):
             raise self._file.trouble(f"cannot be read: {error.strerror}") from None
 
     async def aclose(self) -> None:
-        """Write all down to the disk, and let go of the file."""
+        """Sync and close the file."""
         await self._file.aclose()
 
     def digest(self, item: Item) -> bytes | None:
-        """Return the digest of the item's key, which is the item itself if none was given."""
+        """Return the digest of the item's key; without *key* the item is the key."""
         return digest_of(item if self._key is None else self._key(item))
 
     def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value] | None:
@@ -93,7 +93,7 @@ class Journal(Dedup[Item, Value]):
         if error is None:
             try:
                 value = line.value if self._load is None else self._load(line.value)
-            except Exception as raised:  # noqa: BLE001 - load is the user's, and about one item
+            except Exception as raised:  # noqa: BLE001 - the user's load fails for one item only
                 error = raised
         return BulkResult(
             item=item,
@@ -105,9 +105,9 @@ class Journal(Dedup[Item, Value]):
         )
 
     async def record_intent(self, item: Item, digest: bytes | None) -> bool:
-        """Wait until the disk has a line that says so: whatever dies then, it is not sent again.
+        """Write a line that says so, and wait until it is on the disk: no later run sends it again.
 
-        Where a line was lost, it may have been that of any item that has none.
+        If a line was lost, it may be the line of any item without a line.
         """
         key = digest or b""
         if key not in self._begun:
@@ -122,9 +122,9 @@ class Journal(Dedup[Item, Value]):
     def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
     ) -> BulkResult[Item, Value]:
-        """Write down a result; a value that is no JSON is a failure.
+        """Write a result; a value that is not JSON is a failure.
 
-        Of an item that may have been made before, the result is that this is unknown.
+        For an item that may have been sent before, the result is an error of outcome UNKNOWN.
         """
         if digest in self._unsure:
             self._unsure.remove(digest)
@@ -134,7 +134,7 @@ class Journal(Dedup[Item, Value]):
             return result
         try:
             text = self._line(digest, result, watch).encode()
-        except Exception as error:  # noqa: BLE001 - dump is the user's; its text may show the value
+        except Exception as error:  # noqa: BLE001 - the user's dump; its text may show the value
             result = replace(result, error=_no_json(error, watch), _value=None)
             text = self._line(digest, result, watch).encode()
         self._append(digest, text)
@@ -144,7 +144,7 @@ class Journal(Dedup[Item, Value]):
     def interrupted(
         self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
     ) -> None:
-        """Write down what became of a call that must not be made twice; others are made again."""
+        """Write the result of a call that must not be sent twice; other calls are repeated."""
         self._unsure.discard(digest or b"")
         if self._begun.pop(digest or b"", None) is not None:
             line = self._line(digest, result, watch)
@@ -171,7 +171,7 @@ class Journal(Dedup[Item, Value]):
         )
 
     def _append(self, digest: bytes | None, text: bytes) -> int:
-        """Write a line and return where it begins; it is the one that counts from now on."""
+        """Write a line and return its offset; it is now the valid line of its key."""
         offset = self._file.append(text)
         self._index.note(digest or b"", offset)
         self._file.sync_soon()
@@ -179,10 +179,10 @@ class Journal(Dedup[Item, Value]):
 
 
 def _no_json(error: Exception, watch: ItemWatch) -> JournalError:
-    """Make the error of a value that cannot be written, without its text."""
+    """Return the error for a value that cannot be written, without the text of the cause."""
     failure = JournalError(
         f"the value cannot be written to the journal ({type(error).__name__}): "
-        "give dump=, a function that makes JSON of it"
+        "give dump=, a function that converts it to JSON"
     )
     failure.outcome = watch.outcome
     return failure

@@ -20,30 +20,30 @@ HEAD_START: Final = b'{"job":"'
 
 
 class LineState(StrEnum):
-    """What a line says of its item."""
+    """The state of an item, as its line says."""
 
     BEGUN = "begun"
-    """What must not be made twice is about to be sent; another line follows, if all goes well."""
+    """A request that must not be sent twice is about to be sent; another line follows later."""
     DONE = "done"
     """There is a value."""
     FAILED = "failed"
     """There is an error."""
     INTERRUPTED = "interrupted"
-    """The run ended before the call did, and it may be made again."""
+    """The run ended before the call; the call may be repeated."""
     LOST = "lost"
-    """Here was a line that could not be read, of which item is unknown."""
+    """Here was an unreadable line of an unknown item."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What is written of an error: no text that is not ours.
+    """An error in a journal, without texts of others.
 
     Attributes:
-        error: The name of its class.
-        message: Its text; None where the error is not of this package.
-        outcome: The name of what the item did; None where no session was heard.
-        safe_to_repeat: Whether doing the item again can do no harm, as far as is known.
-        retryable: Whether doing it again may succeed, besides; False where that is unknown.
+        error: The name of the class of the error.
+        message: The message; None if the error is not of this package.
+        outcome: The name of the item's outcome; None if no session reported a call.
+        safe_to_repeat: Whether it is safe to repeat the item, as far as is known.
+        retryable: Whether a repetition is safe and may succeed; False if that is unknown.
     """
 
     error: str
@@ -57,11 +57,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The beginning of a line, which can be trusted by itself: it has a checksum of its own.
+    """The beginning of a line, with a checksum of its own.
 
     Attributes:
         key: The digest of the item's key.
-        once: Whether something is sent for the item that must not be made twice.
+        once: Whether a request is sent for the item that must not be sent twice.
         length: Bytes of the whole line, with its end.
     """
 
@@ -74,7 +74,7 @@ class Head:
 
     @classmethod
     def of(cls, text: bytes, at: int = 0) -> Self | None:
-        """Read the head that begins at a place; None if there is none, or it is damaged."""
+        """Read the head at an offset; None if there is none, or it is damaged."""
         found = _HEAD.match(text, at)
         if found is None or crc32(found[1] + found[4]) != int(found[5], 16):
             return None
@@ -90,12 +90,12 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line; every one has all of these columns.
+    """One line; each line has all of these columns.
 
     Attributes:
         key: The digest of the item's key.
-        once: Whether something is sent for the item that must not be made twice.
-        value: What the call returned, as JSON; None where it did not.
+        once: Whether a request is sent for the item that must not be sent twice.
+        value: The value that the call returned, as JSON; None if it failed.
         elapsed: Seconds.
     """
 
@@ -112,11 +112,11 @@ class Line:
     def encode(self) -> bytes:
         """Return the line with its end.
 
-        Its column `check` has the length of the line, a checksum of what stands before, with the
-        length, and one of what stands behind: three numbers in hexadecimal.
+        The column `check` holds three hexadecimal numbers: the length of the line, a checksum of
+        the columns before and the length, and a checksum of the columns after it.
 
         Raises:
-            ValueError: the value is no JSON; the text shows nothing of it.
+            ValueError: the value is not JSON; the message does not show the value.
         """
         failure = self.failure
         head = to_json({"job": self.job, "key": self.key.hex(), "once": self.once})[:-1]
@@ -143,10 +143,10 @@ class Line:
 
     @classmethod
     def decode(cls, text: bytes) -> Self:
-        """Read a line, with its end or without.
+        """Read a line, with or without its end.
 
         Raises:
-            ValueError: it is none, or is damaged.
+            ValueError: the text is not a line, or is damaged.
         """
         head = Head.of(text)
         rest = text.removesuffix(b"\n")[head.size :] if head else b""
@@ -185,14 +185,14 @@ _CHECK: Final = b',"check":"%b-%08x-%08x"'
 
 
 def head_of(job: str) -> tuple[bytes, int]:
-    """Return what every line of a job begins with, and the bytes of its whole head."""
+    """Return the start of every line of a job, and the length of the whole head in bytes."""
     start = to_json({"job": job})[:-1] + b',"key":"'
     line = Line(job=job, key=bytes(16), state=LineState.DONE).encode()
     return start, cast("Head", Head.of(line)).size
 
 
 def _item(item: Any) -> bytes:
-    """Write an item for its readers; what is no JSON is told apart by its key, and left out."""
+    """Write an item for readers of the file; null if it is not JSON, for its key identifies it."""
     try:
         return to_json(item, by_alias=True, inf_nan_mode="strings")
     except UNWRITABLE:
