@@ -155,6 +155,7 @@ def test_interrupted_question_cancels_nothing(start_in_terminal: Start, served: 
     """Ctrl-C is status 130 there too."""
     terminal = start_in_terminal("wallet", "cancel", *ORDER, TERM="dumb")
     terminal.read_until("(n): ")
+    terminal.wait_until_asleep()
 
     terminal.interrupt()
     status, shown = terminal.end()
