@@ -62,9 +62,7 @@ def demo(
             " files of an earlier run are replaced.",
         ),
     ] = Path("gateway-demo"),
-    concurrency: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Calls under way at once.")
-    ] = 20,
+    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Calls at once.")] = 20,
     *,
     browser: Annotated[
         bool, typer.Option("--browser", help="Log in yourself, with this machine's browser.")

@@ -75,7 +75,7 @@ def _show_in_terminal(table: Table) -> None:
     write_text(to_terminal(shown, console))
     if left_out:
         names = printable(", ".join(left_out))
-        say(f"No room for: {names}. A wider terminal, --csv or --json shows all.")
+        say(f"No room for: {names}.\nA wider terminal, --csv or --json shows all.")
 
 
 def show_records(reply: Any, form: Form) -> None:
