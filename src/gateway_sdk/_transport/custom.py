@@ -1,6 +1,9 @@
 """The user's own transports and clients: they send, but nothing is known of how."""
 
-from typing import Final
+import sys
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from typing import Any, Final
 
 import httpx
 
@@ -8,26 +11,115 @@ from gateway_sdk._transport.admission import RateLimiter
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_LIBRARIES: Final = ("httpx", "httpx2")
+
+
+def library_of(given: object, kind: str) -> Any:
+    """Return the library, httpx or httpx2, whose class of that name an object has; else None."""
+    loaded = filter(None, map(sys.modules.get, _LIBRARIES))
+    return next((one for one in loaded if isinstance(given, getattr(one, kind))), None)
+
+
+def transport_of(transport: Any) -> httpx.AsyncBaseTransport:
+    """Return a transport of either library as one of httpx."""
+    return _adapted(transport, library_of(transport, "AsyncBaseTransport"))
+
+
+def transport_of_client(client: Any) -> httpx.AsyncBaseTransport:
+    """Return what sends through a client of either library."""
+    library = library_of(client, "AsyncClient")
+    return _adapted(ClientTransport(client, library), library)
+
+
+def _adapted(transport: Any, library: Any) -> httpx.AsyncBaseTransport:
+    return transport if library is httpx else _Adapter(transport, library)
 
 
 class ClientTransport(httpx.AsyncBaseTransport):
-    """Send through the user's own `httpx.AsyncClient`, for its hooks and whatever patches it.
+    """Send through the user's own `AsyncClient`, for its hooks and whatever patches it.
 
-    Redirects and the client's authentication are off. It is never closed here.
+    Redirects and the client's authentication are off. It is never closed here. Requests and
+    replies are of the client's library.
     """
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: Any, library: Any) -> None:
         self._client = client
+        self._library = library
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: Any) -> Any:
         """Send the request as it is and return the reply, read or unread."""
         try:
             response = await self._client.send(
                 request, auth=None, follow_redirects=False, stream=True
             )
-        except httpx.HTTPStatusError as error:  # raised by a hook: to us a status is an answer
-            return _read_already(error.response)
-        return _read_already(response) if response.is_stream_consumed else response
+        except self._library.HTTPStatusError as error:  # of a hook: to us a status is an answer
+            return self._read_already(error.response)
+        return self._read_already(response) if response.is_stream_consumed else response
+
+    def _read_already(self, response: Any) -> Any:
+        """Return a reply that a hook is done with, with the content that it read, if it did."""
+        content = response.content if response.is_stream_consumed else b""
+        headers = [
+            (name, value)
+            for name, value in response.headers.multi_items()
+            if name.lower() not in _DECODED
+        ]
+        return self._library.Response(response.status_code, headers=headers, content=content)
+
+
+class _Adapter(httpx.AsyncBaseTransport):
+    """A transport of another library with the same classes, as one of httpx."""
+
+    def __init__(self, transport: Any, library: Any) -> None:
+        self._transport = transport
+        self._library = library
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Hand a request on, and its reply back; failures are httpx's."""
+        stream: Any = request.stream
+        theirs = self._library.Request(
+            request.method,
+            str(request.url),
+            headers=request.headers.raw,
+            content=b"".join(stream) if isinstance(stream, httpx.ByteStream) else stream,
+            extensions=request.extensions,
+        )
+        with _failures_of(self._library):
+            response = await self._transport.handle_async_request(theirs)
+        body = _AdaptedBody(response.stream, self._library)
+        return httpx.Response(response.status_code, headers=response.headers.raw, stream=body)
+
+    async def aclose(self) -> None:
+        """Close the transport behind."""
+        await self._transport.aclose()
+
+
+class _AdaptedBody(httpx.AsyncByteStream):
+    """The body of a reply of another library."""
+
+    def __init__(self, stream: Any, library: Any) -> None:
+        self._stream = stream
+        self._library = library
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _failures_of(self._library):
+            async for piece in self._stream:
+                yield piece
+
+    async def aclose(self) -> None:
+        """Close it there."""
+        with _failures_of(self._library):
+            await self._stream.aclose()
+
+
+@contextmanager
+def _failures_of(library: Any) -> Generator[None]:
+    """Raise another library's failures as those of httpx with the same name."""
+    try:
+        yield
+    except (library.RequestError, library.InvalidURL) as error:
+        name = next(kind.__name__ for kind in type(error).__mro__ if hasattr(httpx, kind.__name__))
+        raise getattr(httpx, name)(str(error)) from None
 
 
 class PacedTransport(httpx.AsyncBaseTransport):
@@ -48,14 +140,3 @@ class PacedTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the transport behind."""
         await self._transport.aclose()
-
-
-def _read_already(response: httpx.Response) -> httpx.Response:
-    """Return a reply that a hook is done with, with the content that it read, if it did."""
-    content = response.content if response.is_stream_consumed else b""
-    headers = [
-        (name, value)
-        for name, value in response.headers.multi_items()
-        if name.lower() not in _DECODED
-    ]
-    return httpx.Response(response.status_code, headers=headers, content=content)

@@ -10,7 +10,12 @@ import httpx
 
 from gateway_sdk._config import DEFAULT_MAX_CONNECTIONS, UNSET, check_count, check_switch
 from gateway_sdk._transport.admission import RateLimit, RateLimiter
-from gateway_sdk._transport.custom import ClientTransport, PacedTransport
+from gateway_sdk._transport.custom import (
+    PacedTransport,
+    library_of,
+    transport_of,
+    transport_of_client,
+)
 from gateway_sdk._transport.httpx_engine import HttpxEngine
 from gateway_sdk._transport.proxy import parse_proxy, proxy_for
 from gateway_sdk.errors import ConfigurationError
@@ -88,8 +93,8 @@ class EngineConfig:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise ConfigurationError(f"engine must be {' or '.join(map(repr, ENGINES))}")
-        _check_type("transport", self.transport, httpx.AsyncBaseTransport)
-        _check_type("http_client", self.http_client, httpx.AsyncClient)
+        _check_type("transport", self.transport, "AsyncBaseTransport")
+        _check_type("http_client", self.http_client, "AsyncClient")
         check_count("max_connections", self.max_connections)
         if self.verify is not True and not isinstance(self.verify, ssl.SSLContext | str | Path):
             raise ConfigurationError(
@@ -123,9 +128,9 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
     """
     limiter = None if config.rate_limit is None else RateLimiter(config.rate_limit)
     if config.transport is not None:
-        return _paced(config.transport, limiter)
+        return _paced(transport_of(config.transport), limiter)
     if config.http_client is not None:
-        return _paced(ClientTransport(config.http_client), limiter)
+        return _paced(transport_of_client(config.http_client), limiter)
     proxy = proxy_for(base_url, config.proxy, trust_env=config.trust_env)
     if proxy is not None and proxy.url.scheme == "https":
         proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
@@ -211,6 +216,6 @@ def _check_cert(cert: object, verify: object) -> None:
         raise ConfigurationError("cert must be a path, or (certificate, key) or with a password")
 
 
-def _check_type(name: str, value: object, kind: type) -> None:
-    if value is not None and not isinstance(value, kind):
-        raise ConfigurationError(f"{name} must be an httpx.{kind.__name__}")
+def _check_type(name: str, value: object, kind: str) -> None:
+    if value is not None and library_of(value, kind) is None:
+        raise ConfigurationError(f"{name} must be an httpx.{kind}, or one of httpx2")

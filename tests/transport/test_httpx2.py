@@ -1,0 +1,174 @@
+"""Transports and clients of httpx2, which has httpx's classes under another name."""
+
+import importlib.util
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    ConflictError,
+    ConnectionFailedError,
+    GatewaySession,
+    Outcome,
+    ReplyLostError,
+    SessionStateError,
+)
+from tests.support.calls import CALLS
+from tests.support.raw_server import OK, raw_server, read_request
+
+pytestmark = pytest.mark.httpx
+
+BASE_URL = "https://gateway.test"
+
+
+@pytest.fixture(params=["httpx2", "a copy of httpx"])
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Provide httpx2, and something like it for where it is not installed."""
+    if request.param == "httpx2":
+        yield pytest.importorskip("httpx2")
+        return
+    spec = importlib.util.spec_from_file_location(
+        "httpx2", httpx.__file__, submodule_search_locations=list(httpx.__path__)
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    for name in [name for name in sys.modules if name.partition(".")[0] == "httpx2"]:
+        monkeypatch.delitem(sys.modules, name)
+    copy = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "httpx2", copy)
+    spec.loader.exec_module(copy)
+    yield copy
+    for name in [name for name in sys.modules if name.startswith("httpx2.")]:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def session(base_url: str = BASE_URL, **settings: Any) -> GatewaySession:
+    """Make a session that tries once."""
+    return GatewaySession(
+        base_url, access_token="token-1", tenant_id="acme", retry=None, **settings
+    )
+
+
+def answering(library: Any, seen: list[Any], **reply: Any) -> Any:
+    """Make a transport that keeps the requests."""
+
+    async def answer(request: Any) -> Any:
+        await request.aread()
+        seen.append(request)
+        return library.Response(**{"status_code": 200, "json": [1], **reply})
+
+    return library.MockTransport(answer)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("way", ["transport", "http_client"])
+async def test_every_operation_goes_through_it(library: Any, name: str, way: str) -> None:
+    """What is sent is the same as through httpx."""
+    seen: list[Any] = []
+    theirs, ours = answering(library, seen, json=[]), answering(httpx, seen, json=[])
+    if way == "http_client":
+        theirs = library.AsyncClient(transport=theirs)
+
+    value = await CALLS[name](session(**{way: theirs}))
+    assert value == await CALLS[name](session(transport=ours))
+
+    one, other = seen
+    assert (one.method, str(one.url), one.content) == (other.method, str(other.url), other.content)
+    assert one.headers.raw == other.headers.raw
+
+
+async def test_a_stream_is_sent_piece_by_piece(library: Any) -> None:
+    """Content without a length goes in chunks."""
+    seen: list[Any] = []
+
+    async def content() -> AsyncIterator[bytes]:
+        yield b"one"
+        yield b"two"
+
+    gateway = session(transport=answering(library, seen))
+    assert await gateway.aml.upload_document(content(), content_type="text/plain") == [1]
+
+    assert seen[0].content == b"onetwo"
+    assert seen[0].headers["transfer-encoding"] == "chunked"
+    assert "content-length" not in seen[0].headers
+
+
+async def test_a_real_transport(library: Any) -> None:
+    """Its own connections serve one call after the other, and are closed with the session."""
+
+    async def script(reader: Any, writer: Any) -> None:
+        while True:
+            await read_request(reader)
+            writer.write(OK)
+
+    async with raw_server(script) as url:
+        transport = library.AsyncHTTPTransport()
+        async with session(url, transport=transport) as gateway:
+            for _ in range(3):
+                assert await CALLS["create_customer"](gateway) == {}
+
+
+@pytest.mark.parametrize("name", ["ConnectError", "ReadTimeout", "InvalidURL"])
+async def test_its_failures_are_failures(library: Any, name: str) -> None:
+    """Of what a foreign transport raises, the outcome is unknown."""
+
+    class Own(getattr(library, name)):  # type: ignore[misc] # as users derive theirs
+        pass
+
+    def fail(_: Any) -> Any:
+        raise Own("CANARY")
+
+    with pytest.raises(ReplyLostError) as caught:
+        await CALLS["create_customer"](session(transport=library.MockTransport(fail)))
+
+    assert not isinstance(caught.value, ConnectionFailedError)
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert "CANARY" not in str(caught.value)
+
+
+async def test_a_reply_that_is_cut(library: Any) -> None:
+    """A failure within a body is one of the reply, whose head has come."""
+
+    class Cut(library.AsyncByteStream):  # type: ignore[misc] # of a library that is given
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b"["
+            raise library.ReadError("CANARY")
+
+    transport = answering(library, [], json=None, stream=Cut())
+    with pytest.raises(ReplyLostError) as caught:
+        await CALLS["create_customer"](session(transport=transport))
+
+    assert caught.value.outcome is Outcome.APPLIED
+
+
+async def test_a_hook_that_reads_and_raises_for_status(library: Any) -> None:
+    """What a hook of its client has read before it raised is the body of our error."""
+
+    async def check(response: Any) -> None:
+        await response.aread()
+        response.raise_for_status()
+
+    async with library.AsyncClient(
+        transport=answering(library, [], status_code=409, json={"message": "taken"}),
+        event_hooks={"response": [check]},
+    ) as client:
+        with pytest.raises(ConflictError) as caught:
+            await session(http_client=client).wallet.cancel_order("w", "o")
+
+    assert caught.value.payload is not None
+    assert caught.value.payload.message == "taken"
+
+
+async def test_its_client_is_never_closed(library: Any) -> None:
+    """Nor used when its owner has closed it."""
+    client = library.AsyncClient(transport=answering(library, []))
+    async with session(http_client=client) as gateway:
+        await CALLS["order_history"](gateway)
+    assert not client.is_closed
+
+    await client.aclose()
+    with pytest.raises(SessionStateError):
+        await CALLS["order_history"](session(http_client=client))
