@@ -21,7 +21,7 @@ from tests.support.truth import (
 
 NOWHERE = {
     "closed_port": Step(serve, (UNREACHABLE,)),
-    "full_port": Step(serve, (UNREACHABLE,)),
+    "full_port": Step(serve, (UNREACHABLE,), times=short(connect=0.1)),
     "unknown_name": Step(serve, (UNREACHABLE,), passes=False),
 }
 
@@ -66,7 +66,7 @@ async def test_where_nobody_answers_nothing_is_sent(
 ) -> None:
     """A connection that does not come about is tried for again, unless that cannot help."""
     url, retry = request.getfixturevalue(where), POLICIES[policy]
-    record = await make(url, engine, operation, retry=retry, timeout=short(connect=0.1))
+    record = await make(url, engine, operation, retry=retry, timeout=NOWHERE[where].times)
 
     check(record, NOWHERE[where], [], retry)
     assert len(record.attempts) == (3 if retry and NOWHERE[where].passes else 1)
