@@ -5,6 +5,7 @@ import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator, Callable
+from typing import cast
 
 import httpx
 import pytest
@@ -234,8 +235,9 @@ async def test_closing_cuts_what_is_open(engine: AsyncioEngine) -> None:
         assert not engine._open
         with pytest.raises(httpx.RemoteProtocolError):
             await body_of(response)
-        await response.aclose()
-        await response.aclose()  # closing twice does not give the slot back twice
+        stream = cast("httpx.AsyncByteStream", response.stream)
+        await stream.aclose()
+        await stream.aclose()  # closing twice does not give the slot back twice
         assert IDLE in repr(engine)
         with pytest.raises(httpx.StreamClosed):
             await body_of(response)
