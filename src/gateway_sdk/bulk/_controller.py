@@ -1,4 +1,4 @@
-"""How many calls may be under way: learned from what the gateway takes and refuses. No I/O."""
+"""Finds the number of calls at once, from what the gateway accepts and refuses. No I/O."""
 
 import math
 from enum import Enum, auto
@@ -8,55 +8,55 @@ from gateway_sdk.bulk._evidence import Alarm, Base, Latency, Stage, log_likeliho
 from gateway_sdk.bulk._pace import Pace
 
 _ERROR: Final = 0.01
-"""How often a trial may end wrongly. With it, a test by likelihood ratios (Wald's SPRT) ends at
-the logarithm of 1 / error."""
+"""The share of trials that may end wrongly. A test by likelihood ratios (Wald's SPRT) then ends
+at the logarithm of 1 / error."""
 
 _FALSE_ALARM: Final = 1e-4
-"""One false alarm in ten thousand attempts at the most: a drop costs about a hundred (CUSUM: the
+"""No more than one false alarm in ten thousand attempts: a drop costs about a hundred (CUSUM: the
 mean run length is at least 1 / this)."""
 
 _RESOLUTION: Final = 1 / 32
-"""The smallest difference that is looked for, in the number of calls and in the share of
-refusals: within 5 % of the limit with room for what looking costs."""
+"""The smallest difference to detect, in the number of calls and in the share of refusals: the
+result is within 5 % of the limit, including the cost of trials."""
 
 _COST: Final = 1 / 400
-"""The share of refusals that trials may cost: half a percent is left for what comes of them
-later, such as retries that are refused again."""
+"""The share of refusals that trials may cost: half a percent is left for their consequences, such
+as retries that are refused again."""
 
 _NOISE: Final = 1 / 20
-"""Refusals that are borne without having been learned, at the start."""
+"""The share of refusals that is accepted at the start, before the usual share is known."""
 
 _FLOOD: Final = 1 / 5
-"""What is surely too many: four times the noise, told from it by seven refusals in a row."""
+"""The share of refusals that is surely too high: four times the noise."""
 
 _MOST_NOISE: Final = 1 / 16
-"""The share of refusals that is taken for noise; a gateway that refuses more is left alone."""
+"""The largest share of refusals that counts as noise; at more, the number of calls drops."""
 
 _FEWER: Final = 0.75
-"""Numbers of calls whose latencies are compared are at least so far apart."""
+"""The largest ratio of two numbers of calls whose latencies are compared."""
 
 _MEMORY: Final = 2000
-"""Attempts that say how much is refused for no reason: 3 % of them are known to within 0.4 %."""
+"""Attempts that measure the noise: a share of 3 % is then known to within 0.4 %."""
 
 _ALARM: Final = -math.log(_FALSE_ALARM)
 _DECISION: Final = -math.log(_ERROR)
 
 
 class Phase(Enum):
-    """What the controller is about."""
+    """What the controller does now."""
 
     START = auto()
     """The number doubles with each round trip."""
     LEARN = auto()
-    """Fewer calls than were refused: what is refused now has nothing to do with their number."""
+    """Fewer calls than were refused: refusals now do not depend on the number of calls."""
     TRIAL = auto()
-    """More calls than are known to be good."""
+    """More calls than the number that is known to be good."""
     HOLD = auto()
-    """As many as are known to be good."""
+    """The number of calls that is known to be good."""
 
 
 class Slot:
-    """One item under way.
+    """One item in flight.
 
     Attributes:
         began: When its attempt began, or will begin if it waits for a retry.
@@ -71,14 +71,14 @@ class Slot:
 
 
 class Controller:
-    """Finds the number of calls that the gateway takes at once, and stays there.
+    """Finds the number of calls at once that the gateway accepts, and keeps it.
 
-    It lies between `_good`, which was held, and `_bad`, which was too much. All times are seconds
-    of one clock that never goes back.
+    The number lies between `_good`, which was accepted, and `_bad`, which was too high. All times
+    are seconds of one clock that never goes back.
 
     Args:
-        maximum: Calls under way at the most.
-        start: How many it begins with.
+        maximum: The largest number of calls at once.
+        start: The number of calls at the beginning.
     """
 
     def __init__(self, maximum: int, start: int) -> None:
@@ -102,16 +102,16 @@ class Controller:
 
     @property
     def size(self) -> int:
-        """How many calls may be under way now."""
+        """The number of calls that may be in flight now."""
         return self._stage.size
 
     def has_room(self, now: float, waiting: int) -> bool:
-        """Tell whether one more may begin, which those that wait for a retry will not meet."""
+        """Tell whether one more may start; retries that are due soon keep their places."""
         if len(self._sleeping) >= max(2, self.size):
-            return False  # nearly all are refused: let them be heard first
+            return False  # nearly all are refused: wait for their retries first
         next_one = min((slot.began for slot in self._sleeping), default=now)
         if self._pace.is_stopped and next_one > now:
-            return False  # nothing gets through: one of them will tell when that is over
+            return False  # the gateway accepts nothing: wait for the next retry
         soon = now + 2 * self._duration
         away = sum(slot.began > soon for slot in self._sleeping)
         if len(self._slots) - away + waiting >= self.size:
@@ -120,11 +120,11 @@ class Controller:
         return self.wakes_at(now) is None
 
     def wakes_at(self, now: float) -> float | None:
-        """Return when to look again for room, if nothing else happens; None if that is all."""
+        """Return when the pace allows the next call; None if it allows one now."""
         return self._pace.wait_until(now)
 
     def begin(self, now: float) -> Slot:
-        """Count an item that begins."""
+        """Count an item that starts."""
         slot = Slot(now, self._stage)
         self._slots.add(slot)
         self._stage.begun += 1
@@ -161,14 +161,14 @@ class Controller:
     def _succeeded(self, slot: Slot, now: float) -> None:
         seconds = now - slot.began
         self._duration += (0.1 if self._duration else 1.0) * (seconds - self._duration)
-        if not slot.was_asleep:  # also of a stage that is over, which else knew its quickest only
+        if not slot.was_asleep:  # also for an earlier stage: its slow replies come late
             slot.stage.latency.add(seconds)
         self._pace.taken(slot.began, now)
 
     def _counts(self, slot: Slot, *, refused: bool) -> bool:
-        """Tell whether an attempt says something of the present number of calls."""
+        """Tell whether an attempt counts for the current number of calls."""
         if slot.was_asleep:
-            # It came when the session chose, perhaps as one too many.
+            # The session chose the time of this retry, so there may be one call too many.
             on_wire = len(self._slots) - len(self._sleeping)
             counts = slot.began >= self._stage.since and on_wire <= self.size
             self._stage.begun += counts
@@ -188,7 +188,7 @@ class Controller:
 
     @property
     def _excess(self) -> float:
-        """The excess of refusals that is looked for: what one call too many of all would bring."""
+        """The excess of refusals to detect: the share that one call too many would cause."""
         return max(_RESOLUTION, 1 / self.size)
 
     @property
@@ -198,11 +198,11 @@ class Controller:
 
     @staticmethod
     def _flood(refused: int, attempts: int) -> float:
-        """Return the evidence that far too much is refused, for which no base is needed."""
+        """Return the evidence that the share of refusals is far too high, without a base."""
         return log_likelihood(refused, attempts, _FLOOD) - log_likelihood(refused, attempts, _NOISE)
 
     def _start(self, now: float, *, refused: bool) -> None:
-        """Double the number with each round trip, until it is too much."""
+        """Double the number with each round trip, until it is too high."""
         stage = self._stage
         if refused and self._flood(stage.refused, stage.begun) >= _ALARM:
             self._bad, self._good = stage.size, max(1, stage.size // 2)
@@ -221,7 +221,7 @@ class Controller:
             self._go_to(2 * stage.size, Phase.START if more else Phase.HOLD, now)
 
     def _learn(self, now: float, *, refused: bool) -> None:
-        """Learn what is refused for no reason, then look for more."""
+        """Learn the share of refusals at a good number of calls, then try more calls."""
         stage = self._stage
         if refused and self._flood(stage.refused, stage.begun) >= _ALARM:
             self._drop(stage.refused / stage.begun, now)
@@ -236,7 +236,7 @@ class Controller:
                 self._look_for_more(now)
 
     def _try(self, now: float, *, refused: bool) -> None:
-        """Hold more than is known to be good, until it is clear whether that is refused more."""
+        """Keep a higher number of calls until it is clear whether the gateway refuses more."""
         stage, base = self._stage, self._base
         if refused and base.evidence_of_more(stage.refused, stage.begun) >= _DECISION:
             self._fail(now)
@@ -255,7 +255,7 @@ class Controller:
             self._look_for_more(now)
 
     def _hold(self, now: float, *, refused: bool) -> None:
-        """Stay, unless the limit has become lower, or until it is time to try again."""
+        """Keep the number, until the limit becomes lower or it is time for a trial."""
         stage = self._stage
         usual = self._base.rate
         self._alarm.add(refused=refused, usual=usual, more=min(0.9, usual + self._excess))
@@ -275,7 +275,7 @@ class Controller:
             self._go_to(self._good + max(self._step, self._unit), Phase.TRIAL, now)
 
     def _drop(self, share: float, now: float) -> None:
-        """Go down by the share that was refused, at least by an eighth and at most by half."""
+        """Lower the number by the share of refusals, by at least an eighth and at most a half."""
         self._bad = self.size
         self._good = max(1, min(self.size - 1, int(self.size * (1 - min(0.5, max(0.125, share))))))
         self._step = 1
@@ -283,7 +283,7 @@ class Controller:
         self._go_to(self._good, Phase.LEARN, now)
 
     def _fail(self, now: float) -> None:
-        """Go back from a trial; the next one comes when refusals are rare enough again."""
+        """End a failed trial; the next one starts when refusals are rare enough again."""
         stage = self._failed = self._stage
         self._bad, self._step = stage.size, 1
         self._patience = max(2.0, stage.refused - self._base.rate * stage.ended) / _COST
@@ -293,7 +293,7 @@ class Controller:
             self._go_to(self._good, Phase.HOLD, now)
 
     def _look_for_more(self, now: float) -> None:
-        """Go on: halfway to what was too much, or beyond it if that is no more."""
+        """Try a number halfway to the one that was too high, or a higher one if that is reached."""
         if self._bad is not None and self._good < self._bad <= self._good + self._unit:
             self._step = 1
             self._go_to(self._good, Phase.HOLD, now)
@@ -308,12 +308,12 @@ class Controller:
             self._go_to(self._good + max(self._step, self._unit), Phase.TRIAL, now)
 
     def _keep(self, refused: int, attempts: int, *, replace: bool = False) -> None:
-        """Remember what was seen with a number of calls that is good."""
+        """Keep the statistics of a good number of calls."""
         self._base.add(refused, attempts, replace=replace)
         self._latencies[self.size] = self._stage.latency
 
     def _is_crowded(self) -> bool:
-        """Whether replies take so much longer than with fewer calls that more are in vain."""
+        """Whether replies take so much longer than with fewer calls that more calls do not help."""
         fewer, weighted = Latency(), 0.0
         lower = [size for size in self._latencies if size <= _FEWER * self.size]
         for size in lower:
@@ -324,14 +324,14 @@ class Controller:
         return self._stage.latency.is_slower_than(fewer, growth)
 
     def _thin_out(self, now: float) -> None:
-        """Halve the number, and see whether that makes replies quicker."""
+        """Halve the number, to see whether replies become faster."""
         self._crowded = self._stage, self._bad
         self._bad, self._good = self.size, max(1, self.size // 2)
-        self._latencies = {self.size: self._stage.latency}  # those of before may be outdated
+        self._latencies = {self.size: self._stage.latency}  # earlier ones may be outdated
         self._go_to(self._good, Phase.LEARN, now)
 
     def _still_crowded(self) -> bool:
-        """Whether halving has helped; if not, the replies were slow for another reason."""
+        """Whether halving made replies faster; if not, they were slow for another reason."""
         if self._crowded is None:
             return False
         before, bad = self._crowded
@@ -343,7 +343,7 @@ class Controller:
         return False
 
     def _go_to(self, size: int, phase: Phase, now: float) -> None:
-        # A trial that failed changes nothing of what was seen before it.
+        # A failed trial does not change the evidence from before it.
         if phase is not Phase.TRIAL and not (phase is Phase.HOLD and self._phase is Phase.TRIAL):
             self._alarm, self._block = Alarm(), (0, 0)
         self._phase = phase

@@ -1,17 +1,17 @@
-"""What was seen of attempts, and what it says."""
+"""Statistics of attempts, and what they prove."""
 
 import math
 from typing import Final, Self
 
 _SIGNIFICANT: Final = 2.33
-"""Standard errors that a difference of means exceeds by chance once in a hundred times."""
+"""Standard errors: by chance, a difference of means exceeds them once in a hundred times."""
 
 _FEW: Final = 2
-"""Replies from which on there is something to compare."""
+"""The smallest number of replies that can be compared."""
 
 
 class Latency:
-    """Mean of the logarithms of seconds, which a few slow replies do not move."""
+    """The mean of the logarithms of seconds, which a few slow replies change little."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -19,14 +19,14 @@ class Latency:
         self._squares = 0.0
 
     def add(self, seconds: float) -> None:
-        """Take one reply into account."""
+        """Add one reply."""
         logarithm = math.log(max(seconds, 1e-6))
         self.count += 1
         self._sum += logarithm
         self._squares += logarithm * logarithm
 
     def merge(self, other: Self) -> None:
-        """Take the replies of another mean into account."""
+        """Add the replies of another mean."""
         self.count += other.count
         self._sum += other._sum
         self._squares += other._squares
@@ -45,8 +45,8 @@ class Latency:
     def is_slower_than(self, fewer: Self, growth: float) -> bool:
         """Tell whether latency grew by more than the square root of the number of calls.
 
-        Twice the calls then bring less than 1.4 times the throughput. *growth* is the logarithm
-        of how many times more calls there were than with *fewer*.
+        Twice the calls then give less than 1.4 times the throughput. *growth* is the logarithm of
+        the ratio of the numbers of calls, here and with *fewer*.
         """
         if min(self.count, fewer.count) < _FEW:
             return False
@@ -55,7 +55,7 @@ class Latency:
 
 
 class Alarm:
-    """Adds up the evidence that more is refused than usual (CUSUM).
+    """Sums up the evidence that the gateway refuses more than usual (CUSUM).
 
     Attributes:
         evidence: A log-likelihood ratio, since it was last below 0.
@@ -66,7 +66,7 @@ class Alarm:
         self._refused = self._attempts = 0
 
     def add(self, *, refused: bool, usual: float, more: float) -> None:
-        """Take an attempt into account, by the share that is usual and the one that is feared."""
+        """Add an attempt, with the usual share of refusals and the increased share to detect."""
         self.evidence += math.log(more / usual) if refused else math.log((1 - more) / (1 - usual))
         self._attempts += 1
         self._refused += refused
@@ -75,7 +75,7 @@ class Alarm:
 
     @property
     def share(self) -> float:
-        """The share of refusals since then, which is the likeliest one."""
+        """The share of refusals since then, which is its most likely value."""
         return self._refused / self._attempts
 
 
@@ -83,14 +83,14 @@ class Stage:
     """The attempts since the number of calls at once was last changed.
 
     Attributes:
-        size: The number.
+        size: The number of calls at once.
         since: When it was changed, in seconds of the run's clock.
-        begun: Attempts that began; those that have not ended are taken for successes where
-            refusals come faster than replies, which else look like more than they are.
-        fine: Those that were taken.
-        refused: Those that were not.
-        latency: Of those that were taken.
-        is_used: Whether so many were under way; if not, nothing is learned of the number.
+        begun: Attempts that began. Those that have not ended count as successes where refusals
+            come faster than replies, because the share of refusals looks too high otherwise.
+        fine: Attempts that the gateway accepted.
+        refused: Attempts that the gateway refused.
+        latency: The latency of accepted attempts.
+        is_used: Whether so many calls were in flight; if not, nothing is learned of the number.
     """
 
     def __init__(self, size: int, since: float) -> None:
@@ -112,7 +112,7 @@ class Stage:
 
 
 def log_likelihood(refused: float, attempts: float, rate: float) -> float:
-    """Return the logarithm of how likely so many refusals are at a rate between 0 and 1."""
+    """Return the log-likelihood of so many refusals at a rate between 0 and 1."""
     fine = attempts - refused
     return (refused * math.log(rate) if refused else 0.0) + (
         fine * math.log(1 - rate) if fine > 0 else 0.0
@@ -122,10 +122,10 @@ def log_likelihood(refused: float, attempts: float, rate: float) -> float:
 class Base:
     """The refusals that have nothing to do with the number of calls at once.
 
-    Learned where fewer calls are under way than the gateway is known to take.
+    They are learned while fewer calls are in flight than the gateway is known to accept.
 
     Args:
-        memory: Attempts that count; older ones fade.
+        memory: The number of attempts that count; older ones lose weight.
     """
 
     def __init__(self, memory: int) -> None:
@@ -135,7 +135,7 @@ class Base:
 
     @property
     def _counts(self) -> tuple[float, float]:
-        """Refusals and attempts, with half a refusal for what was not seen yet (Jeffreys)."""
+        """Refusals and attempts, with half a refusal added (Jeffreys' prior)."""
         return self._refused + 0.5, self._attempts + 1
 
     @property
@@ -145,7 +145,7 @@ class Base:
         return refused / attempts
 
     def add(self, refused: int, attempts: int, *, replace: bool = False) -> None:
-        """Add what was seen; if it is more than chance, leave it out or let it replace all."""
+        """Add refusals; if they exceed chance, ignore them, or replace all earlier ones."""
         chance = math.sqrt(self.rate * (1 - self.rate) / attempts)
         if self._attempts and refused / attempts > self.rate + chance:
             if not replace:
@@ -156,7 +156,7 @@ class Base:
         self._refused = fade * (self._refused + refused)
 
     def evidence_of_more(self, refused: int, attempts: int) -> float:
-        """Return how much likelier two rates are than one, in logarithms; 0 if it is not higher."""
+        """Return the log-likelihood ratio of two rates to one; 0 if the rate is not higher."""
         base, of = self._counts
         if refused / attempts <= base / of:
             return 0.0
@@ -169,7 +169,7 @@ class Base:
         )
 
     def evidence_of_same(self, refused: int, attempts: int, excess: float) -> float:
-        """Return how much likelier one rate is than one that is higher by *excess*."""
+        """Return the log-likelihood ratio of one rate to a rate that is higher by *excess*."""
         base, of = self._counts
         both = attempts + of
         same = (refused + base) / both

@@ -1,83 +1,83 @@
-"""How many calls a second begin, where the gateway bounds that and not how many are under way."""
+"""The calls per second, for a gateway that limits them and not the calls at once."""
 
 from collections import deque
 from typing import Final
 
 _ROW: Final = 6
-"""So many refusals in a row say that nothing gets through: a chance of 1 in 10 000 where even one
-in five is refused (0.2 ** 6)."""
+"""So many refusals in a row mean that the gateway accepts nothing: if it refuses one call in five,
+the chance of this is 1 in 10 000 (0.2 ** 6)."""
 
 _STOPS: Final = 2
-"""A single one comes of a limit of calls at once that has become lower."""
+"""Stops that prove a rate limit: a single one can mean a lower limit of calls at once."""
 
 _WAIT: Final = 1.0
-"""Seconds of waiting that only a Retry-After asks for: it counts in whole seconds, and at least
-one of six random waits before a first retry is shorter."""
+"""Seconds. If all waits of a row are at least as long, they come from a Retry-After, which has
+whole seconds: at least one of six random waits before a first retry is shorter."""
 
 _STEP: Final = 1 / 32
-"""The resolution, as that of the number of calls."""
+"""The resolution, the same as for the number of calls."""
 
 _SECONDS: Final = 3
-"""Seconds that a rate is kept after a refusal: a try costs a second's pause at the most, and so
-no more than a quarter while the rate is sought."""
+"""Seconds that a rate is kept after a refusal. A trial costs a pause of up to one second, so it
+costs no more than a quarter of the time."""
 
 _LATE: Final = 0.05
-"""Seconds that a call may be late, as timers on a busy machine are, without slowing the others."""
+"""Seconds that a call may be late without delaying the others: busy machines have late timers."""
 
 _REACHED: Final = 0.75
-"""The share of a rate that must have been reached to call it good: the replies to what began
-before it was tried are among those that count."""
+"""The share of a rate that must be reached before the rate counts as good. Replies to calls that
+began before the trial count too."""
 
 _KEPT: Final = 5000
-"""Times of successes that are kept, at the most."""
+"""The largest number of times of successes that are kept."""
 
 
 class Pace:
-    """Bounds the calls per second, from the second time on that a Retry-After stopped everything.
+    """Limits the calls per second, after a Retry-After has stopped all calls twice.
 
-    The rate lies between what was taken from one stop to the next, pauses included, and what was
-    taken in a time as long as the wait that was asked for. It is narrowed down by trying.
+    The rate lies between the successes per second from one stop to the next, with the pauses, and
+    the successes per second in a time as long as the Retry-After. Trials narrow it down.
 
     Attributes:
-        rate: Calls per second; None while there is no bound.
+        rate: Calls per second; None while there is no limit.
     """
 
     def __init__(self) -> None:
         self.rate: float | None = None
-        self._good = 0.0  # was kept without a refusal
-        self._bad: float | None = None  # was refused
+        self._good = 0.0  # a rate without refusals
+        self._bad: float | None = None  # a rate with refusals
         self._step = _STEP
-        self._next = 0.0  # when the next call may begin
+        self._next = 0.0  # when the next call may start
         self._changed = 0.0
-        self._need = 0.0  # successes until another rate is tried
+        self._need = 0.0  # successes before the next trial
         self._got = 0
-        self._is_held = False  # if no call ever waits for it, the rate was not tried
+        self._is_held = False  # whether a call waited: if none did, the rate was not reached
         self._row = 0
-        self._first = 0.0  # when the first refused one of the row began
-        self._was_fine = False  # whether the number of calls was good until then
+        self._first = 0.0  # when the first refused attempt of the row began
+        self._was_fine = False  # whether the number of calls was good before the row
         self._last_taken = -1.0
-        self._wait = 0.0  # the shortest of the row
-        self._asked = 0.0  # seconds of the Retry-After, about
+        self._wait = 0.0  # the shortest wait of the row
+        self._asked = 0.0  # seconds of the Retry-After, approximately
         self._is_stopped = False
         self._stops = 0
         self._stopped: float | None = None
-        self._count = 0  # successes since then
+        self._count = 0  # successes since the last stop
         self._taken: deque[float] = deque(maxlen=_KEPT)
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing gets through: then it is better to wait for what was asked for."""
+        """Whether the gateway accepts nothing, so that it is better to wait as long as it asks."""
         return self._row >= _ROW
 
     def wait_until(self, now: float) -> float | None:
-        """Return when the next call may begin; None if it may now."""
+        """Return when the next call may start; None if it may start now."""
         if self.rate is None or now >= self._next:
             return None
         self._is_held = True
         return self._next
 
     def begin(self, now: float) -> None:
-        """Count a call that begins, or will begin again."""
+        """Count a call that starts, or will start again."""
         if self.rate is not None:
             self._next = max(self._next, now - _LATE) + 1 / self.rate
 
@@ -99,7 +99,7 @@ class Pace:
                 self._go_to(self.rate, now, seconds=1)
 
     def _try_more(self, now: float) -> None:
-        """Go halfway to what was refused, or beyond it if that is no more."""
+        """Try a rate halfway to the refused one, or a higher one if the two are almost equal."""
         if self._bad is not None and self._bad <= self._good * (1 + 2 * _STEP):
             self._bad, self._step = None, 2 * _STEP
         if self._bad is not None:
@@ -115,8 +115,8 @@ class Pace:
         Args:
             began: When the attempt began.
             now: When it ended.
-            is_429: Whether its status was that.
-            was_fine: Whether the number of calls under way had been taken for a while.
+            is_429: Whether its status was 429.
+            was_fine: Whether the gateway accepted this number of calls at once before.
         """
         if began < self._last_taken:
             return
@@ -131,12 +131,12 @@ class Pace:
             self._lower(self.rate, now)
 
     def sleeps(self, now: float, seconds: float) -> None:
-        """Hear how long an attempt that was refused waits."""
+        """Learn how long a refused attempt waits."""
         self.begin(now)
         self._wait = seconds if self._row <= 1 else min(self._wait, seconds)
 
     def _stop(self, now: float) -> None:
-        """Nothing gets through: if that came twice without another reason, it is a rate limit."""
+        """Handle a stop: the second one without another reason proves a rate limit."""
         self._is_stopped = True
         self._stops += self._was_fine
         stopped, count = self._stopped, self._count
@@ -158,7 +158,7 @@ class Pace:
             self._good = max(rate / 2, min(rate * (1 - _STEP), (average + rate) / 2))
         self._stopped, self._count = now, 0
         self._go_to(self._good, now, seconds=_SECONDS)
-        self._changed = now + self._asked  # what is refused until then says nothing new
+        self._changed = now + self._asked  # refusals until then tell nothing new
 
     def _go_to(self, rate: float, now: float, *, seconds: float) -> None:
         self.rate = rate
