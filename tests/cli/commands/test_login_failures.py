@@ -59,7 +59,7 @@ def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings:
         (["--redirect-uri", "https://app.test/callback"], "Add --paste."),
         (["--redirect-uri", "callback"], "redirect_uri must start with"),
         (["--auth-url", "http://login.test/"], "authorization_url is plain http to login.test"),
-        (["--base-url", "gateway.test"], "base_url must start with"),
+        (["--base-url", "gateway.test"], "--base-url must start with"),
         (["--client-id", "\t"], "client_id must be"),
         (["--timeout", "inf"], "timeout must be"),
         (["--timeout", "0"], "--timeout"),
