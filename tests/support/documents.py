@@ -106,6 +106,7 @@ async def run_console(block: Block, folder: Path, base_url: str) -> Ended:
         browser.write_text(BROWSER, encoding="utf-8")
         variables = {
             "BROWSER": shlex.join([sys.executable, str(browser)]) + " %s",
+            "XDG_CONFIG_HOME": str(folder),
             "XDG_STATE_HOME": str(folder),
         }
         settings = "".join(f"export {name}={shlex.quote(variables[name])}\n" for name in variables)
