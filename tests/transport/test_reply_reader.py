@@ -221,19 +221,6 @@ def test_trailing_blanks_are_no_part_of_a_value() -> None:
     assert reader.fields == [(b"x-ONE", b"a b"), (b"Content-Length", b"2")]
 
 
-@pytest.mark.parametrize("more", [b"", b"not TLS"])
-def test_a_tunnel_has_no_body(more: bytes) -> None:
-    """What follows the head of a success is no reply any more; a refusal has a body."""
-    reader = ReplyReader(tunnels=True)
-    reader.receive(OK + b"\r\n" + more)
-    assert reader.is_whole
-    assert reader.has_excess == bool(more)
-
-    refused = ReplyReader(tunnels=True)
-    refused.receive(b"HTTP/1.1 403 -\r\n" + SIZED)
-    assert refused.take() == b"{}"
-
-
 SAMPLES: Final = [data for data, _ in BOTH.values()] + [data for data, _, _ in DIFFERENT.values()]
 PARTS: Final = st.sampled_from(
     [data for data in SAMPLES if len(data) < 300]

@@ -40,7 +40,6 @@ class Exchange:
         *,
         write: float | None = None,
         read: float | None = None,
-        tunnels: bool = False,
     ) -> None:
         """Prepare.
 
@@ -49,13 +48,12 @@ class Exchange:
             transmission: Is told what was sent, and the status, as soon as that is so.
             write: Seconds for the system to take a piece.
             read: Seconds for a part of the reply to come.
-            tunnels: Whether the request is a CONNECT.
         """
         self._connection = connection
         self._transmission = transmission
         self._write_timeout = write
         self._read_timeout = read
-        self.reply = ReplyReader(tunnels=tunnels)
+        self.reply = ReplyReader()
         self._has_begun = self._is_sent = self._gives_up = False
 
     @property

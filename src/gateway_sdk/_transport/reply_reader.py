@@ -16,7 +16,6 @@ MOST_FIELDS: Final = 1000
 
 _FIRST: Final = 100
 _FINAL: Final = 200
-_SUCCESS: Final = range(200, 300)
 _SWITCHING: Final = 101
 _NO_BODY: Final = frozenset({204, 304})
 _VERSIONS: Final = ("1.1", "1.0")
@@ -41,7 +40,6 @@ class ReplyReader:
         "_overhead",
         "_parser",
         "_pieces",
-        "_tunnels",
         "buffered",
         "failure",
         "fields",
@@ -50,18 +48,12 @@ class ReplyReader:
         "status",
     )
 
-    def __init__(self, *, tunnels: bool = False) -> None:
-        """Begin.
-
-        Args:
-            tunnels: Whether it answers a CONNECT, so that a success has no body.
-        """
+    def __init__(self) -> None:
         self.status = 0
         self.fields: list[tuple[bytes, bytes]] = []
         self.buffered = 0
         self.is_whole = False
         self.failure: str | None = None
-        self._tunnels = tunnels
         self._pieces: list[bytes] = []
         # It holds on to this object, which lets go of it in the end: no garbage in a circle.
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
@@ -155,7 +147,7 @@ class ReplyReader:
         self._is_sized = bool(codings) or any(
             name.lower() == b"content-length" for name, _ in self.fields
         )
-        self.is_whole = status in _NO_BODY or (self._tunnels and status in _SUCCESS)
+        self.is_whole = status in _NO_BODY
 
     def on_body(self, piece: bytes) -> None:
         """Take a part of the body."""
