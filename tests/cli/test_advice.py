@@ -33,7 +33,7 @@ from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 @pytest.mark.parametrize(
     ("error", "next_step", "status"),
     [
-        (ConfigurationError("GATEWAY_BASE_URL is not set"), "Set it in the environment", 2),
+        (ConfigurationError("GATEWAY_BASE_URL is not set"), "`gateway status`", 2),
         (InvalidArgumentError("symbols is empty"), "--help", 2),
         (ConnectionFailedError("connection refused"), "gateway sandbox", 1),
         (AuthError("no token"), "GATEWAY_ACCESS_TOKEN", 1),
