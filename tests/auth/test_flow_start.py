@@ -157,7 +157,7 @@ def test_what_only_logins_need_is_not_loaded_without_one(program: str) -> None:
     """Importing the package loads no library of the logins and of the token stores."""
     modules = loaded(program)
 
-    assert "gateway_sdk.auth.token" in modules
+    assert "gateway_sdk" in modules
     assert not roots(modules) & {
         "authlib",
         "cryptography",

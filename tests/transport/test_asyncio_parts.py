@@ -56,6 +56,10 @@ def test_the_parser_is_loaded_for_its_engine_only(
     GatewaySession("https://gateway.test", access_token="t", **options)
 
 
+EAGER: Final[Any] = getattr(asyncio, "eager_task_factory", None)
+"""Since Python 3.12."""
+
+
 def debugging() -> asyncio.AbstractEventLoop:
     """Make an event loop that looks for mistakes."""
     loop = asyncio.new_event_loop()
@@ -65,11 +69,8 @@ def debugging() -> asyncio.AbstractEventLoop:
 
 def eager() -> asyncio.AbstractEventLoop:
     """Make an event loop whose tasks begin at once."""
-    factory = getattr(asyncio, "eager_task_factory", None)
-    if factory is None:
-        pytest.skip("tasks can begin at once since Python 3.12")
     loop = asyncio.new_event_loop()
-    loop.set_task_factory(factory)
+    loop.set_task_factory(EAGER)
     return loop
 
 
@@ -79,7 +80,7 @@ def on_uvloop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-LOOPS: Final[tuple[Callable[[], asyncio.AbstractEventLoop], ...]] = (debugging, eager, on_uvloop)
+LOOPS: Final = [debugging, on_uvloop, *([eager] if EAGER else [])]
 
 
 @pytest.mark.parametrize("operation", ["create_customer", "order_history"])
