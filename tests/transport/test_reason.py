@@ -6,8 +6,8 @@ import os
 import pickle
 import socket
 import ssl
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -100,15 +100,26 @@ def resolve(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], Answer]) -> No
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer())
 
 
+@contextmanager
+def a_port_of_both() -> Iterator[int]:
+    """Take a port that is free on IPv4 and on IPv6; another process may have one of them."""
+    while True:
+        with socket.socket() as bound, socket.socket(socket.AF_INET6) as bound6:
+            bound6.bind(("::1", 0))
+            try:
+                bound.bind((LOCAL, bound6.getsockname()[1]))
+            except OSError:
+                continue
+            yield bound6.getsockname()[1]
+            return
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_nobody_listens_at_any_address_of_a_name(
     monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
     """A name with two addresses is refused once, in the text."""
-    with socket.socket() as bound, socket.socket(socket.AF_INET6) as bound6:
-        bound6.bind(("::1", 0))
-        port = bound6.getsockname()[1]
-        bound.bind((LOCAL, port))
+    with a_port_of_both() as port:
         stream = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
         resolve(
             monkeypatch,
