@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from gateway_sdk._transport.connection import Connection, connect
+from gateway_sdk._transport.tls import TlsLayer
 from tests.support.certificates import Authority
 from tests.support.failing_steps import turns
 
@@ -214,6 +215,28 @@ async def test_what_tls_itself_has_to_say_is_sent(papers: Papers) -> None:
             await connection.read(20)
         with pytest.raises(ssl.SSLError, match="ALERT"):
             await peer.receive()
+
+
+async def test_what_is_written_during_another_handshake_follows_it(papers: Papers) -> None:
+    """A server may want one at any time in TLS 1.2; OpenSSL takes no data meanwhile."""
+    async with secured(papers) as (connection, peer):
+        inner = TlsLayer(papers.client, HOST)
+        connection._layers.append(inner)
+        connection.write(b"first, ")
+        connection.write(b"second")
+        takes_more = connection.can_write
+        assert not takes_more
+
+        shaking = asyncio.create_task(peer.shake_hands(papers.server))
+        while not connection.can_write:
+            await connection.wait(20)
+        await shaking
+        connection.write(b", third")
+
+        received = b""
+        while not received.endswith(b"third"):
+            received += await peer.receive()
+        assert received == b"first, second, third"
 
 
 async def test_a_certificate_of_an_unknown_authority_is_refused(papers: Papers) -> None:

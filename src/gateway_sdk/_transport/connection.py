@@ -43,7 +43,6 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         written: How many bytes were given to `write`, without those of TLS itself.
-        can_write: Whether the system takes more; else `wait` until it does.
         is_ended: Whether nothing more comes: the server or this end has closed it.
         is_clean: Whether the server ended it in due form: under TLS, by saying so.
         failure: Why nothing more comes, if that is an error.
@@ -55,7 +54,7 @@ class Connection(asyncio.Protocol):
         self._lost = lost
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self.written = 0
-        self.can_write = True
+        self._is_full = False
         self.is_ended = self.is_clean = False
         self.failure: OSError | None = None
         self._layers: list[TlsLayer] = []  # the innermost one is the last
@@ -127,11 +126,11 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Wait with what is to be sent until the system takes more."""
-        self.can_write = False
+        self._is_full = True
 
     def resume_writing(self) -> None:
         """Go on."""
-        self.can_write = True
+        self._is_full = False
         self._wake()
 
     # What the user of the connection does.
@@ -140,6 +139,11 @@ class Connection(asyncio.Protocol):
     def is_closing(self) -> bool:
         """Whether it is closed, or about to be; nothing can be sent any more."""
         return self._transport.is_closing()
+
+    @property
+    def can_write(self) -> bool:
+        """Whether the system and TLS take more; else `wait` until they do."""
+        return not (self._is_full or any(layer.unsent for layer in self._layers))
 
     @property
     def has_unread(self) -> bool:

@@ -13,6 +13,8 @@ class TlsLayer:
         ssl_object: What knows the certificate and the protocol.
         is_ended: Whether the server said that nothing more will come (RFC 8446, 6.1).
         failure: What is wrong with the data behind those that were decrypted, or None.
+        unsent: Data that wait for the end of another handshake, which a server may want at any
+            time before TLS 1.3 (RFC 5246, 7.4.1.1).
     """
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
@@ -20,6 +22,7 @@ class TlsLayer:
         self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self.is_ended = False
         self.failure: ssl.SSLError | None = None
+        self.unsent = b""
 
     def shake_hands(self, data: bytes) -> bool:
         """Go on with the handshake, and tell whether it is done.
@@ -35,9 +38,17 @@ class TlsLayer:
         return True
 
     def encrypt(self, data: bytes) -> bytes:
-        """Return what is to be sent for some data."""
-        self.ssl_object.write(data)
+        """Return what is to be sent by now for some data; the rest is `unsent`."""
+        self.unsent += data
+        self._write()
         return self._outgoing.read()
+
+    def _write(self) -> None:
+        try:
+            self.ssl_object.write(self.unsent)
+        except ssl.SSLWantReadError:
+            return
+        self.unsent = b""
 
     def decrypt(self, data: bytes) -> bytes:
         """Return all data that can be read by now, in spite of what may come behind them."""
@@ -48,7 +59,8 @@ class TlsLayer:
                 pieces.append(piece)
             self.is_ended = True
         except ssl.SSLWantReadError:
-            pass
+            if self.unsent:
+                self._write()
         except ssl.SSLError as error:
             self.failure = error
         return b"".join(pieces)
