@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -15,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import _peer_user, login
+from gateway_sdk.auth import _peer_user, _receiver, login
 from tests.auth.bad_requests import GOOD as RESPONSE
 from tests.auth.people import FLOW, GOOD, TOKEN, Reader, Surfer
 from tests.auth.traces import no_traces
-from tests.auth.visits import post, visit, waiting
+from tests.auth.visits import Waiting, post, visit, waiting
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a socket is")
 
@@ -108,6 +109,44 @@ async def test_every_request_of_another_user_is_refused(
         await there.must_still_wait()
 
 
+def open_and_leave(there: Waiting, *, by_reset: bool) -> None:
+    """Open the start address, and close the connection without waiting for the reply."""
+    with socket.create_connection((there.host, there.port)) as client:
+        if by_reset:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(visit(target=there.start, changes={"Host": f"{there.host}:{there.port}"}))
+
+
+@linux_only
+@pytest.mark.parametrize("by_reset", [False, True])
+async def test_who_leaves_before_the_owner_is_asked_for_is_refused(by_reset: bool) -> None:
+    """A request whose sender is gone may be another user's: it does not open the start address."""
+    async with waiting() as there:
+        open_and_leave(there, by_reset=by_reset)
+        await there.must_still_wait()
+
+
+@linux_only
+async def test_a_connection_that_is_reset_while_its_owner_is_asked_for_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then the kernel knows of no owner, and what was sent can still be read."""
+    clients: list[socket.socket] = []
+
+    def reset(peer: Any, own: Any) -> bool:
+        for client in clients:
+            client.close()
+        return bool(_peer_user._user_of(peer, own) == os.geteuid() + 1)
+
+    monkeypatch.setattr(_receiver, "is_other_user", reset)
+    async with waiting() as there:
+        client = socket.create_connection((there.host, there.port))
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(visit(target=there.start, changes={"Host": f"{there.host}:{there.port}"}))
+        clients.append(client)
+        await there.must_still_wait()
+
+
 @pytest.mark.usefixtures("as_another_user")
 @pytest.mark.parametrize("missing", ["the protocol", "the permission"])
 async def test_where_the_user_is_unknown_the_cookie_decides(
@@ -147,7 +186,8 @@ def test_the_owner_of_a_socket_is_known(connected: Ends) -> None:
     assert _peer_user._user_of(far, ("127.0.0.1", 1)) is None
     assert _peer_user._user_of(("192.0.2.1", near[1]), far) is None
     client.close()
-    assert _peer_user._user_of(near, far) is None
+    assert _peer_user._user_of(near, far) == _peer_user._UNKNOWABLE
+    assert _peer_user.is_other_user(near, far)
 
 
 @linux_only

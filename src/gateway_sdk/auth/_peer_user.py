@@ -21,12 +21,15 @@ _OWNER: Final = struct.Struct("=12xII")
 _OWNER_AT: Final = _HEADER.size + 4 + _SOCKET_ID.size + _SOCKET_ID_REST.size
 
 _ROOT: Final = 0
+_UNKNOWABLE: Final = -1
+"""The owner of a socket that its program has closed: no user has this id."""
 
 
 def is_other_user(peer: Any, own: Any) -> bool:
     """Return whether the other end of a connection belongs to another user, and not to root.
 
-    False also if that is unknown: on other systems, and for connections that this machine only
+    True also if its program has closed it: another user could have, before its owner was asked.
+    False if the owner is unknown: on other systems, and for connections that this machine only
     forwards. Root could read this process's memory; relays into containers and WSL run as root.
 
     Args:
@@ -70,6 +73,8 @@ def _read_owner(reply: bytes) -> int | None:
         return None  # an error: there is no such socket here
     (state,) = _STATE.unpack_from(reply, _HEADER.size)
     user, inode = _OWNER.unpack_from(reply, _OWNER_AT)
-    # Without a connection to it, the kernel returns a listener at that port. A socket that its
-    # program has closed has no inode, and its user may be given as 0.
-    return None if state == _TCP_LISTEN or not inode else int(user)
+    # Without a connection to it, the kernel returns a listener at that port.
+    if state == _TCP_LISTEN:
+        return None
+    # A socket that its program has closed has no inode, and its user may be given as 0.
+    return int(user) if inode else _UNKNOWABLE

@@ -240,14 +240,29 @@ async def _serve(
         if handler.is_done:
             over.set()
 
-    peer, own = (writer.get_extra_info(name) for name in ("peername", "sockname"))
-    reply_to_head = _refuse_user if is_other_user(peer, own) else handler.reply_to_head
+    reply_to_head = _refuse_user if _is_refused(writer) else handler.reply_to_head
     try:
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_CONNECTION_TIMEOUT):
                 await serve(reader, writer, reply_to_head, handler.reply_to_body, replied)
     finally:
         replied()  # also if the browser left before the reply
+
+
+def _is_refused(writer: asyncio.StreamWriter) -> bool:
+    """Return whether another user has opened a connection, or may have and has left."""
+    peer, own, connection = (
+        writer.get_extra_info(name) for name in ("peername", "sockname", "socket")
+    )
+    if peer is None or is_other_user(peer, own):
+        return True
+    # A connection that was reset has no owner, and what it has sent can still be read. It is
+    # looked at last: until now, it may have been reset before its owner was asked for.
+    try:
+        connection.getpeername()
+    except OSError:
+        return True
+    return False
 
 
 def _refuse_user(_: CallbackRequest) -> CallbackReply:
