@@ -355,6 +355,49 @@ def test_an_event_loop_that_was_closed_in_mid_login_blocks_no_other() -> None:
     assert asyncio.run(store.claim_login()).granted
 
 
+FORKED = """
+import asyncio, os
+from gateway_sdk.auth import MemoryStore
+
+async def claim():
+    return (await store.claim_login()).granted
+
+store = MemoryStore()
+with asyncio.Runner() as runner:
+    assert runner.run(claim())
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if asyncio.run(claim()) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not runner.run(claim())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_claim_in_memory_does_not_hold_in_a_forked_process() -> None:
+    """There nobody would ever give it back, and each call would wait until its deadline."""
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=60)
+
+
+async def test_a_mark_that_lapses_with_a_killed_process_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In Redis an earlier failure's mark goes with the claim: then who waited asks its user."""
+    monkeypatch.setattr(login_turns, "_POLL", 0)
+    store, person = Store(), Person()
+    store._claims.failure = "of a login some minutes ago"
+    held = await store.claim_login()
+    source = SharedTokenSource(store, person)
+    waiting = Waiting([source])
+    asking = asyncio.create_task(source.token())
+    await waiting.all_wait()
+
+    store._claims.failure = ""
+    await held.end(failed=False)
+
+    assert text_of(await asking) == f"{CANARY}-1"
+
+
 def test_a_claim_of_a_file_that_is_dropped_is_given_back(tmp_path: Path) -> None:
     """A thread may have made it for a task that was cancelled in the meantime."""
     path = tmp_path / "lock"

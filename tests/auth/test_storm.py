@@ -310,6 +310,22 @@ async def test_a_login_that_is_ended_does_not_bring_back_an_old_failure() -> Non
     assert text_of(await source.token()) == f"{CANARY}-3"
 
 
+async def test_a_login_that_is_ended_does_not_count_as_one_in_vain() -> None:
+    """One token was refused, and the login after it was ended: the next login takes place."""
+    person = Person()
+    source = SharedTokenSource(Store(), person, clock=Clock())
+    first = await source.token()
+    person.may_answer.clear()
+    person.sits.clear()
+    caller = asyncio.create_task(source.token(rejected=first))
+    await person.sits.wait()
+    await source.aclose()
+    await asyncio.gather(caller, return_exceptions=True)
+    person.may_answer.set()
+
+    assert text_of(await source.token()) == f"{CANARY}-3"
+
+
 async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
     """A token that comes in the last moment serves all, store or no store."""
 

@@ -53,16 +53,16 @@ class LoginCooldown:
             raise TokenRejectedError(
                 "the gateway refuses the access tokens of the latest logins", status=401
             )
-        self._is_repeated, self._failure = refused, None
+        self._failure = None
         try:
-            self._token, self._failure = await self._turns.take(self._run_login), None
+            token = await self._turns.take(self._run_login)
         except LoginError as error:
             # A copy without the traceback, whose frames hold the login's secrets.
-            self._token, self._failure = None, copy.copy(error)
+            self._token, self._failure, self._ended_at = None, copy.copy(error), self._clock()
             raise
-        finally:
-            self._ended_at = self._clock()
-        return self._token
+        # Not after another end: a login that was cancelled says nothing of the next one.
+        self._token, self._is_repeated, self._ended_at = token, refused, self._clock()
+        return token
 
     async def _run_login(self) -> Token:
         try:

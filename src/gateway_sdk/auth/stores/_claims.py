@@ -87,14 +87,17 @@ class MemoryClaims:
     def __init__(self) -> None:
         self.failure = ""
         self._holder: asyncio.AbstractEventLoop | None = None
+        self._pid = os.getpid()
         self._taking = threading.Lock()
 
     def take(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Return whether an event loop may log in: no other does that is still open."""
         with self._taking:
-            if self._holder is not None and not self._holder.is_closed():
+            # A forked process has a copy of its parent's loop, which nothing runs and closes there.
+            is_held = self._holder is not None and not self._holder.is_closed()
+            if is_held and self._pid == os.getpid():
                 return False
-            self._holder = loop
+            self._holder, self._pid = loop, os.getpid()
             return True
 
     def give_back(self) -> None:
