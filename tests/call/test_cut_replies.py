@@ -1,11 +1,13 @@
 """Replies that break off after their head: the status has come, and it decides."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
 from gateway_sdk import (
+    DeadlineExceededError,
     GatewaySession,
     InvalidRequestError,
     NotFoundError,
@@ -17,6 +19,7 @@ from gateway_sdk import (
 )
 from gateway_sdk.operations import OPERATIONS, Operation
 from tests.support.calls import CALLS
+from tests.support.deadlines import pass_deadlines
 from tests.support.scripted import Step, scripted
 
 OK: Step = lambda _: httpx.Response(200, json=[])  # noqa: E731
@@ -143,6 +146,43 @@ async def test_a_cut_success_stays_applied(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(engine.requests) == 1
     assert (caught.value.outcome, caught.value.status) == (Outcome.APPLIED, 200)
     assert not caught.value.retryable
+
+
+async def test_a_cut_web_page_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy or a portal answered, as with a whole page."""
+    page = cut(200, b"<html>", content_type="text/html")
+    gateway, engine, _ = scripted(monkeypatch, page)
+
+    with pytest.raises(ReplyLostError) as caught:
+        await CALLS["create_customer"](gateway)
+
+    assert len(engine.requests) == 1
+    assert (caught.value.outcome, caught.value.status) == (Outcome.UNKNOWN, 200)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "outcome"),
+    [("application/json", Outcome.APPLIED), ("text/html", Outcome.UNKNOWN)],
+)
+async def test_a_web_page_that_does_not_end_proves_nothing(
+    monkeypatch: pytest.MonkeyPatch, content_type: str, outcome: Outcome
+) -> None:
+    """The deadline passes in the body; what its head says counts."""
+
+    class Endless(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b"<"
+            pass_deadlines(gateway)
+            await asyncio.Event().wait()
+
+    headers = {"Content-Type": content_type}
+    endless = httpx.Response(200, headers=headers, stream=Endless())
+    gateway, _, _ = scripted(monkeypatch, endless)
+
+    with pytest.raises(DeadlineExceededError) as caught:
+        await CALLS["create_customer"](gateway)
+
+    assert caught.value.outcome is outcome
 
 
 async def test_a_foreign_transport_may_break_off_too() -> None:

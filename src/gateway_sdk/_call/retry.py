@@ -90,7 +90,7 @@ def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repe
             return ALL if error.transient else NOTHING
         case ReplyLostError(status=None):
             return HARMLESS if error.transient else NOTHING
-        case ReplyLostError():  # the status was 2xx: a write was done, only its reply is lost
+        case ReplyLostError():  # the status was 2xx: a write was done, or a web page broke off
             return READS
         case UnauthorizedError():  # waiting does not help: it needs another token
             return NOTHING

@@ -10,7 +10,7 @@ from gateway_sdk._call.client import Client
 from gateway_sdk._http.body import Body
 from gateway_sdk._http.content import BodyReader
 from gateway_sdk._http.headers import RawHeaders, field_of
-from gateway_sdk._http.reply import RawReply, cut_reply, outcome_of_status, read_reply
+from gateway_sdk._http.reply import RawReply, cut_reply, outcome_of_head, read_reply
 from gateway_sdk._transport.direct import DirectRequest, DirectResponse, DirectTransport
 from gateway_sdk._transport.reason import Reason, late_reason_of, place_of_url, reason_of
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
@@ -145,8 +145,9 @@ class RoundTrip:
             return error.outcome
         if self._transmission.status is not None:
             # A proxy may have made this reply; without its body that cannot be known.
-            return outcome_of_status(
-                self._transmission.status, doubtful=self._transmission.forwarded
+            headers = self._begun[0].headers if self._begun else None
+            return outcome_of_head(
+                self._transmission.status, headers, doubtful=self._transmission.forwarded
             )
         return Outcome.UNKNOWN if self._transmission.sent else Outcome.NOT_SENT
 

@@ -176,7 +176,6 @@ def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedRe
 
     Its outcome is APPLIED, except for a web page, which does not come from the gateway.
     """
-    essence, _ = media_type(field_of(reply.headers, b"content-type"))
     error = UnexpectedReplyError(
         f"the gateway answered {_phrase(reply.status)}, but the body {problem}",
         status=reply.status,
@@ -184,7 +183,7 @@ def _unexpected(reply: RawReply, problem: str, *, problems: str) -> UnexpectedRe
         headers=reply.headers,
     )
     error.problems = problems
-    error.outcome = Outcome.UNKNOWN if essence in _HTML else Outcome.APPLIED
+    error.outcome = outcome_of_head(reply.status, reply.headers)
     return error
 
 
@@ -198,7 +197,7 @@ def cut_reply(reply: RawReply, what: str) -> GatewayError:
     if reply.status not in _SUCCESS:
         return _status_error(reply, f"; the body broke off: {what}")
     lost = ReplyLostError(f"the reply broke off after its head: {what}", status=reply.status)
-    lost.outcome = outcome_of_status(reply.status)
+    lost.outcome = outcome_of_head(reply.status, reply.headers)
     return lost
 
 
@@ -220,6 +219,22 @@ def _status_error(reply: RawReply, more: str = "") -> StatusError:
     error.retry_after = parse_retry_after(wait, datetime.now(UTC))
     error.outcome = outcome_of_status(reply.status, doubtful=doubtful)
     return error
+
+
+def outcome_of_head(
+    status: int, headers: httpx.Headers | None, *, doubtful: bool = False
+) -> Outcome:
+    """Return the outcome that the head of a reply proves.
+
+    Args:
+        status: The status of the reply.
+        headers: Its headers, or None where only the status is known.
+        doubtful: As in `outcome_of_status`.
+    """
+    page = headers is not None and media_type(field_of(headers, b"content-type"))[0] in _HTML
+    if page and status in _SUCCESS:
+        return Outcome.UNKNOWN  # a proxy or a portal answered, not the gateway
+    return outcome_of_status(status, doubtful=doubtful)
 
 
 def outcome_of_status(status: int, *, doubtful: bool = False) -> Outcome:
