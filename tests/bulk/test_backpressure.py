@@ -290,3 +290,27 @@ def test_a_refusal_that_the_function_raises_itself_is_waited_out() -> None:
 
     assert result.value == 3
     assert all(later - sooner >= 2 for sooner, later in itertools.pairwise(times))
+
+
+def test_an_item_with_a_write_in_flight_is_not_begun_again() -> None:
+    """The write may be done while its neighbour is refused, and would then be done twice."""
+
+    class SlowWrites(Answering):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            response = await super().handle_async_request(request)
+            if response.is_success:
+                await asyncio.sleep(5)
+            return response
+
+    async def call(gateway: GatewaySession, _: int) -> None:
+        await asyncio.gather(
+            gateway.customer.create_customer({}), gateway.country_data.list_countries()
+        )
+
+    transport = SlowWrites(
+        lambda request: httpx.Response(200 if "create" in request.url.path else 429, json={})
+    )
+    (result,) = fetch(transport, call, 1, patience=60)
+
+    assert isinstance(result.error, RateLimitedError)
+    assert transport.count("create") == 1

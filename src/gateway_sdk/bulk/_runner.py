@@ -128,7 +128,8 @@ class Runner(Generic[Item, Value]):
         """Start an item, unless its result is known or an equal item is in flight."""
         try:
             digest = self._dedup.digest(item)
-            known = self._dedup.recall(item, digest)
+            # Of an item in flight, the journal only knows that it has begun.
+            known = None if digest in self._leaders else self._dedup.recall(item, digest)
         except Exception as error:  # noqa: BLE001 - an error of the key ends the run
             source.give_up(error)
             return

@@ -35,10 +35,12 @@ class ItemWatch(Observer):
         self.sends_once = False
         self._ticket = ticket
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
+        self._in_flight: set[CallInfo] = set()
 
     def call_started(self, call: CallInfo) -> None:
         """Note the call."""
         self._calls[call] = ()
+        self._in_flight.add(call)
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
         """Count the attempt."""
@@ -51,6 +53,18 @@ class ItemWatch(Observer):
         del call, attempt
         self._ticket.retry_scheduled(seconds)
 
+    def call_finished(
+        self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
+    ) -> None:
+        """Note that the call cannot send anything more."""
+        del outcome, error, elapsed
+        self._in_flight.discard(call)
+
+    def _outcome_of(self, call: CallInfo) -> Outcome:
+        """Return the outcome of a call; unknown if it goes on after the item's function ended."""
+        outcome = outcome_of(self._calls[call], call.operation.repeatability)
+        return max(outcome, Outcome.UNKNOWN) if call in self._in_flight else outcome
+
     @property
     def was_told(self) -> bool:
         """Whether any session made a call for the item."""
@@ -62,10 +76,7 @@ class ItemWatch(Observer):
 
         NOT_SENT without calls; if the item only reads, the outcome of its last call.
         """
-        outcomes = [
-            (call.operation.repeatability, outcome_of(attempts, call.operation.repeatability))
-            for call, attempts in self._calls.items()
-        ]
+        outcomes = [(call.operation.repeatability, self._outcome_of(call)) for call in self._calls]
         changing = [outcome for kind, outcome in outcomes if kind is not Repeatability.READ]
         return max(changing or [outcome for _, outcome in outcomes[-1:]], default=Outcome.NOT_SENT)
 
@@ -82,8 +93,8 @@ class ItemWatch(Observer):
         """
         changing = any(
             call.operation.repeatability is not Repeatability.READ
-            and outcome_of(attempts, call.operation.repeatability) > Outcome.REFUSED
-            for call, attempts in self._calls.items()
+            and self._outcome_of(call) > Outcome.REFUSED
+            for call in self._calls
         )
         heard = error.operation is None or error.operation in {
             call.operation.name for call in self._calls

@@ -5,7 +5,7 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from gateway_sdk import (
 )
 from gateway_sdk.bulk._journal import file as file_module
 from gateway_sdk.bulk._journal.file import JournalFile
-from tests.bulk.journal.journals import JOB, fetch, lines
+from tests.bulk.journal.journals import JOB, fetch, lines, refused
 from tests.support.scripted import Step, scripted
 
 FSYNC = "gateway_sdk.bulk._journal.file.os.fsync"
@@ -294,3 +294,70 @@ def test_where_folders_cannot_be_opened_they_are_left_alone(
     monkeypatch.setattr(file_module, "WINDOWS", True)
 
     file_module.sync_folder(tmp_path / "missing")
+
+
+async def test_an_equal_item_waits_for_the_call_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line that says that it has begun is of this run, so the result is still to come."""
+    path = tmp_path / "journal.jsonl"
+    sent, answered = asyncio.Event(), asyncio.Event()
+
+    class Engine(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            sent.set()
+            await answered.wait()
+            return created(request)
+
+    async def call(name: str) -> Any:
+        if name == "Ada":
+            return await gateway.customer.create_customer({"customerName": name})
+        await sent.wait()
+        return name
+
+    def items() -> Iterator[str]:
+        yield from ("Ada", "Bob", "Ada")
+        answered.set()
+
+    gateway = GatewaySession(
+        "http://localhost", access_token="-", tenant_id="acme", transport=Engine()
+    )
+    async with gateway:
+        run = bulk.run(call, items(), journal=path, job=JOB, concurrency=2)
+        results = [result async for result in run]
+
+    assert [(result.item, result.error) for result in results] == [
+        ("Bob", None), ("Ada", None), ("Ada", None)
+    ]  # fmt: skip
+    assert [line["item"] for line in lines(path)] == ["Ada", "Bob", "Ada"]
+
+
+async def test_a_call_that_goes_on_after_its_item_is_not_made_again(tmp_path: Path) -> None:
+    """What becomes of it is unknown, so no later run repeats its item."""
+    path = tmp_path / "journal.jsonl"
+    sent, answered = asyncio.Event(), asyncio.Event()
+    going_on: list[asyncio.Task[Any]] = []
+
+    class Engine(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            sent.set()
+            await answered.wait()
+            return created(request)
+
+    async def call(name: str) -> None:
+        going_on.append(asyncio.create_task(creating(gateway)(name)))
+        await sent.wait()
+        raise KeyError(name)
+
+    gateway = GatewaySession(
+        "http://localhost", access_token="-", tenant_id="acme", transport=Engine()
+    )
+    async with gateway:
+        await fetch(path, ["Ada"], call)
+        again = await fetch(path, ["Ada"], refused, retry_failed=True)
+        answered.set()
+        await asyncio.gather(*going_on)
+
+    error = again["Ada"].error
+    assert isinstance(error, GatewayError)
+    assert (error.outcome, error.safe_to_repeat) == (Outcome.UNKNOWN, False)
