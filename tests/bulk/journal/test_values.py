@@ -103,7 +103,19 @@ async def test_a_line_that_load_does_not_take_is_a_failure_of_its_item(tmp_path:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("value", [object(), "\ud800", b"\xff", {1: {2: object()}}])
+def nested(depth: int) -> list[Any]:
+    """Return lists within lists."""
+    value: list[Any] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), "\ud800", b"\xff", {1: {2: object()}}, nested(220), 10**5000],
+    ids=["object", "surrogate", "bytes", "inner object", "too deep to read", "too long to read"],
+)
 async def test_a_value_that_is_no_json_is_a_failure(tmp_path: Path, value: object) -> None:
     """The result says what to do, the line too, and the others go on."""
     path = tmp_path / "journal.jsonl"
@@ -118,6 +130,7 @@ async def test_a_value_that_is_no_json_is_a_failure(tmp_path: Path, value: objec
     assert "give dump=" in str(error)
     assert results["plain"].value == "plain"
     assert [line["error"] for line in lines(path)] == ["JournalError", None]
+    assert len(await fetch(path, ["odd", "plain"], refused)) == 2
 
 
 async def test_an_item_that_is_no_json_needs_a_key(tmp_path: Path) -> None:

@@ -191,16 +191,28 @@ def head_of(job: str) -> tuple[bytes, int]:
     return start, cast("Head", Head.of(line)).size
 
 
+def _json(value: Any) -> bytes:
+    """Write a value as JSON that can be read again, at its depth in a line.
+
+    Raises:
+        ValueError: it cannot be read: its lists and objects lie too deep, or an integer is too
+            long.
+    """
+    text = to_json(value, by_alias=True, inf_nan_mode="strings")
+    from_json(b"[%b]" % text)
+    return text
+
+
 def _item(item: Any) -> bytes:
     """Write an item for readers of the file; null if it is not JSON, for its key identifies it."""
     try:
-        return to_json(item, by_alias=True, inf_nan_mode="strings")
+        return _json(item)
     except UNWRITABLE:
         return b"null"
 
 
 def _value(value: Any) -> bytes:
     try:
-        return to_json(value, by_alias=True, inf_nan_mode="strings")
+        return _json(value)
     except UNWRITABLE as error:
         raise ValueError(type(error).__name__) from None
