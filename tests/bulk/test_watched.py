@@ -125,6 +125,27 @@ async def test_what_has_no_name_any_more_is_kept_under_a_new_one(
     assert len(await fetch(kept, range(5), refused)) == 5
 
 
+async def test_a_file_is_kept_whole_while_its_lines_are_read(tmp_path: Path) -> None:
+    """The thread that keeps them and the event loop share the offset of the file."""
+    path = tmp_path / "journal.jsonl"
+    written = [b"%d %b\n" % (number, b"-" * 100_000) for number in range(200)]
+    journal = file_module.JournalFile(path)
+    journal.open()
+    for line in written:
+        journal.append(line)
+    path.unlink()
+
+    closing = asyncio.create_task(journal.aclose())
+    while not closing.done():
+        if journal.is_open:
+            assert journal.read(0) + b"\n" == written[0]
+        await asyncio.sleep(0)
+    with pytest.raises(JournalError, match="its lines are kept in"):
+        await closing
+
+    assert (tmp_path / "journal.jsonl.rescued").read_bytes() == b"".join(written)
+
+
 async def test_a_file_that_cannot_be_kept_is_said_to_be_lost(tmp_path: Path) -> None:
     """Another file of that name is left as it is."""
     path = tmp_path / "journal.jsonl"

@@ -275,7 +275,10 @@ class JournalFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
         try:
             with os.fdopen(os.open(kept, flags, 0o600), "wb") as file:
-                file.writelines(line for _, line in self.lines())
+                # Not through `lines`: the event loop may read, which moves the shared offset.
+                at = 0
+                while piece := os.pread(self.descriptor, _PIECE, at):
+                    at += file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
