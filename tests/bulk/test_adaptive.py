@@ -282,3 +282,34 @@ def test_wrong_numbers_are_refused(make: Callable[[], object]) -> None:
 def test_a_tuner_says_how_many_it_allows() -> None:
     """Its size bounds what is taken ahead."""
     assert Tuner(bulk.Adaptive(maximum=3)).size == 3
+
+
+class CoarseLoop(virtual_time.VirtualTimeLoop):
+    """Has a clock of 16 ms, as Windows has one: its timers ring up to so much too early."""
+
+    def time(self) -> float:
+        """Return the seconds since the loop was made; to read them takes time."""
+        self.now += 0.0001
+        return self.now
+
+    def jump(self) -> None:
+        """Go to the time of the next timer, almost."""
+        before = self.now
+        super().jump()
+        self.now = max(before, self.now - 0.01)
+        self._clock_resolution = 0.016
+
+
+def test_a_timer_that_rings_early_does_not_end_the_run() -> None:
+    """A call that the pace holds back is started, even if no other call wakes the loop."""
+
+    async def main() -> None:
+        tuner, woken = Tuner(bulk.Adaptive()), asyncio.Event()
+        tuner._controller._pace.rate = 1.0
+        tuner.begin(woken.set)
+        while not tuner.has_room(0):
+            woken.clear()
+            await woken.wait()
+
+    with asyncio.Runner(loop_factory=CoarseLoop) as runner:
+        runner.run(main())

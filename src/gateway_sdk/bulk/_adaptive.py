@@ -49,9 +49,14 @@ class Tuner(Limit):
         loop = asyncio.get_running_loop()
         has_room = self._controller.has_room(loop.time(), waiting)
         at = None if has_room else self._controller.wakes_at(loop.time())
-        if at is not None and (self._timer is None or self._timer.when() <= loop.time()):
-            self._timer = loop.call_at(at, self._wake)
+        if at is not None and self._timer is None:
+            self._timer = loop.call_at(at, self._ring)
         return has_room
+
+    def _ring(self) -> None:
+        # Not told by the clock: a timer may ring early by its resolution, 16 ms on Windows.
+        self._timer = None
+        self._wake()
 
     def begin(self, wake: Callable[[], None]) -> "_Ticket":
         """Count an item that starts."""
