@@ -245,6 +245,19 @@ def test_token_of_the_environment_goes_to_no_other_gateway(
     assert ("canary" in found.values().values()) == kept
 
 
+def test_invalid_address_of_an_option_is_told(call_gateway: Callable[..., Ended]) -> None:
+    """It is no gateway's address, and the token of the environment goes nowhere."""
+    ended = call_gateway(
+        *("countries", "--base-url", "http://[::1"),
+        GATEWAY_BASE_URL=GIVEN[0],
+        GATEWAY_AUTH_URL=GIVEN[1],
+        GATEWAY_CLIENT_ID="c",
+    )
+
+    assert ended.status == 2
+    assert ended.err.startswith("gateway: --base-url is not a URL")
+
+
 def test_token_without_a_gateway_goes_to_the_one_of_an_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

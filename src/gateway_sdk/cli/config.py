@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import typer
 from platformdirs import user_config_path
 
-from gateway_sdk._config import ENVIRONMENT, is_loopback, with_environment
+from gateway_sdk._config import ENVIRONMENT, is_loopback, parse_url, with_environment
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
 from gateway_sdk.auth._environment import token_store, with_access_token
 from gateway_sdk.cli.failure import MISUSED, CommandError
@@ -117,7 +117,7 @@ class Settings:
         for name, key in SHOWN.items():
             if name in self.found:
                 text, source = self.found[name]
-                yield key, f"{printable(text)} ({source})"
+                yield key, f"{printable(_without_password(name, text))} ({source})"
 
     def exports(self) -> list[str]:
         """Give the settings of a login that the environment lacks, as a shell takes them."""
@@ -160,7 +160,7 @@ class Settings:
         if name == "engine":
             return "Set GATEWAY_ENGINE to one of them, or leave it unset."
         address = self.get(name) or ""
-        if name.endswith("_url") and "//" not in address and address:
+        if name.endswith("_url") and address and "//" not in address and "@" not in address:
             scheme = "http" if is_loopback(address.partition(":")[0]) else "https"
             return f"Write {scheme}://{printable(address)}"
         return "`gateway status` shows which settings are in force, and where each comes from."
@@ -218,8 +218,23 @@ def find_settings(
 
 def _origin(found: Mapping[str, tuple[str, str]]) -> str:
     """Return scheme, host and port of the gateway; "" if none is set."""
-    parts = urlsplit(found["base_url"][0] if "base_url" in found else "")
+    address = found["base_url"][0] if "base_url" in found else ""
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # it is no URL, which is told when the session opens
+        return address
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def _without_password(name: str, text: str) -> str:
+    """Leave out what may be a password: an invalid URL may have one, before its last @."""
+    if not name.endswith("_url") or "@" not in text:
+        return text
+    try:
+        parse_url(name, text)
+    except ConfigurationError:
+        return f"…{text[text.rindex('@') :]}"
+    return text
 
 
 def profiles_path() -> Path:

@@ -200,6 +200,7 @@ def test_faults_are_those_of_the_library(text: str, due: str) -> None:
         "latency",
         "latency=x",
         "status=200",
+        "status=inf",
         "x:cut_body",
         "cut_body,on=1",
         "cut_body,at",

@@ -123,6 +123,37 @@ def test_token_in_the_environment_is_told(
     assert "another" not in ended.out
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://user:CANARY-PASSWORD@gateway.test",
+        "https://user:CANARY/PASSWORD@gateway.test",
+        "user:CANARY-PASSWORD@gateway.test",
+    ],
+)
+@pytest.mark.parametrize("name", ["GATEWAY_BASE_URL", "GATEWAY_AUTH_URL"])
+@pytest.mark.parametrize("command", ["status", "countries"])
+def test_password_in_an_address_is_not_shown(
+    call_gateway: Call, name: str, command: str, address: str
+) -> None:
+    """No address may have one, and it is shown neither as a setting nor in an advice."""
+    others = {"GATEWAY_BASE_URL": "http://127.0.0.1:1", "GATEWAY_ACCESS_TOKEN": "another"}
+
+    ended = call_gateway(command, **{**others, name: address})
+
+    assert "CANARY" not in ended.out + ended.err
+    assert command != "status" or "…@gateway.test" in ended.out
+
+
+def test_address_with_an_at_sign_in_its_path_is_shown(call_gateway: Call) -> None:
+    """It is no password."""
+    address = "https://gateway.test/a@b"
+
+    ended = call_gateway("status", GATEWAY_BASE_URL=address, GATEWAY_ACCESS_TOKEN="another")
+
+    assert address in ended.out
+
+
 def test_token_of_the_environment_needs_no_login_settings(call_gateway: Call) -> None:
     """Only what is set is shown."""
     ended = call_gateway(

@@ -111,7 +111,7 @@ def add_fault(faults: Faults, text: str) -> None:
             faults.on(operation, made, **where)
         else:
             faults.anywhere(made, **where)
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, OverflowError) as error:
         raise CommandError(
             f"--fault {printable(text)} is no fault: {printable(str(error))}\n"
             "`gateway sandbox --help` shows how one is written.",
