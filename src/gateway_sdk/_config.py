@@ -80,6 +80,31 @@ def with_environment(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value} | dict(given)
 
 
+def check_same_gateway(given: Mapping[str, Any]) -> None:
+    """Refuse another gateway beside a secret of the environment, which is for the gateway there.
+
+    Raises:
+        ConfigurationError: the secret is not replaced by an argument; the message names it.
+    """
+    own, other = os.environ.get(ENVIRONMENT["base_url"]), _origin_of_text(given.get("base_url"))
+    if not own or not other or other == _origin_of_text(own):
+        return
+    for name in ("access_token", "token_header"):
+        if name not in given and os.environ.get(ENVIRONMENT[name]):
+            raise ConfigurationError(
+                f"{ENVIRONMENT[name]} is for the gateway of GATEWAY_BASE_URL, and base_url= names "
+                f"another one: give {name}= too"
+            )
+
+
+def _origin_of_text(base_url: object) -> str | None:
+    """Return the origin of a base URL; None if it is not valid, which is told elsewhere."""
+    try:
+        return origin_of(parse_url("base_url", base_url))
+    except ConfigurationError:
+        return None
+
+
 def require(settings: Mapping[str, Any], *names: str) -> None:
     """Refuse missing settings.
 

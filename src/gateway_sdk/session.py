@@ -160,12 +160,14 @@ class GatewaySession:
                 `auth_url`, `client_id` and `token_store`.
 
         Raises:
-            ConfigurationError: a setting is missing or wrong; the message names it.
+            ConfigurationError: a setting is missing or wrong, or a token of the environment would
+                go to another gateway than that of GATEWAY_BASE_URL; the message names it.
         """
         # Only a session from the environment may need the stores and the login.
         from gateway_sdk.auth._environment import with_access_token  # noqa: PLC0415
 
         check_overrides(overrides, inspect.signature(cls).parameters)
+        _config.check_same_gateway(overrides)
         settings = _config.with_environment(overrides)
         seams = (settings.get("transport"), settings.get("http_client"))
         if "engine" not in overrides and seams != (None, None):

@@ -30,6 +30,7 @@ from gateway_sdk import (
     UploadFailedError,
     operations,
 )
+from gateway_sdk._call.overrides import Overrides
 from gateway_sdk.models import CreateRequest, PersonData, Revision
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
@@ -448,6 +449,31 @@ def test_missing_variable_is_named(
         GatewaySession.from_env()
 
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["access_token", "token_header"])
+def test_secret_of_the_environment_goes_to_no_other_gateway(
+    environment: pytest.MonkeyPatch, name: str
+) -> None:
+    """A token that is for the gateway of the environment has to be replaced as well."""
+    environment.setenv("GATEWAY_BASE_URL", "https://gateway.test/api")
+    environment.setenv("GATEWAY_ACCESS_TOKEN", CANARY)
+    environment.setenv("GATEWAY_TOKEN_HEADER", CANARY)
+    complete: Overrides = {
+        "base_url": "https://other.test",
+        "access_token": "other",
+        "token_header": None,
+    }
+    lacking: Any = {key: value for key, value in complete.items() if key != name}
+
+    with pytest.raises(ConfigurationError, match=f"another one: give {name}= too") as caught:
+        GatewaySession.from_env(**lacking)
+
+    assert CANARY not in str(caught.value)
+    GatewaySession.from_env(**complete)
+    GatewaySession.from_env(base_url="https://gateway.test:443/other-path")
+    with pytest.raises(ConfigurationError, match="base_url must start with https://"):
+        GatewaySession.from_env(base_url="other.test")
 
 
 def test_argument_stands_in_for_a_variable(environment: pytest.MonkeyPatch) -> None:
