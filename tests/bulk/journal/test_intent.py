@@ -18,6 +18,7 @@ from gateway_sdk import (
     InvalidArgumentError,
     JournalError,
     Outcome,
+    SessionStateError,
     bulk,
 )
 from gateway_sdk.bulk._journal import file as file_module
@@ -361,3 +362,21 @@ async def test_a_call_that_goes_on_after_its_item_is_not_made_again(tmp_path: Pa
     error = again["Ada"].error
     assert isinstance(error, GatewayError)
     assert (error.outcome, error.safe_to_repeat) == (Outcome.UNKNOWN, False)
+
+
+async def test_a_call_in_another_event_loop_is_not_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread with a loop of its own cannot wait for the disk of the run; nothing hangs."""
+    path = tmp_path / "journal.jsonl"
+    gateway, engine, _ = scripted(monkeypatch, created)
+
+    async def call(name: str) -> Any:
+        return await asyncio.to_thread(lambda: asyncio.run(creating(gateway)(name)))
+
+    results = await fetch(path, ["Ada"], call)
+
+    error = results["Ada"].error
+    assert isinstance(error, SessionStateError)
+    assert "in the event loop of the run" in str(error)
+    assert (error.outcome, engine.requests) == (Outcome.NOT_SENT, [])

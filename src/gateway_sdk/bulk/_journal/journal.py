@@ -15,7 +15,7 @@ from gateway_sdk.bulk._journal.index import Index
 from gateway_sdk.bulk._journal.line import Failure, Line, LineState
 from gateway_sdk.bulk._watch import ItemWatch
 from gateway_sdk.bulk.results import BulkResult, Item, Value
-from gateway_sdk.errors import JournalError
+from gateway_sdk.errors import JournalError, SessionStateError
 
 _UNFINISHED = Failure(
     error="ReplyLostError",
@@ -47,6 +47,7 @@ class Journal(Dedup[Item, Value]):
         self._file = JournalFile(path)
         self._index = Index(self._file, job, retry_failed=retry_failed, repair=repair)
         self._unsure: set[bytes] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def open(self) -> None:
         """Open and read the file, in a thread.
@@ -54,6 +55,7 @@ class Journal(Dedup[Item, Value]):
         Raises:
             JournalError: the file cannot be used, or belongs to another job.
         """
+        self._loop = asyncio.get_running_loop()
         opening = asyncio.create_task(asyncio.to_thread(self._open))
         try:
             await asyncio.shield(opening)
@@ -108,7 +110,17 @@ class Journal(Dedup[Item, Value]):
         """Write a line that says so, and wait until it is on the disk: no later run sends it again.
 
         If a line was lost, it may be the line of any item without a line.
+
+        Raises:
+            JournalError: the line cannot be written.
+            SessionStateError: the call is made in a thread with an event loop of its own, which
+                would wait for ever for the disk.
         """
+        if asyncio.get_running_loop() is not self._loop:
+            raise SessionStateError(
+                "the call is made in another event loop than its bulk run, so the journal cannot "
+                "record it: make it in the event loop of the run"
+            )
         key = digest or b""
         if key not in self._begun:
             if not self._index.knows_all:
