@@ -6,7 +6,7 @@ import os
 import pickle
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +15,14 @@ import httpx
 import pytest
 
 from gateway_sdk import ConnectionFailedError, GatewayError, Outcome, ReplyLostError
+from gateway_sdk._transport.asyncio_engine import AsyncioEngine
 from gateway_sdk._transport.factory import ENGINES
-from gateway_sdk._transport.reason import late_reason_of, place_of_url, reason_of
+from gateway_sdk._transport.httpx_engine import HttpxEngine
+from gateway_sdk._transport.reason import Reason, late_reason_of, place_of_url, reason_of
+from gateway_sdk._transport.transmission import Transmission
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
+from tests.support.engines import make_request
 from tests.support.failing_line import Line
 from tests.support.failing_server import FailingServer, Script
 from tests.support.failing_steps import at_once, never_look, serve, while_shaking_hands
@@ -292,6 +296,31 @@ async def test_under_tls_1_3_it_says_so_after_the_request(
     assert caught.value.outcome is Outcome.UNKNOWN
     assert len(caught.value.attempts) == 1
     assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("make", [AsyncioEngine, HttpxEngine])
+async def test_it_may_say_so_before_the_document_is_there(
+    authorities: Authorities, make: type[AsyncioEngine | HttpxEngine]
+) -> None:
+    """Then nothing is sent, and the reason is the same."""
+    engine = make(1, ssl.create_default_context(cafile=authorities.trusted.path))
+    transmission = Transmission(sent=False)
+
+    async def document() -> AsyncIterator[bytes]:
+        await asyncio.wait([one.closed for one in engine._open], timeout=30)
+        yield b"{}"
+
+    script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_3, asks=True))
+    async with FailingServer(script) as server:
+        url = server.url.replace("http:", "https:")
+        request = make_request(url, "POST", transmission, content=document())
+        with pytest.raises(httpx.ConnectError) as caught:
+            await engine.handle_async_request(request)
+        await engine.aclose()
+
+    assert not transmission.sent
+    reason = reason_of(caught.value, httpx.Timeout(5))
+    assert reason == Reason("it wants a client certificate: cert= gives one", transient=False)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -149,7 +149,7 @@ class Exchange:
     def _begin(self) -> None:
         """Say that it is sent, unless it cannot be, or something has come that is no reply."""
         if self._connection.is_closing or self._connection.has_unread:
-            raise httpx.ConnectError("the connection was closed")
+            raise httpx.ConnectError("the connection was closed") from self._connection.failure
         self._has_begun = self._transmission.sent = True
 
     def _look(self) -> None:

@@ -250,7 +250,7 @@ class _Sending:
             httpx.ConnectError: nothing was sent.
         """
         if connection.is_closing or connection.take():
-            raise httpx.ConnectError("the connection was closed")
+            raise httpx.ConnectError("the connection was closed") from connection.failure
         self.has_begun = self.transmission.sent = True
 
     def look(self, connection: Connection) -> None:
