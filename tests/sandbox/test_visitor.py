@@ -3,6 +3,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from threading import Semaphore
 from urllib.parse import parse_qsl, urlencode
 
 import httpx
@@ -98,7 +99,17 @@ async def test_visitor_is_led_to_the_login_as_a_browser_is(base_url: str) -> Non
     """It opens the start address, keeps the cookie until the end, and can log in again."""
     flow, visitor = ImplicitFlow(f"{base_url}{AUTHORIZE_PATH}", SANDBOX_CLIENT_ID), Visitor()
 
-    tokens = [await login(flow, browser=visitor, show=str) for _ in range(2)]
+    ended = Semaphore(0)
+
+    def browse(url: str) -> bool:
+        try:
+            return visitor(url)
+        finally:
+            ended.release()
+
+    tokens = [await login(flow, browser=browse, show=str) for _ in range(2)]
+    for _ in tokens:  # a login may end before its browser has read the last reply
+        await asyncio.to_thread(ended.acquire)
 
     assert len({token.value.get_secret_value() for token in tokens}) == 2
     assert visitor._cookies == {}

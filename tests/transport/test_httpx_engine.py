@@ -9,6 +9,7 @@ import threading
 import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, cast
 
 import httpcore
@@ -72,6 +73,18 @@ async def test_a_connection_is_used_again(engine: HttpxEngine) -> None:
 
     assert connections == 1
     assert repr(engine) == "<HttpxEngine <Slots 0 of 2 taken, 0 waiting>, 1 idle>"
+
+
+async def test_a_connection_that_is_closed_at_once_is_not_kept_track_of(
+    engine: HttpxEngine,
+) -> None:
+    """Closing the engine waits for no connection that has already ended."""
+    closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    closed.set_result(None)
+
+    engine._keep_track_of(cast("Any", SimpleNamespace(closed=closed)))
+
+    assert not engine._open
 
 
 async def test_a_reply_that_was_not_read_to_its_end_costs_its_connection(

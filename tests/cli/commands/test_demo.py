@@ -429,3 +429,12 @@ def test_summary_hides_nothing() -> None:
         ("Took", "3.2 s in all, of which the series 1.2 s"),
     ]
     assert not found.worked
+
+
+def test_summary_of_currencies_that_all_have_rates_names_none_without() -> None:
+    """There is no line without a currency in it."""
+    found = with_rates(USD=[1.1, 1.2])
+    for silent in [code for code in found.asked if not found.series.of(code)]:
+        found.errors[silent] = ReplyLostError("the reply broke off")
+
+    assert "No rates" not in dict(summary(found, Path("out"), 1.0))

@@ -4,12 +4,14 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gateway_sdk.cli.commands.sandbox import add_fault, environment
+from gateway_sdk.cli.commands.sandbox import add_fault, environment, telling
 from gateway_sdk.errors import ReplyLostError, ServerError
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_ACCESS_TOKEN, SANDBOX_CLIENT_ID, Faults
 from gateway_sdk.session import GatewaySession
@@ -213,3 +215,27 @@ def test_wrong_fault_is_told(call_gateway: Callable[..., Ended], text: str) -> N
     assert ended.status == 2
     assert ended.err.startswith(f"gateway: --fault {text} is no fault: ")
     assert "`gateway sandbox --help`" in ended.err
+
+
+@pytest.mark.parametrize("replies", [True, False])
+async def test_each_request_is_told_with_its_status(
+    capsys: pytest.CaptureFixture[str], *, replies: bool
+) -> None:
+    """Also one that gets no reply because the sandbox hangs up; other messages are passed on."""
+    sent: list[Any] = []
+
+    async def app(_: Any, __: Any, send: Any) -> None:
+        if not replies:
+            raise ConnectionError
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    with suppress(ConnectionError):
+        await telling(app)({"method": "GET", "path": "/x\x1b"}, None, send)
+
+    status = "204" if replies else "no reply"
+    assert re.fullmatch(rf"GET /x\S*: {status}, \d+ ms\n", capsys.readouterr().err)
+    assert len(sent) == (2 if replies else 0)

@@ -156,3 +156,18 @@ def test_narrow_terminal_says_what_it_leaves_out(
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.out)
     assert max(map(len, plain.splitlines())) <= int(columns)
     assert "c" * 15 in shown.out
+
+
+def test_narrow_terminal_with_room_for_all_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table of one column fits."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    show(Table(("a",), [["a" * 15]]), None, Form.TABLE)
+
+    shown = capsys.readouterr()
+    assert "a" * 15 in shown.out
+    assert shown.err == ""
