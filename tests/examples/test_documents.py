@@ -44,6 +44,7 @@ def _documented() -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \| `(.+?)` \|", CONFIGURATION, re.MULTILINE))
 
 
+@pytest.mark.httpx  # the usual engine is one of the defaults
 def test_the_table_of_defaults_is_right() -> None:
     """Every default in the table is the one in the code, and none is missing."""
     defaults = {
