@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver, _receiver
+from gateway_sdk.auth._loopback_sockets import has_address
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginError,
@@ -17,7 +18,7 @@ from gateway_sdk.errors import (
 from tests.auth.traces import no_traces
 from tests.auth.visits import RIGHT, answer, is_refused, names_of, post, read_answer, visit, waiting
 
-WITH_IPV6 = pytest.mark.skipif(not _receiver._has_address("::1"), reason="this machine has no IPv6")
+WITH_IPV6 = pytest.mark.skipif(not has_address("::1"), reason="this machine has no IPv6")
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +160,7 @@ async def test_localhost_is_one_address_without_ipv6(
             super().bind(name)
 
     with monkeypatch.context() as patched:
-        patched.setattr("gateway_sdk.auth._receiver.socket.socket", Old)
+        patched.setattr("gateway_sdk.auth._loopback_sockets.socket.socket", Old)
         receiver = await LoopbackReceiver("http://localhost:0/callback").__aenter__()
     assert [host for host, _ in names_of(receiver)] == ["127.0.0.1"]
     await receiver.__aexit__(None, None, None)

@@ -1,8 +1,6 @@
 """The loopback receiver: it listens on this machine for the response to one login."""
 
 import asyncio
-import contextlib
-import errno
 import re
 import socket
 from collections.abc import Callable
@@ -17,12 +15,12 @@ import httpx
 
 from gateway_sdk._config import check_seconds, is_loopback, parse_url
 from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
+from gateway_sdk.auth._loopback_sockets import close_all, listen
 from gateway_sdk.auth._peer_user import is_other_user
 from gateway_sdk.auth._start_address import StartAddress
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginTimeoutError,
-    ReceiverUnavailableError,
     SessionStateError,
 )
 
@@ -31,8 +29,6 @@ T = TypeVar("T")
 DEFAULT_REDIRECT_URI: Final = "http://127.0.0.1:0/callback"
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
-
-_BACKLOG: Final = 32
 
 _MAX_CONNECTIONS: Final = 16
 """At a time. A new one closes the oldest: refusing new ones could shut out the browser."""
@@ -300,73 +296,3 @@ def authority_of(url: httpx.URL) -> str:
     if ":" in url.host:
         url = url.copy_with(host=ip_address(url.host).compressed)
     return url.netloc.decode("ascii")
-
-
-def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
-    """Listen at an address; port 0 takes a free one.
-
-    `localhost` means 127.0.0.1 and ::1, and browsers use either. Both are taken: otherwise another
-    program could listen at the second one (RFC 8252, 8.3).
-
-    Raises:
-        ReceiverUnavailableError: The address is in use or not available.
-    """
-    port = 80 if url.port is None else url.port
-    hosts = [bind] if bind else ["127.0.0.1", "::1"] if url.host == "localhost" else [url.host]
-    listeners: list[socket.socket] = []
-    for host in hosts:
-        if listeners and not _has_address(host):
-            continue
-        try:
-            listeners.append(_listen(host, port))
-        except OSError as error:
-            close_all(listeners)
-            raise ReceiverUnavailableError(_listen_problem(error, host, port)) from None
-        port = listeners[0].getsockname()[1]
-    return listeners
-
-
-def close_all(sockets: list[socket.socket]) -> None:
-    """Close sockets."""
-    for listener in sockets:
-        listener.close()
-
-
-def _has_address(host: str) -> bool:
-    """Return whether this machine has an address; many containers have no IPv6."""
-    try:
-        with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
-            probe.bind((host, 0))
-    except OSError:
-        return False
-    return True
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    listener = socket.socket(_family(host), socket.SOCK_STREAM)
-    with contextlib.ExitStack() as stack:
-        stack.callback(listener.close)
-        # SO_REUSEADDR makes a fixed port available again at once. On Windows it would let other
-        # programs share the port, so there the opposite option is set.
-        option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
-        listener.setsockopt(socket.SOL_SOCKET, option, 1)
-        if listener.family is socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)  # noqa: FBT003 - its only parameter
-        stack.pop_all()
-    return listener
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def _listen_problem(error: OSError, host: str, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {port} of {host} is in use, perhaps by another login: finish or stop it, or use "
-            "a redirect URI with another port"
-        )
-    return f"cannot listen at port {port} of {host}: {error.strerror}"
