@@ -29,7 +29,7 @@ async def test_every_program_of_the_documents_runs(
     assert ended.status == 0, ended.err
     assert "Error" not in ended.err
     assert ended.out
-    assert "404" not in ended.out  # what the program asks for exists
+    assert "404 Not Found" not in ended.out  # what the program asks for exists
 
 
 @pytest.mark.parametrize("block", [block for block in CONSOLES if not block.serves], ids=by_name)
