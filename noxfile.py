@@ -43,6 +43,8 @@ MEASURED = list(FOUND)[-1]
 REDIS = shutil.which("redis-server")
 # Debian keeps it where an ordinary user's PATH does not reach.
 NATS = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
+RABBITMQ = shutil.which("rabbitmq-server") or shutil.which("rabbitmq-server", path="/usr/sbin")
+POSTGRES = shutil.which("postgres") or any(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 APART = ("--ignore=tests/bare", "--ignore=tests/real")  # they have sessions of their own
 IN_PARALLEL = ("-n", "auto", "--dist", "worksteal")
 CHROMIUM = next(
@@ -82,6 +84,10 @@ def install_for_tests(session: nox.Session) -> None:
         session.warn("not tested, because no Chromium was found: logging in with a real browser")
     if not NATS:
         session.warn("not tested, because no nats-server was found: the worker of the examples")
+    if not POSTGRES:
+        session.warn("not tested, because no postgres was found: the store of a fleet")
+    if not RABBITMQ:
+        session.warn("not tested, because no rabbitmq-server was found: the workers of a fleet")
     session.install("-e", EVERYTHING, *group("test"), *group("browser"), *group("examples"))
 
 

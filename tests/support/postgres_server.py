@@ -1,0 +1,157 @@
+"""A real PostgreSQL of a test's own, which can be killed and started again."""
+
+import asyncio
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg
+import pytest
+
+from tests.support.secrecy import CANARY
+
+# Debian keeps the programs of each version in a folder of its own, which is not on PATH.
+_FOLDERS: Final = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+_PATH: Final = os.pathsep.join([*map(str, _FOLDERS), os.environ.get("PATH", "")])
+INITDB: Final = shutil.which("initdb", path=_PATH)
+PROGRAM: Final = shutil.which("postgres", path=_PATH)
+
+NEEDS_POSTGRES: Final = pytest.mark.skipif(
+    INITDB is None or PROGRAM is None, reason="not tested, because no postgres was found"
+)
+
+_PATIENCE: Final = 60.0
+"""Seconds in which it starts, even on a busy machine."""
+
+
+def free_ports(number: int) -> list[int]:
+    """Return ports of this machine that nobody uses."""
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    try:
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+class PostgresServer:
+    """A server with its files in a folder of its own; it writes to the disk as for users.
+
+    Attributes:
+        port: Where it listens on 127.0.0.1.
+        role: The name of its only role, which may do everything. The password is `CANARY`.
+    """
+
+    role: Final = "fleet"
+
+    def __init__(self) -> None:
+        # Not a folder of pytest: root owns these, and the server refuses to run as root.
+        self._folder = Path(tempfile.mkdtemp(prefix="gateway-sdk-postgres-"))
+        self._user: dict[str, Any] = {}
+        if os.getuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.chown(self._folder, nobody.pw_uid, nobody.pw_gid)
+            self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": ()}
+        (self.port,) = free_ports(1)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._databases = 0
+
+    def address(self, database: str = "postgres", *, password: str = CANARY) -> str:
+        """Return the DSN of a database."""
+        return f"postgresql://{self.role}:{password}@127.0.0.1:{self.port}/{database}"
+
+    def create(self) -> None:
+        """Make the files of an empty server.
+
+        Raises:
+            CalledProcessError: They cannot be made.
+        """
+        secret = self._folder / "password"
+        secret.write_text(CANARY)
+        secret.chmod(0o644)  # the folder is closed to others
+        subprocess.run(
+            [
+                INITDB or "initdb", "--pgdata", str(self._folder / "data"), "--no-sync",
+                "--username", self.role, "--pwfile", str(secret), "--auth", "scram-sha-256",
+                "--encoding", "UTF8", "--locale", "C",
+            ],
+            check=True, capture_output=True, cwd=self._folder, **self._user,
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Start it, and wait until it answers; call it in a thread if a loop runs in this one.
+
+        Raises:
+            RuntimeError: It does not start, for the reason that it says.
+        """
+        end = time.monotonic() + _PATIENCE
+        while True:
+            self._process = self._started()
+            while self._process.poll() is None and time.monotonic() < end:
+                if self._answers():
+                    return
+                time.sleep(0.02)
+            self.kill()
+            # The children of a killed server hold its memory until they notice its death.
+            if time.monotonic() > end:
+                said = (self._folder / "log").read_text()[-2000:]
+                raise RuntimeError("postgres did not start: " + said)
+            time.sleep(0.1)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        options = (
+            *("-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}"),
+            *("-c", "unix_socket_directories=", "-c", "shared_buffers=32MB"),
+        )
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                [PROGRAM or "postgres", "-D", str(self._folder / "data"), *options],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder, **self._user,
+            )  # fmt: skip
+
+    def _answers(self) -> bool:
+        async def ask() -> None:
+            connection = await asyncpg.connect(self.address(), timeout=5)
+            await connection.close()
+
+        try:
+            asyncio.run(ask())
+        except (OSError, asyncpg.PostgresError):
+            return False
+        return True
+
+    def kill(self) -> None:
+        """End it without a warning, if it runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def remove(self) -> None:
+        """End it and delete its files."""
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def new_database(self) -> str:
+        """Make an empty database and return its DSN."""
+        self._databases += 1
+        name = f"test_{self._databases}"
+        await self.execute(f"create database {name}")
+        return self.address(name)
+
+    async def execute(self, *statements: str, dsn: str = "") -> list[Any]:
+        """Run statements, one transaction each; return the rows of the last one."""
+        connection = await asyncpg.connect(dsn or self.address(), timeout=10)
+        rows: list[Any] = []
+        try:
+            for statement in statements:
+                rows = await connection.fetch(statement)
+        finally:
+            await connection.close()
+        return rows
