@@ -207,13 +207,13 @@ async def test_old_idle_connections_are_cut_without_another_call() -> None:
         await body_of(second)
         assert "2 idle" in repr(engine)
         clock.now = KEEPALIVE_EXPIRY
-        engine._prune()
+        engine._pool._prune()
         assert "1 idle" in repr(engine)
-        assert engine._pruning is not None
+        assert engine._pool._timer is not None
         clock.now *= 2
-        engine._prune()
+        engine._pool._prune()
         assert "0 idle" in repr(engine)
-        assert engine._pruning is None
+        assert engine._pool._timer is None
 
 
 async def test_a_connection_serves_its_own_origin_only(engine: AsyncioEngine) -> None:
@@ -232,7 +232,7 @@ async def test_closing_cuts_what_is_open(engine: AsyncioEngine) -> None:
     async with raw_server(server.handle) as url:
         response = await engine.handle_async_request(make_request(url))
         await engine.aclose()
-        assert not engine._open
+        assert not engine._pool._open
         with pytest.raises(httpx.RemoteProtocolError):
             await body_of(response)
         stream = cast("httpx.AsyncByteStream", response.stream)
@@ -249,9 +249,9 @@ async def test_a_connection_that_is_lost_at_once_is_not_kept_track_of(
     """Nothing would ever take it away again."""
     async with raw_server(Server().handle) as url:
         await body_of(await engine.handle_async_request(make_request(url)))
-        (connection,) = engine._open
+        (connection,) = engine._pool._open
         connection.abort()
         await connection.closed
-        engine._keep_track_of(connection)
+        engine._pool.add(connection)
 
-    assert not engine._open
+    assert not engine._pool._open

@@ -9,7 +9,6 @@ import threading
 import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final, cast
 
 import httpcore
@@ -73,18 +72,6 @@ async def test_a_connection_is_used_again(engine: HttpxEngine) -> None:
 
     assert connections == 1
     assert repr(engine) == "<HttpxEngine <Slots 0 of 2 taken, 0 waiting>, 1 idle>"
-
-
-async def test_a_connection_that_is_closed_at_once_is_not_kept_track_of(
-    engine: HttpxEngine,
-) -> None:
-    """Closing the engine waits for no connection that has already ended."""
-    closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    closed.set_result(None)
-
-    engine._keep_track_of(cast("Any", SimpleNamespace(closed=closed)))
-
-    assert not engine._open
 
 
 async def test_a_reply_that_was_not_read_to_its_end_costs_its_connection(
@@ -175,11 +162,11 @@ async def test_old_idle_connections_are_closed() -> None:
         now = 30.0
         await body_of(both[1])
         now = 60.0
-        engine._prune()  # what the timer does
+        engine._pool._prune()  # what the timer does
 
         assert repr(engine).endswith("1 idle>")
         now = 90.0
-        engine._prune()
+        engine._pool._prune()
 
         assert repr(engine).endswith("0 idle>")
         await engine.aclose()
@@ -216,7 +203,7 @@ async def test_a_connection_that_cannot_be_made_costs_no_slot(
     def fail(_: httpx.URL) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(engine, "_take", fail)
+    monkeypatch.setattr(engine._pool, "take", fail)
     for _ in range(3):
         with pytest.raises(MemoryError):
             await engine.handle_async_request(request("http://127.0.0.1:1"))

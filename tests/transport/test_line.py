@@ -200,7 +200,7 @@ async def test_a_connection_that_is_used_up_before_the_first_byte(
         await reader.read()
 
     async def content() -> AsyncIterator[bytes]:
-        (connection,) = engine._open
+        (connection,) = engine._pool._open
         may_end.set()
         while not (connection.is_closing or connection._received):  # noqa: ASYNC110 - as it is
             await asyncio.sleep(0)

@@ -307,7 +307,7 @@ async def test_it_may_say_so_before_the_document_is_there(
     transmission = Transmission(sent=False)
 
     async def document() -> AsyncIterator[bytes]:
-        await asyncio.wait([one.closed for one in engine._open], timeout=30)
+        await asyncio.wait([one.closed for one in engine._pool._open], timeout=30)
         yield b"{}"
 
     script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_3, asks=True))

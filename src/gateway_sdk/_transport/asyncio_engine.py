@@ -1,6 +1,5 @@
 """The asyncio engine: HTTP/1.1 on connections of our own, and nothing in between."""
 
-import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterable, Callable, Mapping
@@ -9,12 +8,12 @@ from typing import Final, cast
 
 import httpx
 
-from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import Admission, RateLimiter
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.direct import DirectRequest, DirectResponse, DirectTransport
 from gateway_sdk._transport.exchange import Exchange, length_of, request_head
+from gateway_sdk._transport.pool import Pool, origin_of
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
@@ -41,11 +40,8 @@ class AsyncioEngine(DirectTransport):
     ) -> None:
         ssl_context.set_alpn_protocols(["http/1.1"])
         self._admission = Admission(max_connections, limiter)
-        self._route = Route(ssl_context, proxy, made=self._keep_track_of, lost=self._forget)
-        self._clock = clock
-        self._open: set[Connection] = set()
-        self._idle: dict[Connection, tuple[bytes, float]] = {}  # the longest idle one comes first
-        self._pruning: asyncio.TimerHandle | None = None
+        self._pool = Pool[Connection](clock)
+        self._route = Route(ssl_context, proxy, made=self._pool.add, lost=self._pool.forget)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; the reply's stream holds a slot until it is closed.
@@ -74,11 +70,11 @@ class AsyncioEngine(DirectTransport):
         """Send a request, as `handle_async_request` does."""
         head = self._head(request)
         url, timeout, transmission = request.url, request.timeout, request.transmission
-        origin = url.raw_scheme + url.netloc
+        origin = origin_of(url)
         await self._admission.enter(timeout.pool)
         connection = None
         try:
-            connection = self._take(origin)
+            connection = self._pool.take(origin)
             if connection is None:
                 connection = await self._route.open(url, transmission, timeout.connect)
             exchange = Exchange(connection, transmission, write=timeout.write, read=timeout.read)
@@ -94,12 +90,7 @@ class AsyncioEngine(DirectTransport):
 
     async def aclose(self) -> None:
         """Cut every connection that is left, and wait until all are closed."""
-        if self._pruning is not None:
-            self._pruning.cancel()
-        for connection in self._open:
-            connection.abort()
-        if self._open:
-            await asyncio.wait([connection.closed for connection in self._open])
+        await self._pool.aclose()
 
     def _head(self, request: DirectRequest) -> bytes:
         method, url = request.method.encode("ascii"), request.url
@@ -109,51 +100,17 @@ class AsyncioEngine(DirectTransport):
         target = b"http://%b%b" % (url.netloc, url.raw_path)
         return request_head(method, target, [*request.fields, *self._route.credentials])
 
-    def _take(self, origin: bytes) -> Connection | None:
-        """Return the connection that was idle for the shortest time; None if none is fit."""
-        oldest = self._clock() - KEEPALIVE_EXPIRY
-        while self._idle:
-            connection, (its_origin, since) = self._idle.popitem()
-            if its_origin == origin and since > oldest and connection.is_fit():
-                return connection
-            connection.abort()
-        return None
-
     def end(self, exchange: Exchange, connection: Connection, origin: bytes) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""
-        if exchange.can_be_followed and not connection.is_closing:
-            connection.rest()
-            self._idle[connection] = origin, self._clock()
-            if self._pruning is None:
-                self._wait_and_prune()
+        if exchange.can_be_followed:
+            self._pool.keep(connection, origin, connection)
         else:
             connection.abort()
         self._admission.leave()
 
-    def _keep_track_of(self, connection: Connection) -> None:
-        if not connection.closed.done():
-            self._open.add(connection)
-
-    def _forget(self, connection: Connection) -> None:
-        self._open.discard(connection)
-        self._idle.pop(connection, None)
-
-    def _wait_and_prune(self) -> None:
-        self._pruning = asyncio.get_running_loop().call_later(KEEPALIVE_EXPIRY, self._prune)
-
-    def _prune(self) -> None:
-        """Cut what was idle for too long; look again later if anything is left."""
-        oldest = self._clock() - KEEPALIVE_EXPIRY
-        for connection in [one for one, (_, since) in self._idle.items() if since <= oldest]:
-            del self._idle[connection]
-            connection.abort()
-        self._pruning = None
-        if self._idle:
-            self._wait_and_prune()
-
     @safe_repr
     def __repr__(self) -> str:
-        return f"<AsyncioEngine {self._admission.slots!r}, {len(self._idle)} idle>"
+        return f"<AsyncioEngine {self._admission.slots!r}, {self._pool!r}>"
 
 
 class _ReplyStream(httpx.AsyncByteStream):

@@ -15,10 +15,9 @@ from typing import Any, ClassVar, Final
 
 import httpx
 
-from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import Admission, RateLimiter
-from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.pool import Pool, origin_of
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
@@ -46,11 +45,8 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         ssl_context.set_alpn_protocols(["http/1.1"])
         self._admission = Admission(max_connections, limiter)
         self._ssl_context = ssl_context
-        self._open: set[Connection] = set()
-        self._route = Route(ssl_context, proxy, made=self._keep_track_of, lost=self._open.discard)
-        self._clock = clock
-        self._idle: dict[Any, float] = {}  # lines; the longest idle one comes first
-        self._pruning: asyncio.TimerHandle | None = None
+        self._pool = Pool[Any](clock)  # of lines
+        self._route = Route(ssl_context, proxy, made=self._pool.add, lost=self._pool.forget)
 
     async def prepare(self) -> Any:
         """Load and return what makes connections, in a thread: it would hold the event loop up."""
@@ -68,9 +64,10 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         lines = self.lines or await self.prepare()
         transmission = request.extensions.get(EXTENSION) or Transmission(sent=False)
         await self._admission.enter(request.extensions.get("timeout", {}).get("pool"))
+        origin = origin_of(request.url)
         line = None
         try:
-            line = self._take(request.url) or lines.Line(
+            line = self._pool.take(origin) or lines.Line(
                 request.url, self._ssl_context, self._route
             )
             reply = await line.send(request, transmission)
@@ -79,58 +76,24 @@ class HttpxEngine(httpx.AsyncBaseTransport):
                 line.cut()
             self._admission.leave()
             raise
-        body = lines.ReplyBody(reply, partial(self._end, line))
+        body = lines.ReplyBody(reply, partial(self._end, line, origin))
         return httpx.Response(reply.status, headers=reply.headers, stream=body)
 
     async def aclose(self) -> None:
         """Cut every connection that is left, and wait until all are closed."""
-        if self._pruning is not None:
-            self._pruning.cancel()
-        for connection in self._open:
-            connection.abort()
-        if self._open:
-            await asyncio.wait([connection.closed for connection in self._open])
+        await self._pool.aclose()
 
-    def _keep_track_of(self, connection: Connection) -> None:
-        if not connection.closed.done():
-            self._open.add(connection)
-
-    def _take(self, url: httpx.URL) -> Any:
-        """Return the connection that was idle for the shortest time and is fit, or None."""
-        oldest = self._clock() - KEEPALIVE_EXPIRY
-        while self._idle:
-            line, since = self._idle.popitem()
-            if since > oldest and line.is_fit_for(url):
-                return line
-            line.cut()
-        return None
-
-    def _end(self, line: Any, *, whole: bool) -> None:
+    def _end(self, line: Any, origin: bytes, *, whole: bool) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""
-        if whole and line.rest():
-            self._idle[line] = self._clock()
-            if self._pruning is None:
-                self._wait_and_prune()
+        if whole and line.can_be_followed:
+            self._pool.keep(line.connection, origin, line)
         else:
             line.cut()
         self._admission.leave()
 
-    def _wait_and_prune(self) -> None:
-        self._pruning = asyncio.get_running_loop().call_later(KEEPALIVE_EXPIRY, self._prune)
-
-    def _prune(self) -> None:
-        """Cut what was idle for too long; look again later if anything is left."""
-        oldest = self._clock() - KEEPALIVE_EXPIRY
-        for line in [line for line, since in self._idle.items() if since <= oldest]:
-            del self._idle[line]
-            line.cut()
-        self._pruning = None
-        if self._idle:
-            self._wait_and_prune()
-
     @safe_repr
     def __repr__(self) -> str:
-        return f"<HttpxEngine {self._admission.slots!r}, {len(self._idle)} idle>"
+        return f"<HttpxEngine {self._admission.slots!r}, {self._pool!r}>"
 
 
 def load_lines() -> Any:

@@ -65,22 +65,12 @@ class Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         except _FAILURES as error:
             raise _failure_of_httpx(error) from None
 
-    def is_fit_for(self, url: httpx.URL) -> bool:
-        """Tell whether a request may be sent: to the same server, and nothing came unasked."""
-        return (
-            self.connection is not None
-            and self.connection.is_fit()
-            and self._http.can_handle_request(_url(url).origin)
-        )
-
-    def rest(self) -> bool:
-        """Be idle after a whole reply; False if the connection cannot be used again."""
+    @property
+    def can_be_followed(self) -> bool:
+        """Whether a whole reply has come and nothing behind it: another request may follow."""
         if self.connection is None or not self._http.is_idle():
             return False
-        if self._sending.received or _has_excess(self._http):
-            return False
-        self.connection.rest()
-        return not self.connection.is_closing
+        return not (self._sending.received or _has_excess(self._http))
 
     def cut(self) -> None:
         """End the connection at once."""
