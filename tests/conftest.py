@@ -15,9 +15,9 @@ from typing import Final
 import hypothesis
 import pytest
 
-from gateway_sdk._transport.direct import DirectRequest, DirectResponse
 from gateway_sdk._transport.factory import DEFAULTS, ENGINES
 from gateway_sdk._transport.httpx_engine import HttpxEngine, load_lines
+from gateway_sdk._transport.transmission import DirectRequest, DirectResponse
 
 USUAL: Final = ENGINES[0]
 LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()

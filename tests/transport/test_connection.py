@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway_sdk._transport.connection import MOST_UNREAD, Connection, connect
+from gateway_sdk._transport.connection import MOST_UNREAD, Connection
+from gateway_sdk._transport.route import connect
 from tests.support.failing_steps import turns
 
 RESET = struct.pack("ii", 1, 0)

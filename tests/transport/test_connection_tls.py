@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 
-from gateway_sdk._transport.connection import Connection, connect
+from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.route import connect
 from gateway_sdk._transport.tls import TlsLayer
 from tests.support.certificates import Authority
 from tests.support.failing_steps import turns

@@ -9,9 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sdk._transport import dialling
-from gateway_sdk._transport.connection import connect
-from gateway_sdk._transport.dialling import Address, dial
+from gateway_sdk._transport import route
+from gateway_sdk._transport.route import Address, connect, dial
 from tests.support.failing_steps import turns
 
 FOLDER: Final = Path("/proc/self/fd")
@@ -87,7 +86,7 @@ async def test_the_first_address_that_answers_wins(names: Names) -> None:
 
 async def test_a_silent_address_is_overtaken(names: Names, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while the next one is tried beside it, and its socket is closed."""
-    monkeypatch.setattr(dialling, "DELAY", 0.01)
+    monkeypatch.setattr(route, "DELAY", 0.01)
     before = open_sockets()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -104,7 +103,7 @@ async def test_a_slow_address_is_waited_for_when_all_others_failed(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is nothing else left to try."""
-    monkeypatch.setattr(dialling, "DELAY", 0.0)
+    monkeypatch.setattr(route, "DELAY", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         slow = names.silent("127.0.0.1")
@@ -133,7 +132,7 @@ async def test_of_two_that_answer_at_once_one_is_kept(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one is closed."""
-    monkeypatch.setattr(dialling, "DELAY", 0.0)
+    monkeypatch.setattr(route, "DELAY", 0.0)
     before = open_sockets()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -159,7 +158,7 @@ async def test_a_cancelled_connect_leaves_no_socket(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever it is cancelled: at each turn of the event loop, with one address and with two."""
-    monkeypatch.setattr(dialling, "DELAY", 0.0)
+    monkeypatch.setattr(route, "DELAY", 0.0)
     before, cancelled, connected = open_sockets(), 0, 0
     with socket.create_server(("127.0.0.1", 0), backlog=500) as listener:
         port = listener.getsockname()[1]

@@ -11,9 +11,14 @@ from gateway_sdk._http.body import Body
 from gateway_sdk._http.content import BodyReader
 from gateway_sdk._http.headers import RawHeaders, field_of
 from gateway_sdk._http.reply import RawReply, cut_reply, outcome_of_head, read_reply
-from gateway_sdk._transport.direct import DirectRequest, DirectResponse, DirectTransport
 from gateway_sdk._transport.reason import Reason, late_reason_of, place_of_url, reason_of
-from gateway_sdk._transport.transmission import EXTENSION, Transmission
+from gateway_sdk._transport.transmission import (
+    EXTENSION,
+    DirectRequest,
+    DirectResponse,
+    DirectTransport,
+    Transmission,
+)
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     ConnectionFailedError,

@@ -11,12 +11,17 @@ import httpx
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import Admission, RateLimiter
 from gateway_sdk._transport.connection import Connection
-from gateway_sdk._transport.direct import DirectRequest, DirectResponse, DirectTransport
 from gateway_sdk._transport.exchange import Exchange, length_of, request_head
 from gateway_sdk._transport.pool import Pool, origin_of
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route
-from gateway_sdk._transport.transmission import EXTENSION, Transmission
+from gateway_sdk._transport.transmission import (
+    EXTENSION,
+    DirectRequest,
+    DirectResponse,
+    DirectTransport,
+    Transmission,
+)
 
 _NO_TIMEOUTS: Final[Mapping[str, float | None]] = MappingProxyType(
     dict.fromkeys(("connect", "read", "write", "pool"))

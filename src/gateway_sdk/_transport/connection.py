@@ -11,31 +11,10 @@ import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
-from gateway_sdk._transport.dialling import dial
 from gateway_sdk._transport.tls import TlsLayer
 
 MOST_UNREAD: Final = 2**18
 """Bytes that may have come and are not read yet; then the server has to wait."""
-
-
-async def connect(
-    host: str, port: int, lost: Callable[["Connection"], None] | None = None
-) -> "Connection":
-    """Open a connection; a caller that is cancelled leaves no socket behind.
-
-    Args:
-        host: A name or an IP address.
-        port: Of TCP.
-        lost: Called once, when nothing is left of the connection.
-
-    Raises:
-        OSError: there is none.
-        UnicodeError: it is no name of a host.
-    """
-    end = await dial(host, port)
-    loop = asyncio.get_running_loop()
-    _, connection = await loop.create_connection(lambda: Connection(lost), sock=end)
-    return connection
 
 
 class Connection(asyncio.Protocol):

@@ -1,7 +1,11 @@
-"""What an engine reports to the call that it works for."""
+"""What a call gives to an engine, and what the engine reports of it."""
 
+from abc import abstractmethod
+from collections.abc import AsyncIterable
 from dataclasses import dataclass
 from typing import Final
+
+import httpx
 
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
@@ -25,3 +29,47 @@ class Transmission:
     forwarded: bool = False
     proxy: str | None = None
     status: int | None = None
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class DirectRequest:
+    """A request as it goes over the wire.
+
+    Attributes:
+        method: As in `httpx.Request`.
+        url: Where to.
+        fields: All header fields, in their order.
+        content: Its pieces; the engine does not close it.
+        length: Bytes of the content; None to send it in chunks.
+        timeout: The time-outs of its phases.
+        transmission: Is told how far it got.
+    """
+
+    method: str
+    url: httpx.URL
+    fields: list[tuple[bytes, bytes]]
+    content: AsyncIterable[bytes]
+    length: int | None
+    timeout: httpx.Timeout
+    transmission: Transmission
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class DirectResponse:
+    """A reply whose head has come; the attributes are those of `httpx.Response`."""
+
+    status_code: int
+    headers: httpx.Headers
+    stream: httpx.AsyncByteStream
+
+
+class DirectTransport(httpx.AsyncBaseTransport):
+    """A transport that can be used without httpx's objects, too."""
+
+    @abstractmethod
+    async def exchange(self, request: DirectRequest) -> DirectResponse:
+        """Send a request and return its reply.
+
+        Raises:
+            httpx.TransportError: as from `handle_async_request`.
+        """
