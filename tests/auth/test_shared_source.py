@@ -15,9 +15,8 @@ from gateway_sdk import (
     TokenStoreError,
 )
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
-from gateway_sdk.auth._held_token import HeldToken
 from gateway_sdk.auth._shared_source import _MAX_REFUSED
-from gateway_sdk.auth.token import text_of
+from gateway_sdk.auth.token import HeldToken, text_of
 from tests.support.logins import KEY, Clock, Person, Store, at_once, make_token
 from tests.support.secrecy import CANARY, texts_of
 

@@ -20,9 +20,8 @@ from gateway_sdk.auth import (
     _login_turns,
     login,
 )
-from gateway_sdk.auth._held_token import HeldToken
 from gateway_sdk.auth.stores._claims import LoginClaim
-from gateway_sdk.auth.token import text_of
+from gateway_sdk.auth.token import HeldToken, text_of
 from tests.support.calls import CALLS
 from tests.support.logins import Clock, Person, Store, make_token
 from tests.support.scripted import ScriptedEngine

@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from pydantic import SecretStr
 
 from gateway_sdk._config import is_async
-from gateway_sdk.auth._held_token import HeldToken
-from gateway_sdk.auth.token import AccessToken, Token, problem_of, text_of
+from gateway_sdk.auth.token import AccessToken, HeldToken, Token, problem_of, text_of
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 
 _logger = logging.getLogger("gateway_sdk.auth")
