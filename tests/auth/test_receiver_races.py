@@ -8,8 +8,7 @@ from contextlib import suppress
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver
-from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest
-from gateway_sdk.auth._start_address import StartAddress
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest, StartAddress
 from tests.auth.traces import no_traces
 from tests.auth.visits import (
     AUTHORIZATION_URL,

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver
-from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest
-from gateway_sdk.auth._start_address import StartAddress
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackRequest, StartAddress
 from gateway_sdk.errors import LoginError, SessionStateError
 from tests.auth.bad_requests import GOOD
 from tests.auth.traces import no_traces

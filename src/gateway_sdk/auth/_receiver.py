@@ -14,10 +14,14 @@ from urllib.parse import urlsplit
 import httpx
 
 from gateway_sdk._config import check_seconds, is_loopback, parse_url
-from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
+from gateway_sdk.auth._callback_handler import (
+    CallbackHandler,
+    CallbackReply,
+    CallbackRequest,
+    StartAddress,
+)
 from gateway_sdk.auth._loopback_sockets import close_all, listen
 from gateway_sdk.auth._peer_user import is_other_user
-from gateway_sdk.auth._start_address import StartAddress
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginTimeoutError,
