@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import _peer_user, _receiver, login
+from gateway_sdk.auth import _loopback, _receiver, login
 from tests.auth.bad_requests import GOOD as RESPONSE
 from tests.auth.people import FLOW, GOOD, TOKEN, Reader, Surfer
 from tests.auth.traces import no_traces
@@ -86,7 +86,7 @@ async def test_who_lists_the_processes_cannot_end_the_login(tmp_path: Path) -> N
 def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process have another user than its connections have."""
     user = os.geteuid()
-    monkeypatch.setattr(_peer_user, "_ROOT", -1)
+    monkeypatch.setattr(_loopback, "_ROOT", -1)
     monkeypatch.setattr("os.getuid", lambda: user + 1)
     monkeypatch.setattr("os.geteuid", lambda: user + 1)
 
@@ -136,7 +136,7 @@ async def test_a_connection_that_is_reset_while_its_owner_is_asked_for_is_refuse
     def reset(peer: Any, own: Any) -> bool:
         for client in clients:
             client.close()
-        return bool(_peer_user._user_of(peer, own) == os.geteuid() + 1)
+        return bool(_loopback._user_of(peer, own) == os.geteuid() + 1)
 
     monkeypatch.setattr(_receiver, "is_other_user", reset)
     async with waiting() as there:
@@ -156,7 +156,7 @@ async def test_where_the_user_is_unknown_the_cookie_decides(
     if missing == "the protocol":
         monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
     else:
-        monkeypatch.setattr(_peer_user, "_NETLINK_SOCK_DIAG", 999)
+        monkeypatch.setattr(_loopback, "_NETLINK_SOCK_DIAG", 999)
     async with waiting() as there:
         assert (await there.send(post(RESPONSE, {"Cookie": "a=b"}))).status == 403
         await there.must_still_wait()
@@ -181,13 +181,13 @@ def test_the_owner_of_a_socket_is_known(connected: Ends) -> None:
     """It is the user who opened it; a port without that connection has no owner."""
     client, served = connected
     near, far = client.getsockname(), served.getsockname()
-    assert _peer_user._user_of(near, far) == os.geteuid()
+    assert _loopback._user_of(near, far) == os.geteuid()
     # The kernel falls back to the listener at the port, which says nothing of the connection.
-    assert _peer_user._user_of(far, ("127.0.0.1", 1)) is None
-    assert _peer_user._user_of(("192.0.2.1", near[1]), far) is None
+    assert _loopback._user_of(far, ("127.0.0.1", 1)) is None
+    assert _loopback._user_of(("192.0.2.1", near[1]), far) is None
     client.close()
-    assert _peer_user._user_of(near, far) == _peer_user._UNKNOWABLE
-    assert _peer_user.is_other_user(near, far)
+    assert _loopback._user_of(near, far) == _loopback._UNKNOWABLE
+    assert _loopback.is_other_user(near, far)
 
 
 @linux_only
@@ -203,7 +203,7 @@ def test_root_is_no_other_user(user: int, is_other: bool) -> None:
         )
         with subprocess.Popen([sys.executable, "-c", code]) as process:
             served, peer = server.accept()
-            assert _peer_user.is_other_user(peer, served.getsockname()) is is_other
+            assert _loopback.is_other_user(peer, served.getsockname()) is is_other
             served.close()
         assert process.returncode == 0
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gateway_sdk.auth import LoopbackReceiver, _receiver
-from gateway_sdk.auth._loopback_sockets import has_address
+from gateway_sdk.auth._loopback import has_address
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginError,
@@ -160,7 +160,7 @@ async def test_localhost_is_one_address_without_ipv6(
             super().bind(name)
 
     with monkeypatch.context() as patched:
-        patched.setattr("gateway_sdk.auth._loopback_sockets.socket.socket", Old)
+        patched.setattr("gateway_sdk.auth._loopback.socket.socket", Old)
         receiver = await LoopbackReceiver("http://localhost:0/callback").__aenter__()
     assert [host for host, _ in names_of(receiver)] == ["127.0.0.1"]
     await receiver.__aexit__(None, None, None)

@@ -8,8 +8,7 @@ import pytest
 from playwright.async_api import BrowserContext, Error, Page, Route
 
 from gateway_sdk import LoginTimeoutError
-from gateway_sdk.auth import ImplicitFlow
-from gateway_sdk.auth import _callback_connection as connection
+from gateway_sdk.auth import ImplicitFlow, _loopback, _receiver
 from tests.browser.logins import (
     LOGGED_IN,
     NO_REPLY,
@@ -52,7 +51,7 @@ class Held:
 @pytest.fixture
 def first_tab_lingers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the connection of the first answer be done only when that of the second one is."""
-    serve, served = connection.serve, asyncio.Event()
+    serve, served = _loopback.serve, asyncio.Event()
     answers = 0
 
     async def linger(
@@ -73,7 +72,7 @@ def first_tab_lingers(monkeypatch: pytest.MonkeyPatch) -> None:
         if posted:
             await served.wait()
 
-    monkeypatch.setattr(connection, "serve", linger)
+    monkeypatch.setattr(_receiver, "serve", linger)
 
 
 async def test_of_two_tabs_the_second_is_told(

@@ -20,8 +20,7 @@ from gateway_sdk.auth._callback_handler import (
     CallbackRequest,
     StartAddress,
 )
-from gateway_sdk.auth._loopback_sockets import close_all, listen
-from gateway_sdk.auth._peer_user import is_other_user
+from gateway_sdk.auth._loopback import close_all, is_other_user, listen, serve
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginTimeoutError,
@@ -233,9 +232,6 @@ async def _serve(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    # Imported here: only logins need h11.
-    from gateway_sdk.auth._callback_connection import serve  # noqa: PLC0415
-
     def replied() -> None:
         if handler.is_done:
             over.set()

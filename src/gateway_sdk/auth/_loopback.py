@@ -1,0 +1,294 @@
+"""The receiver's side of the network: its sockets, whose a connection is, and HTTP over it by h11.
+
+A connection has one request and one reply.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import h11
+import httpx
+
+from gateway_sdk.auth._callback_handler import CallbackReply, CallbackRequest
+from gateway_sdk.errors import ReceiverUnavailableError
+
+_BACKLOG: Final = 32
+
+
+def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
+    """Listen at an address; port 0 takes a free one.
+
+    `localhost` means 127.0.0.1 and ::1, and browsers use either. Both are taken: otherwise another
+    program could listen at the second one (RFC 8252, 8.3).
+
+    Raises:
+        ReceiverUnavailableError: The address is in use or not available.
+    """
+    port = 80 if url.port is None else url.port
+    hosts = [bind] if bind else ["127.0.0.1", "::1"] if url.host == "localhost" else [url.host]
+    listeners: list[socket.socket] = []
+    for host in hosts:
+        if listeners and not has_address(host):
+            continue
+        try:
+            listeners.append(_listen(host, port))
+        except OSError as error:
+            close_all(listeners)
+            raise ReceiverUnavailableError(_listen_problem(error, host, port)) from None
+        port = listeners[0].getsockname()[1]
+    return listeners
+
+
+def close_all(sockets: list[socket.socket]) -> None:
+    """Close sockets."""
+    for listener in sockets:
+        listener.close()
+
+
+def has_address(host: str) -> bool:
+    """Return whether this machine has an address; many containers have no IPv6."""
+    try:
+        with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(_family(host), socket.SOCK_STREAM)
+    with contextlib.ExitStack() as stack:
+        stack.callback(listener.close)
+        # SO_REUSEADDR makes a fixed port available again at once. On Windows it would let other
+        # programs share the port, so there the opposite option is set.
+        option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+        listener.setsockopt(socket.SOL_SOCKET, option, 1)
+        if listener.family is socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)  # noqa: FBT003 - its only parameter
+        stack.pop_all()
+    return listener
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _listen_problem(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} of {host} is in use, perhaps by another login: finish or stop it, or use "
+            "a redirect URI with another port"
+        )
+    return f"cannot listen at port {port} of {host}: {error.strerror}"
+
+
+# linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
+_NETLINK_SOCK_DIAG: Final = 4
+_SOCK_DIAG_BY_FAMILY: Final = 20
+_NLM_F_REQUEST: Final = 1
+_TCP_LISTEN: Final = 10
+_ALL_STATES: Final = 0xFFFFFFFF
+_NO_COOKIE: Final = 0xFFFFFFFF
+_HEADER: Final = struct.Struct("=IHHII")
+_REQUEST: Final = struct.Struct("=BBBxI")
+_SOCKET_ID: Final = struct.Struct("!HH16s16s")
+_SOCKET_ID_REST: Final = struct.Struct("=III")
+_STATE: Final = struct.Struct("=xB")
+_OWNER: Final = struct.Struct("=12xII")
+_OWNER_AT: Final = _HEADER.size + 4 + _SOCKET_ID.size + _SOCKET_ID_REST.size
+
+_ROOT: Final = 0
+_UNKNOWABLE: Final = -1
+"""The owner of a socket that its program has closed: no user has this id."""
+
+
+def is_other_user(peer: Any, own: Any) -> bool:
+    """Return whether the other end of a connection belongs to another user, and not to root.
+
+    True also if its program has closed it: another user could have, before its owner was asked.
+    False if the owner is unknown: on other systems, and for connections that this machine only
+    forwards. Root could read this process's memory; relays into containers and WSL run as root.
+
+    Args:
+        peer: Address of the other end, as `socket.getpeername` returns it.
+        own: Address of this end.
+    """
+    user = _user_of(peer, own)
+    return user is not None and user not in (_ROOT, os.getuid(), os.geteuid())
+
+
+def _user_of(peer: Any, own: Any) -> int | None:
+    """Return the id of the user who opened the socket at *peer*; None if it is unknown."""
+    netlink = getattr(socket, "AF_NETLINK", None)
+    if netlink is None:
+        return None
+    try:
+        with socket.socket(netlink, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
+            kernel.settimeout(0)  # the kernel has replied before `send` returns
+            kernel.send(_question(peer, own))
+            reply = kernel.recv(4096)
+    except OSError:
+        return None
+    return _read_owner(reply)
+
+
+def _question(peer: Any, own: Any) -> bytes:
+    """Return the request for the one socket that is at *peer* and connected to *own*."""
+    family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
+    hosts = [socket.inet_pton(family, host).ljust(16, b"\0") for host in (peer[0], own[0])]
+    body = (
+        _REQUEST.pack(family, socket.IPPROTO_TCP, 0, _ALL_STATES)
+        + _SOCKET_ID.pack(peer[1], own[1], *hosts)
+        + _SOCKET_ID_REST.pack(0, _NO_COOKIE, _NO_COOKIE)
+    )
+    length = _HEADER.size + len(body)
+    return _HEADER.pack(length, _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 0, 0) + body
+
+
+def _read_owner(reply: bytes) -> int | None:
+    if _HEADER.unpack_from(reply)[1] != _SOCK_DIAG_BY_FAMILY:
+        return None  # an error: there is no such socket here
+    (state,) = _STATE.unpack_from(reply, _HEADER.size)
+    user, inode = _OWNER.unpack_from(reply, _OWNER_AT)
+    # Without a connection to it, the kernel returns a listener at that port.
+    if state == _TCP_LISTEN:
+        return None
+    # A socket that its program has closed has no inode, and its user may be given as 0.
+    return int(user) if inode else _UNKNOWABLE
+
+
+MAX_HEAD: Final = 16 * 1024
+"""Bytes of a request's head: browsers send one or two thousand."""
+
+_MAX_LINES: Final = 100
+"""Lines of a request's head: browsers send twenty, and thousands take milliseconds to parse."""
+
+MAX_BODY: Final = 80 * 1024
+"""Bytes of a request's body: the longest response that is read, in JSON."""
+
+_MAX_DISCARDED: Final = 256 * 1024
+"""Bytes that are read and discarded after a refused request: a client that is still sending can
+then read the reply."""
+
+_PIECE: Final = 16 * 1024
+
+
+class _RefusedError(Exception):
+    """The request is refused before its end was read."""
+
+    def __init__(self, reply: CallbackReply) -> None:
+        super().__init__()
+        self.reply = reply
+
+
+async def serve(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    reply_to_head: Callable[[CallbackRequest], CallbackReply | None],
+    reply_to_body: Callable[[CallbackRequest], CallbackReply],
+    replied: Callable[[], None],
+) -> None:
+    """Read a request, send its reply and close.
+
+    Args:
+        reader: The connection's input.
+        writer: The connection's output.
+        reply_to_head: Returns the reply to a request without its body; None to read the body.
+        reply_to_body: Returns the reply to a whole request.
+        replied: Called when the reply was sent, before the browser closes the connection.
+    """
+    http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+    with_body = True
+    try:
+        request = await _read_head(http, reader)
+        with_body = request.method != "HEAD"
+        reply = reply_to_head(request)
+        if reply is None:
+            reply = reply_to_body(replace(request, body=await _read_body(http, reader, request)))
+    except _RefusedError as refused:
+        reply = refused.reply
+    except EOFError:  # browsers open connections in advance and close them unused
+        return
+    writer.write(_encode(http, reply, with_body=with_body))
+    await writer.drain()
+    writer.write_eof()
+    replied()
+    await _discard_rest(reader)
+
+
+async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> CallbackRequest:
+    """Read a request's head.
+
+    Raises:
+        _RefusedError: It is not HTTP, or too long, or its body has no length.
+        EOFError: The browser closed the connection without sending one.
+    """
+    head = await _next(http, reader, MAX_HEAD)
+    if not isinstance(head, h11.Request):
+        raise EOFError  # noqa: TRY004 - not a wrong type, but the end of the connection
+    request = CallbackRequest(
+        method=head.method.decode("ascii"),
+        target=head.target.decode("latin-1"),
+        headers=tuple((n.decode("ascii"), v.decode("latin-1")) for n, v in head.headers),
+    )
+    # Chunks of one byte cost 3 microseconds each, and no browser sends a page's JSON in chunks.
+    if request.header("transfer-encoding") is not None:
+        raise _RefusedError(CallbackReply(411, b"Only a body with Content-Length.\n"))
+    return request
+
+
+async def _read_body(
+    http: h11.Connection, reader: asyncio.StreamReader, request: CallbackRequest
+) -> bytes:
+    """Read a request's body.
+
+    Raises:
+        _RefusedError: It is too long, or the browser closed the connection before its end.
+    """
+    if int(request.header("content-length") or 0) > MAX_BODY:
+        raise _RefusedError(CallbackReply(413, b"Too long.\n"))
+    body = bytearray()
+    while isinstance(event := await _next(http, reader, MAX_BODY), h11.Data):
+        body += event.data
+    return bytes(body)
+
+
+async def _next(http: h11.Connection, reader: asyncio.StreamReader, limit: int) -> object:
+    """Return the next event; read from the connection as needed, up to a limit in bytes."""
+    try:
+        while (event := http.next_event()) is h11.NEED_DATA:
+            # h11 limits what is incomplete only; after the last byte, it needs no data.
+            room = limit - len(http.trailing_data[0])
+            if not room:
+                raise _RefusedError(CallbackReply(431, b"Too long.\n"))
+            http.receive_data(await reader.read(min(room, _PIECE)))
+            head, _, _ = http.trailing_data[0].partition(b"\r\n\r\n")
+            if http.their_state is h11.IDLE and head.count(b"\n") >= _MAX_LINES:
+                raise _RefusedError(CallbackReply(431, b"Too many lines.\n"))
+    except h11.RemoteProtocolError as error:
+        reply = CallbackReply(error.error_status_hint, b"Not an HTTP request.\n")
+        raise _RefusedError(reply) from None
+    return event
+
+
+def _encode(http: h11.Connection, reply: CallbackReply, *, with_body: bool) -> bytes:
+    """Return the bytes of a reply; the input may not have been a valid request."""
+    headers = [*reply.headers.items(), ("Connection", "close")]
+    head = http.send(h11.Response(status_code=reply.status, headers=headers))
+    return b"".join(filter(None, [head, reply.body if with_body else b""]))
+
+
+async def _discard_rest(reader: asyncio.StreamReader) -> None:
+    remaining = _MAX_DISCARDED
+    while remaining > 0 and (piece := await reader.read(_PIECE)):
+        remaining -= len(piece)
