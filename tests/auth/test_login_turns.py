@@ -22,7 +22,7 @@ from gateway_sdk.auth import (
     Token,
     TokenStore,
 )
-from gateway_sdk.auth import _login_turns as login_turns
+from gateway_sdk.auth import _login_coordination as login_coordination
 from gateway_sdk.auth.stores import _redis as redis_store
 from gateway_sdk.auth.stores._base import ClaimingTokenStore
 from gateway_sdk.auth.stores._claims import FileClaim, LoginClaim
@@ -58,7 +58,7 @@ def opens(
 ) -> Iterator[Callable[[], ClaimingTokenStore]]:
     """Provide a function that opens a store as each process does."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(login_turns, "_POLL", 0.001)
+    monkeypatch.setattr(login_coordination, "_POLL", 0.001)
     match request.param:
         case "memory":
             store = MemoryStore(KEY)
@@ -273,7 +273,7 @@ async def test_a_claim_that_fails_while_one_waits_ends_the_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Who cannot see any more whether another process logs in does so."""
-    monkeypatch.setattr(login_turns, "_POLL", 0)
+    monkeypatch.setattr(login_coordination, "_POLL", 0)
     store = Store()
     await store.claim_login()
     claim_login, claims = store.claim_login, 0
@@ -294,7 +294,7 @@ async def test_a_store_that_fails_while_one_waits_is_asked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An error of the store does not end the wait for the other process."""
-    monkeypatch.setattr(login_turns, "_POLL", 0)
+    monkeypatch.setattr(login_coordination, "_POLL", 0)
     store, person = Store(), Person()
     await store.claim_login()
     load, loads = store.load, 0
@@ -383,7 +383,7 @@ async def test_a_mark_that_lapses_with_a_killed_process_is_no_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In Redis an earlier failure's mark goes with the claim: then who waited asks its user."""
-    monkeypatch.setattr(login_turns, "_POLL", 0)
+    monkeypatch.setattr(login_coordination, "_POLL", 0)
     store, person = Store(), Person()
     store._claims.failure = "of a login some minutes ago"
     held = await store.claim_login()

@@ -17,7 +17,7 @@ from gateway_sdk.auth import (
     MemoryStore,
     SharedTokenSource,
     Token,
-    _login_turns,
+    _login_coordination,
     login,
 )
 from gateway_sdk.auth.stores._claims import LoginClaim
@@ -406,7 +406,7 @@ def test_a_source_serves_one_event_loop_after_the_other() -> None:
 
 def test_a_source_serves_event_loops_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads, each with its event loop, use one source at once: one login serves both."""
-    monkeypatch.setattr(_login_turns, "_POLL", 0.001)
+    monkeypatch.setattr(_login_coordination, "_POLL", 0.001)
     both = threading.Barrier(2, timeout=30)
     waits = threading.Event()
     logins: list[str] = []

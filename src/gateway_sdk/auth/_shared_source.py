@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from gateway_sdk._config import check_wait
 from gateway_sdk._repr import safe_repr
-from gateway_sdk.auth._login_coordination import LoginCooldown, SingleFlight, is_recent
-from gateway_sdk.auth._login_turns import LoginTurns
+from gateway_sdk.auth._login_coordination import LoginCooldown, LoginTurns, SingleFlight, is_recent
 from gateway_sdk.auth._store_access import StoreAccess
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, HeldToken, Token, text_of
