@@ -8,7 +8,7 @@ import pytest
 
 from gateway_sdk import TokenStoreError
 from gateway_sdk.auth import PrivateFileStore
-from gateway_sdk.auth.stores import _locks
+from gateway_sdk.auth.stores import _file
 from tests.support.file_store import names_in
 from tests.support.logins import KEY, make_token
 
@@ -90,7 +90,7 @@ async def test_where_files_cannot_be_locked_tokens_are_stored_all_the_same(
         raise OSError(95, "Operation not supported")
 
     if kind == "no module":
-        monkeypatch.setattr(_locks, "_fcntl", None)
+        monkeypatch.setattr(_file, "_fcntl", None)
     else:
         monkeypatch.setattr(fcntl, "flock", no_locks)
 

@@ -24,8 +24,8 @@ from gateway_sdk.auth import (
 )
 from gateway_sdk.auth import _login_coordination as login_coordination
 from gateway_sdk.auth.stores import _redis as redis_store
-from gateway_sdk.auth.stores._base import ClaimingTokenStore
-from gateway_sdk.auth.stores._claims import FileClaim, LoginClaim
+from gateway_sdk.auth.stores._base import ClaimingTokenStore, LoginClaim
+from gateway_sdk.auth.stores._file import FileClaim
 from gateway_sdk.auth.token import text_of
 from tests.support import virtual_time
 from tests.support.logins import KEY, Clock, Person, Store, make_token

@@ -20,7 +20,7 @@ from gateway_sdk.auth import (
     _login_coordination,
     login,
 )
-from gateway_sdk.auth.stores._claims import LoginClaim
+from gateway_sdk.auth.stores._base import LoginClaim
 from gateway_sdk.auth.token import HeldToken, text_of
 from tests.support.calls import CALLS
 from tests.support.logins import Clock, Person, Store, make_token

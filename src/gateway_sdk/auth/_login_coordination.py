@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from gateway_sdk.auth._store_access import StoreAccess, is_cancelled
-from gateway_sdk.auth.stores._claims import LoginClaim
+from gateway_sdk.auth.stores._base import LoginClaim
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import GatewayError, LoginError, TokenRejectedError
 

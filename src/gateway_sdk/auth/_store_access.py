@@ -7,8 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from gateway_sdk.auth.stores._base import TokenStore
-from gateway_sdk.auth.stores._claims import LoginClaim
+from gateway_sdk.auth.stores._base import LoginClaim, TokenStore
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import GatewayError, TokenStoreError
 

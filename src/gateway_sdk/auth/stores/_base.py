@@ -1,17 +1,23 @@
-"""What the token stores share, and the store in memory."""
+"""What the token stores share: keys, records and claims to log in; and the store in memory."""
 
+import asyncio
 import hashlib
 import json
+import os
+import secrets
+import threading
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
 from gateway_sdk._config import origin_of, parse_url
-from gateway_sdk.auth.stores._claims import LoginClaim, MemoryClaim, MemoryClaims
 from gateway_sdk.auth.token import Token, text_of
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
 MAX_RECORD: Final = 256 * 1024
 """Bytes: a longer record was not written by this package."""
+
+MARK_BYTES: Final = 32
+"""The length of the mark of a failed login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,30 @@ class TokenStore(Protocol):
         ...
 
 
+class LoginClaim(Protocol):
+    """A claim to log in and to save the token, which one caller at a time is granted.
+
+    Attributes:
+        granted: Whether this caller has it; if not, another one is logging in.
+        failure: A mark of the last login that failed; "" if there was none.
+    """
+
+    granted: bool
+    failure: str
+
+    async def keep(self) -> None:
+        """Keep a claim for the next 30 s; called every 10 s."""
+        ...
+
+    async def end(self, *, failed: bool) -> None:
+        """Give a granted claim back.
+
+        Args:
+            failed: Whether the login failed; then those who waited for it are told so.
+        """
+        ...
+
+
 class ClaimingTokenStore(TokenStore, Protocol):
     """A token store that lets one of several processes log in at a time."""
 
@@ -94,6 +124,11 @@ class ClaimingTokenStore(TokenStore, Protocol):
             TokenStoreError: The store cannot be reached; then the caller logs in without a claim.
         """
         ...
+
+
+def new_mark() -> str:
+    """Return a mark for a login that failed."""
+    return secrets.token_hex(MARK_BYTES // 2)
 
 
 def dump(token: Token, key: TokenKey) -> bytes:
@@ -141,6 +176,48 @@ def _read(record: Any, key: TokenKey) -> Token:
         obtained_at=record["obtained_at"],
         scope=record["scope"],
     )
+
+
+class MemoryClaims:
+    """Grants claims within this process, to one event loop at a time."""
+
+    def __init__(self) -> None:
+        self.failure = ""
+        self._holder: asyncio.AbstractEventLoop | None = None
+        self._pid = os.getpid()
+        self._taking = threading.Lock()
+
+    def take(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Return whether an event loop may log in: no other does that is still open."""
+        with self._taking:
+            # A forked process has a copy of its parent's loop, which nothing runs and closes there.
+            is_held = self._holder is not None and not self._holder.is_closed()
+            if is_held and self._pid == os.getpid():
+                return False
+            self._holder, self._pid = loop, os.getpid()
+            return True
+
+    def give_back(self) -> None:
+        """Let another one log in."""
+        self._holder = None
+
+
+class MemoryClaim:
+    """A claim in memory."""
+
+    def __init__(self, claims: MemoryClaims) -> None:
+        self.granted = claims.take(asyncio.get_running_loop())
+        self.failure = claims.failure
+        self._claims = claims
+
+    async def keep(self) -> None:
+        """Do nothing: it lasts until it is given back, or its event loop is closed."""
+
+    async def end(self, *, failed: bool) -> None:
+        """Give it back."""
+        if failed:
+            self._claims.failure = new_mark()
+        self._claims.give_back()
 
 
 class MemoryStore:

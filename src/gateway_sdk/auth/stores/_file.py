@@ -1,4 +1,4 @@
-"""The token store in a private file."""
+"""The token store in a private file, and the claim to log in by a lock of a file."""
 
 import asyncio
 import os
@@ -6,14 +6,26 @@ import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from gateway_sdk._repr import safe_repr
-from gateway_sdk.auth.stores._base import MAX_RECORD, TokenKey, UnusableRecordError, dump, parse
-from gateway_sdk.auth.stores._claims import FileClaim, LoginClaim
-from gateway_sdk.auth.stores._locks import try_lock
+from gateway_sdk.auth.stores._base import (
+    MARK_BYTES,
+    MAX_RECORD,
+    LoginClaim,
+    TokenKey,
+    UnusableRecordError,
+    dump,
+    new_mark,
+    parse,
+)
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
+
+_fcntl: ModuleType | None = None
+with suppress(ModuleNotFoundError):  # Windows has no fcntl: there nothing is locked
+    import fcntl as _fcntl
 
 _HAS_MODES: Final = hasattr(os, "getuid")
 """Windows has no modes: there the access lists of the profile's folders protect them."""
@@ -22,10 +34,53 @@ _HAS_MODES: Final = hasattr(os, "getuid")
 _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_OPEN_CLAIM: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 _LOCK: Final = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 _DRAFTS: Final = 10
 """Drafts that one save may lose to logouts in the instant before they are locked."""
+
+
+class FileClaim:
+    """A claim by a lock of a file; a process that ends, however it does, gives it back."""
+
+    _descriptor = -1
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, and lock it if it is free.
+
+        Raises:
+            OSError: The file cannot be opened.
+        """
+        self._pid = os.getpid()
+        self._descriptor = os.open(path, _OPEN_CLAIM, 0o600)
+        self.granted = try_lock(self._descriptor)
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        self.failure = os.read(self._descriptor, MARK_BYTES).decode("ascii", "replace")
+        if not self.granted:
+            self._close()
+
+    async def keep(self) -> None:
+        """Do nothing: a lock lasts until it is given back."""
+
+    async def end(self, *, failed: bool) -> None:
+        """Unlock the file."""
+        with suppress(OSError):  # the mark is worth no more than an attempt
+            if failed:
+                os.lseek(self._descriptor, 0, os.SEEK_SET)
+                os.write(self._descriptor, new_mark().encode())
+        self._close()
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            if os.getpid() == self._pid:  # a forked process has the file open, not the claim
+                unlock(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        # A claim that was granted in a thread for a task that had been cancelled by then.
+        self._close()
 
 
 class PrivateFileStore:
@@ -233,3 +288,23 @@ def _sync(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file until it is closed; return False if another opening of it is locked."""
+    if _fcntl is None:
+        return True
+    try:
+        _fcntl.flock(descriptor, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def unlock(descriptor: int) -> None:
+    """Unlock an open file, also for a forked process that has it open."""
+    if _fcntl is not None:
+        with suppress(OSError):  # a file system without locks
+            _fcntl.flock(descriptor, _fcntl.LOCK_UN)

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from gateway_sdk._repr import safe_repr
-from gateway_sdk.auth.stores._base import TokenKey, dump, parse
-from gateway_sdk.auth.stores._claims import LoginClaim
+from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, parse
 from gateway_sdk.auth.stores._file import PrivateFileStore
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError

@@ -8,8 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._config import is_loopback
 from gateway_sdk._repr import safe_repr
-from gateway_sdk.auth.stores._base import TokenKey, dump, parse
-from gateway_sdk.auth.stores._claims import LoginClaim
+from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
