@@ -15,7 +15,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
-EVERYTHING = ".[demo,fast,keyring,parquet,redis]"
+EVERYTHING = ".[demo,fast,fleet,keyring,parquet,redis]"
 SOURCES = ("src", "tests", "examples", "benchmarks", "noxfile.py")
 
 
@@ -88,7 +88,8 @@ def install_for_tests(session: nox.Session) -> None:
         session.warn("not tested, because no postgres was found: the store of a fleet")
     if not RABBITMQ:
         session.warn("not tested, because no rabbitmq-server was found: the workers of a fleet")
-    session.install("-e", EVERYTHING, *group("test"), *group("browser"), *group("examples"))
+    groups = ("test", "browser", "examples", "fleet")
+    session.install("-e", EVERYTHING, *(package for name in groups for package in group(name)))
 
 
 @nox.session
@@ -102,7 +103,7 @@ def bare(session: nox.Session) -> None:
 def asyncio(session: nox.Session) -> None:
     """Run the suite on the other engine, but for what has nothing to do with engines."""
     session.install("-e", EVERYTHING, *group("test"), *group("examples"))
-    apart = ("auth", "bare", "browser", "models", "real", "sandbox", "shape")
+    apart = ("auth", "bare", "browser", "fleet", "models", "real", "sandbox", "shape")
     session.run(
         "pytest",
         *IN_PARALLEL,
@@ -116,7 +117,7 @@ def asyncio(session: nox.Session) -> None:
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed beside, as openai and other clients bring it along."""
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
-    apart = ("browser", "cli", "examples", "real", "sandbox")
+    apart = ("browser", "cli", "examples", "fleet", "real", "sandbox")
     session.run("pytest", *IN_PARALLEL, *(f"--ignore=tests/{folder}" for folder in apart))
 
 
@@ -147,7 +148,9 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check types with two checkers."""
     groups = (
-        package for name in ("test", "browser", "examples", "types") for package in group(name)
+        package
+        for name in ("test", "browser", "examples", "fleet", "types")
+        for package in group(name)
     )
     session.install("-e", EVERYTHING, *groups, "nox")
     session.run("mypy")

@@ -12,7 +12,7 @@ from gateway_sdk._lazy import lazy
 from gateway_sdk._version import __version__
 
 if TYPE_CHECKING:
-    from gateway_sdk import auth, bulk, models, operations
+    from gateway_sdk import auth, bulk, fleet, models, operations
     from gateway_sdk._call.retry import RetryBudget, RetryPolicy
     from gateway_sdk._http.body import Multipart
     from gateway_sdk._transport.admission import RateLimit
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         LoginTimeoutError,
         MalformedResponseError,
         NotFoundError,
+        PlanStoreError,
+        PoisonChunkError,
         RateLimitedError,
         ReceiverUnavailableError,
         RedirectError,
@@ -82,6 +84,8 @@ else:
                 "LoginTimeoutError",
                 "MalformedResponseError",
                 "NotFoundError",
+                "PlanStoreError",
+                "PoisonChunkError",
                 "RateLimitedError",
                 "ReceiverUnavailableError",
                 "RedirectError",
@@ -97,6 +101,7 @@ else:
                 "UnexpectedReplyError",
                 "UploadFailedError",
             ),
+            "gateway_sdk.fleet": (),
             "gateway_sdk.models": (),
             "gateway_sdk.observer": ("CallInfo", "Observer"),
             "gateway_sdk.operations": (),
@@ -129,6 +134,8 @@ __all__ = [
     "NotFoundError",
     "Observer",
     "Outcome",
+    "PlanStoreError",
+    "PoisonChunkError",
     "RateLimit",
     "RateLimitedError",
     "ReceiverUnavailableError",
@@ -153,6 +160,7 @@ __all__ = [
     "__version__",
     "auth",
     "bulk",
+    "fleet",
     "models",
     "operations",
 ]

@@ -23,6 +23,8 @@ TABLE: dict[type[GatewayError], str] = {
     errors.InvalidArgumentError: STAYS,
     errors.SessionStateError: STAYS,
     errors.JournalError: STAYS,
+    errors.PlanStoreError: STAYS,
+    errors.PoisonChunkError: STAYS,
     errors.ConnectionFailedError: MAY_PASS,
     errors.UploadFailedError: STAYS,
     errors.ReplyLostError: MAY_PASS,

@@ -3,10 +3,10 @@
 import pytest
 
 import gateway_sdk
-from gateway_sdk import auth, bulk, errors, models, sandbox
+from gateway_sdk import auth, bulk, errors, fleet, models, sandbox
 
 
-@pytest.mark.parametrize("module", [gateway_sdk, auth, bulk, models, sandbox])
+@pytest.mark.parametrize("module", [gateway_sdk, auth, bulk, fleet, models, sandbox])
 def test_public_names_are_there(module: object) -> None:
     """Every name in __all__ exists, once; the linter keeps them sorted."""
     names = vars(module)["__all__"]
@@ -58,6 +58,7 @@ def test_the_public_face_of_the_top() -> None:
         "__version__",
         "auth",
         "bulk",
+        "fleet",
         "models",
         "operations",
     ]

@@ -21,6 +21,7 @@ LAYERS = (
     ("bulk",),
     ("areas",),
     ("session",),
+    ("fleet",),
     ("", "sandbox"),
     ("cli",),
 )
@@ -30,6 +31,7 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 PUBLIC: dict[str, set[str]] = {
     "auth": {"flow", "source", "stores", "token"},
     "bulk": {"results", "run", "series"},
+    "fleet": set(),
     "sandbox": set(),
 }
 
@@ -40,14 +42,18 @@ FOREIGN = {
     "h11": {"_transport", "auth"},
     "httpcore": {"_transport"},
     "keyring": {"auth"},
-    "redis": {"auth"},
+    "asyncpg": {"fleet"},
+    "fsspec": {"fleet"},
+    "pyrate_limiter": {"fleet"},
+    "redis": {"auth", "fleet"},
+    "taskiq": {"fleet"},
     "starlette": {"sandbox"},
     "uvicorn": {"sandbox"},
     "typer": {"cli"},
     "rich": {"cli"},
     "matplotlib": {"cli"},
     "simplejson": {"cli"},
-    "pyarrow": {"cli"},
+    "pyarrow": {"cli", "fleet"},
 }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-PACKAGES = ("gateway_sdk", "gateway_sdk.auth")
+PACKAGES = ("gateway_sdk", "gateway_sdk.auth", "gateway_sdk.fleet")
 LATE = (
     "gateway_sdk.auth._login",
     "gateway_sdk.auth._receiver",
@@ -13,6 +13,7 @@ LATE = (
     "gateway_sdk.auth.flow",
     "gateway_sdk.auth.stores",
     "gateway_sdk.bulk",
+    "gateway_sdk.fleet",
     "webbrowser",
 )
 

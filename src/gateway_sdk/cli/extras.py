@@ -7,24 +7,28 @@ from typing import Final
 
 EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "asyncpg": "fleet",
         "babel": "sandbox",
         "countryinfo": "sandbox",
         "currency_converter": "sandbox",
+        "fsspec": "fleet",
         "keyring": "keyring",
         "matplotlib": "plot",
         "pyarrow": "parquet",
+        "pyrate_limiter": "fleet",
         "redis": "redis",
         "rich": "cli",
         "simplejson": "cli",
         "starlette": "sandbox",
+        "taskiq": "fleet",
         "typer": "cli",
         "uvicorn": "sandbox",
     }
 )
 """Top-level modules only: `rich.tabel` missing is our misspelling, and no extra cures it."""
 
-APART: Final = frozenset({"keyring", "parquet", "redis"})
-"""The extras that [demo] does not bring: some places to keep a token in, and a large library."""
+APART: Final = frozenset({"fleet", "keyring", "parquet", "redis"})
+"""The extras that [demo] does not bring: stores of tokens, a fleet's needs, a large library."""
 
 
 def how_to_install(module: str | None) -> str | None:

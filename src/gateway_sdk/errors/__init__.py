@@ -5,6 +5,8 @@
     ├── InvalidArgumentError          also ValueError: a wrong argument, before anything is sent
     ├── SessionStateError             also RuntimeError: closed, another event loop, after a fork
     ├── JournalError                  the journal of a bulk run cannot be used
+    │   └── PlanStoreError            the store of a fleet's plan cannot be used
+    ├── PoisonChunkError              a chunk of a fleet's plan was started too often
     ├── ConnectionFailedError         the last attempt was not sent
     ├── UploadFailedError             the content raised an error or changed while it was sent
     ├── ReplyLostError                sent, but no complete reply came
@@ -66,6 +68,8 @@ from gateway_sdk.errors.root import (
     GatewayError,
     InvalidArgumentError,
     JournalError,
+    PlanStoreError,
+    PoisonChunkError,
     ReplyLostError,
     ReplyTimeoutError,
     SessionStateError,
@@ -89,6 +93,8 @@ __all__ = [
     "LoginTimeoutError",
     "MalformedResponseError",
     "NotFoundError",
+    "PlanStoreError",
+    "PoisonChunkError",
     "RateLimitedError",
     "ReceiverUnavailableError",
     "RedirectError",

@@ -121,6 +121,14 @@ class JournalError(GatewayError):
     """The journal of a bulk run cannot be used; its content stays complete."""
 
 
+class PlanStoreError(JournalError):
+    """The store of a fleet's plan cannot be used; nothing that is stored is lost."""
+
+
+class PoisonChunkError(GatewayError):
+    """A chunk of a fleet's plan was started too often without an end: it needs to be looked at."""
+
+
 class ConnectionFailedError(GatewayError):
     """The last attempt was not sent: no connection, no TLS, or no free slot.
 

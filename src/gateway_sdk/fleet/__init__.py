@@ -1,0 +1,19 @@
+"""One bulk plan on many machines, over a store that holds the truth and any engine."""
+
+from typing import TYPE_CHECKING
+
+from gateway_sdk._lazy import lazy
+
+if TYPE_CHECKING:
+    from gateway_sdk.fleet._job import Job
+    from gateway_sdk.fleet._plan import Plan, PlanStatus
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "gateway_sdk.fleet._job": ("Job",),
+            "gateway_sdk.fleet._plan": ("Plan", "PlanStatus"),
+        },
+    )
+
+__all__ = ["Job", "Plan", "PlanStatus"]

@@ -1,0 +1,260 @@
+"""What a store keeps of a plan, and the protocol of stores.
+
+A store holds the truth about a plan: its items and their results. What is missing is computed from
+it, so a queue may lose or repeat messages. An item is known by its index, which is its place in
+the plan; equal items at two places are two items. Items and values are JSON texts here.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from gateway_sdk.bulk._journal.line import Failure
+
+VERSION: Final = 1
+"""The version of what is stored; a plan of another version is refused."""
+
+
+class State(StrEnum):
+    """What the store knows of an item; of an item without a state it knows nothing."""
+
+    BEGUN = "begun"
+    """A request that must not be sent twice may be sent now; the item was not heard of again."""
+    UNKNOWN = "unknown"
+    """It began, and the worker ended before the result was stored. It is never sent again."""
+    DONE = "done"
+    """There is a value."""
+    FAILED = "failed"
+    """There is a failure."""
+
+
+class ChunkState(StrEnum):
+    """What a worker said of a chunk that has not ended."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    """It waits for somebody, such as a user who has to log in."""
+    BROKEN = "broken"
+    """It ended with an error that is not that of an item."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRecord:
+    """A plan that was planned to its end.
+
+    Attributes:
+        name: The name of the job, which has one plan.
+        id: A random text that no other plan has, also none of the same name: 32 hexadecimal digits.
+        operation: What is done with each item: the name of an operation or of a function.
+        chunk_size: Items of one chunk; the last chunk may have fewer.
+        items: The number of items.
+        digest: The digest of all items in their order, in hexadecimal digits.
+        version: The version of what is stored.
+    """
+
+    name: str
+    id: str
+    operation: str
+    chunk_size: int
+    items: int
+    digest: str
+    version: int = VERSION
+
+    @property
+    def chunks(self) -> int:
+        """The number of chunks, which are numbered from 0."""
+        return -(-self.items // self.chunk_size)
+
+    @property
+    def address(self) -> str:
+        """What messages call the plan."""
+        return f"{self.name}#{self.id}"
+
+    def indexes(self, chunk: int) -> range:
+        """Return the indexes of the items of a chunk."""
+        first = chunk * self.chunk_size
+        return range(first, min(first + self.chunk_size, self.items))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRecord:
+    """What is known of one item.
+
+    Attributes:
+        index: The place of the item in the plan, from 0.
+        item: The item as JSON text. Stores that join results with the plan need not store it
+            again.
+        value: The value as JSON text; None if there is none.
+        failure: The error, without texts of the gateway or the user; None if there is none.
+        attempts: Requests made for it.
+        elapsed: Seconds that it took.
+    """
+
+    index: int
+    state: State
+    item: str
+    value: str | None = None
+    failure: Failure | None = None
+    attempts: int = 0
+    elapsed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkRecord:
+    """A chunk that was started and has not ended.
+
+    Attributes:
+        chunk: Its number.
+        starts: How often it was started; 0 after it waited.
+        message: What a worker said of it; "" if nothing.
+        at: When it was said, in UTC.
+    """
+
+    chunk: int
+    state: ChunkState
+    starts: int
+    message: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many items of a plan are in each state.
+
+    Attributes:
+        failed: The number of failed items by reason, as `reason_of` returns it.
+    """
+
+    done: int = 0
+    failed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    begun: int = 0
+    unknown: int = 0
+
+
+def reason_of(failure: Failure) -> str:
+    """Return the name of the error, with its status if it has one: "ServerError 503"."""
+    return failure.error if failure.status is None else f"{failure.error} {failure.status}"
+
+
+class Store(Protocol):
+    """Where plans and results are; each method may be called by many processes at once.
+
+    Methods wait for a store that does not answer, for a limited time (`_outage.outlast`).
+
+    Attributes:
+        takes_once: Whether the store can record, before a request is sent, that it is sent.
+            Without this, operations that must not be made twice are refused.
+        batch: How many results are written at a time; None for all of a chunk, when it ends. A
+            chunk that was ended early is then not written at all.
+
+    Raises:
+        PlanStoreError: the store does not answer, is full, refuses access or holds something else;
+            nothing stored is lost. Every method may raise it.
+    """
+
+    @property
+    def takes_once(self) -> bool: ...
+
+    @property
+    def batch(self) -> int | None: ...
+
+    async def open(self) -> None:
+        """Connect, in the event loop that uses the store; nothing if it is open in this loop."""
+
+    async def aclose(self) -> None:
+        """Disconnect; nothing if it is closed. It may be opened again, also in another loop."""
+
+    async def find_plan(self, name: str) -> PlanRecord | None:
+        """Return the plan of a name; None if it was not planned to its end."""
+
+    async def write_items(self, name: str, plan_id: str, chunk: int, items: Sequence[str]) -> None:
+        """Write the items of a chunk of a plan that is being planned; replaces what is there."""
+
+    async def seal(self, plan: PlanRecord) -> PlanRecord:
+        """Make this the plan of its name, if the name has none.
+
+        Returns:
+            The plan of this name: that of another process, if it was faster. Items of plans of
+            this name that were never sealed are deleted.
+        """
+        ...
+
+    async def discard(self, name: str, plan_id: str) -> None:
+        """Delete the items of a plan that was not sealed."""
+
+    async def read_items(self, plan: PlanRecord, chunk: int) -> list[str]:
+        """Return the items of a chunk, in their order."""
+        ...
+
+    async def known(self, plan: PlanRecord, chunk: int) -> dict[int, State]:
+        """Return the state of each item of a chunk that has one, by index."""
+        ...
+
+    async def begin(self, plan: PlanRecord, index: int) -> bool:
+        """Record durably that a request that must not be sent twice is sent for an item.
+
+        Returns:
+            True for the one caller that recorded it; False if the item had a state. Only after
+            True may the request be sent. A caller that did not hear the answer must ask no second
+            time: the item is `begun` then.
+        """
+        ...
+
+    async def settle_unknown(self, plan: PlanRecord, indexes: Iterable[int]) -> None:
+        """Make `unknown` of those items that are `begun`; leave others as they are."""
+
+    async def write_results(
+        self, plan: PlanRecord, chunk: int, records: Sequence[ItemRecord]
+    ) -> None:
+        """Store results, which are `done` or `failed`; the same again changes nothing.
+
+        They replace no state, `begun` and `unknown`, and never `done` or `failed`.
+        """
+
+    async def counts(self, plan: PlanRecord) -> Counts:
+        """Count the items by state."""
+        ...
+
+    def missing(self, plan: PlanRecord) -> AsyncIterator[int]:
+        """Yield the numbers of chunks with items that have no state or are `begun`, in order."""
+        ...
+
+    def results(self, plan: PlanRecord) -> AsyncIterator[Sequence[ItemRecord]]:
+        """Yield all items that have a state, in the order of the plan, in lists of any length.
+
+        Memory does not depend on the size of the plan.
+        """
+        ...
+
+    def unknown(self, plan: PlanRecord) -> AsyncIterator[ItemRecord]:
+        """Yield the items that are `unknown`, in the order of the plan."""
+        ...
+
+    async def forget_failed(self, plan: PlanRecord) -> int:
+        """Delete the failures that are safe to repeat, and return their number."""
+        ...
+
+    async def start_chunk(self, plan: PlanRecord, chunk: int) -> int:
+        """Record that a chunk is `running`, and return how often it was started until now."""
+        ...
+
+    async def mark_chunk(
+        self, plan: PlanRecord, chunk: int, state: ChunkState, message: str
+    ) -> None:
+        """Record what a worker says of a chunk; `waiting` sets its starts to 0."""
+
+    async def clear_chunk(self, plan: PlanRecord, chunk: int) -> None:
+        """Delete the record of a chunk: it has ended, or its starts are counted anew."""
+
+    def open_chunks(self, plan: PlanRecord) -> AsyncIterator[ChunkRecord]:
+        """Yield the records of chunks that have not ended, in order."""
+        ...
+
+
+def is_store(value: Any) -> bool:
+    """Tell whether an object has the methods of a store."""
+    names = (name for name in vars(Store) if not name.startswith("_"))
+    return all(hasattr(value, name) for name in names)
