@@ -23,7 +23,7 @@ from gateway_sdk import (
     ServerError,
     bulk,
 )
-from gateway_sdk.bulk._adaptive import Tuner
+from gateway_sdk.bulk._limit import Tuner
 from tests.bulk.gateways import Gateway
 from tests.support import virtual_time
 

@@ -10,7 +10,7 @@ from gateway_sdk.areas._area import Area, checked
 from gateway_sdk.models import ExchangeRateSeriesRequest
 
 if TYPE_CHECKING:
-    from gateway_sdk.bulk._adaptive import Adaptive
+    from gateway_sdk.bulk._limit import Adaptive
     from gateway_sdk.bulk.results import BulkResult, OnProgress
 
 

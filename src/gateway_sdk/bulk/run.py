@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gateway_sdk._config import check_seconds, check_switch, check_wait, is_async
-from gateway_sdk.bulk._adaptive import Adaptive, Tuner
 from gateway_sdk.bulk._dedup import Dedup, Memory
 from gateway_sdk.bulk._journal.journal import Journal
-from gateway_sdk.bulk._limit import Fixed, Limit
+from gateway_sdk.bulk._limit import Adaptive, Fixed, Limit, Tuner
 from gateway_sdk.bulk._runner import Runner
 from gateway_sdk.bulk._source import Source, make_source
 from gateway_sdk.bulk.results import BulkResult, Item, Meter, OnProgress, Value

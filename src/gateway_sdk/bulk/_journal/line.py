@@ -10,7 +10,7 @@ from zlib import crc32
 
 from pydantic_core import from_json, to_json
 
-from gateway_sdk.bulk._digests import UNWRITABLE
+from gateway_sdk.bulk._dedup import UNWRITABLE
 
 _HEAD: Final = re.compile(
     rb'(\{"job":"(?:[^"\\]|\\.)*","key":"([0-9a-f]{32})","once":(true|false))'
