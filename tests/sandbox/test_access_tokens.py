@@ -2,7 +2,7 @@ import httpx
 import pytest
 
 from gateway_sdk.sandbox import Sandbox
-from gateway_sdk.sandbox._access_tokens import TokenRegistry
+from gateway_sdk.sandbox._store import TokenRegistry
 
 WEBHOOK = "/kyc/1.0.0/webhook"
 

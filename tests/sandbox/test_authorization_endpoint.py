@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, Sandbox
-from gateway_sdk.sandbox._authorization_endpoint import MAX_QUERY
-from gateway_sdk.sandbox._authorization_request import AuthorizationRequest, RedirectTarget
+from gateway_sdk.sandbox._authorization import MAX_QUERY, AuthorizationRequest, RedirectTarget
 from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, DENIED, NASTY, answer_of
 
 Connect = Callable[[Sandbox], AbstractAsyncContextManager[httpx.AsyncClient]]

@@ -5,7 +5,7 @@ import httpx
 import pytest
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
-from gateway_sdk.sandbox._authorization_endpoint import FORM, MAX_FORM, MAX_QUERY
+from gateway_sdk.sandbox._authorization import FORM, MAX_FORM, MAX_QUERY
 from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, HTML
 
 

@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, Sandbox
-from gateway_sdk.sandbox._authorization_endpoint import FORM
-from gateway_sdk.sandbox._authorization_request import (
+from gateway_sdk.sandbox._authorization import (
+    FORM,
     AuthorizationError,
     RedirectUris,
     parse_parameters,

@@ -4,8 +4,8 @@ import httpx
 import pytest
 
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
-from gateway_sdk.sandbox._app import ReceivedCall
 from gateway_sdk.sandbox._interface import OPERATIONS, OperationRoute
+from gateway_sdk.sandbox._sandbox import ReceivedCall
 
 CREATE = "/customer/1.0.0/create"
 JSON = {"Content-Type": "application/json"}

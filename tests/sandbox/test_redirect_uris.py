@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sdk.sandbox import Sandbox
-from gateway_sdk.sandbox._authorization_request import RedirectUris
+from gateway_sdk.sandbox._authorization import RedirectUris
 
 HERE = {"127.0.0.1", "::1", "localhost"}
 

@@ -1,6 +1,6 @@
 from decimal import Decimal
 
-from gateway_sdk.sandbox._tenants import MID_PRICES, seeded_tenant
+from gateway_sdk.sandbox._store import MID_PRICES, seeded_tenant
 
 
 def test_same_seed_makes_the_same_tenant() -> None:

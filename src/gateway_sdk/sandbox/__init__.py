@@ -1,7 +1,6 @@
 """The Gateway Service in memory: all twelve operations, logins, and faults on request."""
 
-from gateway_sdk.sandbox._authorization_endpoint import AUTHORIZE_PATH
-from gateway_sdk.sandbox._authorization_request import SANDBOX_CLIENT_ID
+from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
 from gateway_sdk.sandbox._faults import Fault, Faults
 from gateway_sdk.sandbox._sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from gateway_sdk.sandbox._visitor import Visitor

@@ -18,7 +18,7 @@ from gateway_sdk.sandbox._reference_data import (
     country_list,
     reference_rates,
 )
-from gateway_sdk.sandbox._tenants import Tenant
+from gateway_sdk.sandbox._store import Tenant
 
 MAX_TAKE = 100
 
