@@ -6,8 +6,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, PlainValidator, ValidationError
 
-from gateway_sdk.models.country import Country
-from gateway_sdk.models.currency import iso_date
+from gateway_sdk.models.replies import Country
+from gateway_sdk.models.requests import iso_date
 
 
 def currencies_of(countries: Iterable[Country]) -> list[str]:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from gateway_sdk.errors.root import GatewayError
-from gateway_sdk.models.error import ErrorPayload
+from gateway_sdk.models.replies import ErrorPayload
 
 _TRANSIENT_4XX: Final = frozenset({408, 429})
 _LASTING_5XX: Final = frozenset({501, 505})  # unknown method or HTTP version: no retry helps

@@ -1,7 +1,5 @@
 """The data of the interface, under its names. No I/O."""
 
-from gateway_sdk.models.country import Country
-from gateway_sdk.models.currency import ExchangeRateSeriesRequest
 from gateway_sdk.models.customer import (
     AdditionalDataItem,
     Address,
@@ -19,8 +17,8 @@ from gateway_sdk.models.customer import (
     SecretQuestionItem,
     TelephoneNumbersItem,
 )
-from gateway_sdk.models.error import ErrorPayload
-from gateway_sdk.models.wallet import OrderHistoryPage
+from gateway_sdk.models.replies import Country, ErrorPayload
+from gateway_sdk.models.requests import ExchangeRateSeriesRequest, OrderHistoryPage
 
 __all__ = [
     "AdditionalDataItem",

@@ -1,10 +1,10 @@
-"""The body of the gateway's error replies."""
+"""The records that the gateway sends: countries and errors."""
 
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, TypeVar
 
-from pydantic import ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from gateway_sdk.models._base import ReplyModel
 
@@ -22,6 +22,23 @@ def _none_if_wrong(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
 
 
 Lenient = Annotated[T | None, WrapValidator(_none_if_wrong)]
+
+
+class Country(ReplyModel):
+    """A country of the world with its codes."""
+
+    # Interface: Country record
+    id: int
+    country_name: str
+    nationality: str
+    three_digit_iso_code: str = Field(
+        validation_alias="three_digit_iso_code", serialization_alias="three_digit_iso_code"
+    )
+    two_digit_iso_code: str = Field(
+        validation_alias="two_digit_iso_code", serialization_alias="two_digit_iso_code"
+    )
+    currency: str
+    phone_code: str = Field(validation_alias="phone_code", serialization_alias="phone_code")
 
 
 class ErrorPayload(ReplyModel):

@@ -1,4 +1,4 @@
-"""The currency area's model."""
+"""The requests of the areas currency and wallet."""
 
 import re
 from collections.abc import Iterable
@@ -104,6 +104,14 @@ class ExchangeRateSeriesRequest(RequestModel):
             )
             for begin in range(0, longest + 1, days)
         ]
+
+
+class OrderHistoryPage(RequestModel):
+    """A page of the order history; the interface gives no bounds."""
+
+    # Interface: Order history page request
+    page: int
+    take: int
 
 
 def iso_date(name: str, text: str) -> date:
