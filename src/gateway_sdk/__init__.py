@@ -52,8 +52,7 @@ if TYPE_CHECKING:
         UploadFailedError,
     )
     from gateway_sdk.observer import CallInfo, Observer
-    from gateway_sdk.outcome import Attempt, Outcome, Repeatability
-    from gateway_sdk.reply import Reply
+    from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply
     from gateway_sdk.session import GatewaySession
 else:
     # The command line answers --version and --help without the SDK.
@@ -105,8 +104,7 @@ else:
             "gateway_sdk.models": (),
             "gateway_sdk.observer": ("CallInfo", "Observer"),
             "gateway_sdk.operations": (),
-            "gateway_sdk.outcome": ("Attempt", "Outcome", "Repeatability"),
-            "gateway_sdk.reply": ("Reply",),
+            "gateway_sdk.outcome": ("Attempt", "Outcome", "Repeatability", "Reply"),
             "gateway_sdk.session": ("GatewaySession",),
         },
     )

@@ -1,7 +1,9 @@
-"""The result of a call, as replies and errors report it."""
+"""The result of a call: its outcome, its attempts, and the reply if it succeeded."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from typing import Generic, TypeVar
 
 
 class Outcome(IntEnum):
@@ -59,3 +61,27 @@ def outcome_of(attempts: tuple[Attempt, ...], repeatability: Repeatability) -> O
     if repeatability is Repeatability.READ:
         return attempts[-1].outcome
     return max(attempt.outcome for attempt in attempts)
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply(Generic[T_co]):
+    """A successful reply, and how it was received.
+
+    Attributes:
+        value: The decoded body, which the coroutine methods return.
+        status: The HTTP status, 2xx.
+        headers: The headers; case does not matter in names.
+        body: The decompressed bytes of the body.
+        attempts: Every attempt, oldest first; the last one succeeded.
+        elapsed: Seconds of the whole call: token, queue, attempts and the waits between them.
+    """
+
+    value: T_co = field(repr=False)
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    attempts: tuple[Attempt, ...]
+    elapsed: float

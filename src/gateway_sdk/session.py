@@ -31,7 +31,7 @@ from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import Observer
 from gateway_sdk.operations import Operation
-from gateway_sdk.reply import Reply
+from gateway_sdk.outcome import Reply
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ ROOT = Path(gateway_sdk.__file__).parent
 LAYERS = (
     ("outcome", "_lazy", "_version", "_repr"),
     ("models",),
-    ("errors", "operations", "reply"),
+    ("errors", "operations"),
     ("_config", "observer"),
     ("auth", "_http"),
     ("_transport",),

@@ -30,8 +30,7 @@ from gateway_sdk.errors import (
     UnauthorizedError,
 )
 from gateway_sdk.operations import Operation
-from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
-from gateway_sdk.reply import Reply
+from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply, outcome_of
 
 T = TypeVar("T")
 

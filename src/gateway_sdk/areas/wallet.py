@@ -7,7 +7,7 @@ from gateway_sdk import operations
 from gateway_sdk.areas._area import Area, checked
 from gateway_sdk.errors import UnexpectedReplyError
 from gateway_sdk.models import OrderHistoryPage
-from gateway_sdk.reply import Reply
+from gateway_sdk.outcome import Reply
 
 
 class WalletArea(Area):
