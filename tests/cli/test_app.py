@@ -230,10 +230,21 @@ def test_help_names_what_is_meant_and_no_type(call_gateway: Call, arguments: lis
 
 def test_summaries_are_those_of_the_commands() -> None:
     """The help of the whole says what the help of each command begins with."""
-    for name, entry in app.COMMANDS.items():
-        command = app._load(name)
-        if not entry.members:
-            assert (command.callback.__doc__ or "").splitlines()[0] == entry.summary
+    for name, summary in app.SUMMARIES.items():
+        assert (app.load(name).help or "").splitlines()[0] == summary
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_and_argument_is_described(call_gateway: Call, command: str) -> None:
+    """What takes a value names it, and no part of a docstring is left in the text."""
+    text, _, shown = call_gateway(*command.split(), "--help").out.partition("\nOptions:\n")
+
+    options = re.findall(r"^  (?:-\w, )?(--[a-z-]+(?: \S+)?)  +\S", shown, re.MULTILINE)
+    switches = {"--json", "--csv", "--plot", "--all", "--yes", "--help", "--retry-failed"}
+    switches |= {"--repair", "--browser", "--no-browser", "--paste"}
+    assert {option for option in options if " " not in option} <= switches
+    assert len(options) == len(re.findall(r"^  -", shown, re.MULTILINE))
+    assert "Args:" not in text
 
 
 def test_version_and_help_import_no_more_than_they_need() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli.examples import EXAMPLES
+from gateway_sdk.cli import app
 from gateway_sdk.sandbox import Sandbox
 from tests.cli.ended import Ended
 
@@ -18,8 +18,10 @@ Call = Callable[..., Ended]
 
 def lines() -> Iterator[str]:
     """Give every example."""
-    for examples in EXAMPLES.values():
-        yield from examples
+    for name in app.SUMMARIES:
+        command = app.load(name)
+        for used in getattr(command, "commands", {name: command}).values():
+            yield from re.findall(r"^ +(gateway .*)", used.epilog or "", re.MULTILINE)
 
 
 @pytest.fixture

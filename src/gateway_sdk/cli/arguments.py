@@ -133,6 +133,13 @@ ContentType: TypeAlias = Annotated[
         help="The media type, such as application/pdf; else it follows from the file's name.",
     ),
 ]
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print the gateway's reply as JSON, numbers exact.")
+]
+AsCsv: TypeAlias = Annotated[
+    bool, typer.Option("--csv", help="Print CSV (RFC 4180), for spreadsheets.")
+]
+MayBeLeftOut: TypeAlias = Annotated[str | None, typer.Argument()]
 
 
 def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[date, date]:

@@ -13,7 +13,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.advice import explain
 from gateway_sdk.cli.arguments import (
-    FORMATS,
     EndDay,
     choose_range,
     parse_concurrency,
@@ -56,71 +55,41 @@ THEN: Final = "The rest was left out: then give the same command again, with --r
 def rates(
     ctx: typer.Context,
     *,
-    base: Annotated[
-        str,
-        typer.Option(
-            metavar="CODES",
-            help="The currencies that rates are for one unit of, such as EUR or EUR,USD.",
-        ),
-    ],
-    symbols: Annotated[
-        str,
-        typer.Option(
-            metavar="CODES",
-            help='The others, such as USD,GBP; "all" are those of all countries that the gateway'
-            " has rates of.",
-        ),
-    ],
-    start: Annotated[
-        date, typer.Option(parser=parse_day, metavar="DAY", help=f"The first day: {FORMATS}.")
-    ],
+    base: Annotated[str, typer.Option()],
+    symbols: Annotated[str, typer.Option()],
+    start: Annotated[date, typer.Option(parser=parse_day)],
     end: EndDay = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            help="The file of JSON lines that replies go to, and that a run goes on with.",
-        ),
-    ],
-    rows: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write all rates into this CSV file: base, symbol, date, rate.",
-        ),
-    ] = None,
-    split: Annotated[
-        int | None,
-        typer.Option(
-            parser=parse_span, metavar="SPAN", help="Ask for so many days at a time: 30d, 6w."
-        ),
-    ] = None,
-    concurrency: Annotated[
-        str,
-        typer.Option(
-            metavar="CALLS", help='Calls at once; "adaptive" finds out how many the gateway takes.'
-        ),
-    ] = "adaptive",
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Fetch again what failed in an earlier run.")
-    ] = False,
-    repair: Annotated[
-        bool,
-        typer.Option(
-            "--repair",
-            help="Go on without lines of the file that are damaged, and keep them beside.",
-        ),
-    ] = False,
-    deadline: Annotated[
-        float | None,
-        typer.Option(parser=parse_seconds, metavar="SECONDS", help="For the whole run."),
-    ] = None,
+    out: Annotated[Path, typer.Option()],
+    rows: Path | None = None,
+    split: Annotated[int | None, typer.Option(parser=parse_span)] = None,
+    concurrency: str = "adaptive",
+    retry_failed: bool = False,
+    repair: bool = False,
+    deadline: Annotated[float | None, typer.Option(parser=parse_seconds)] = None,
 ) -> None:
     """Fetch the exchange rates of many currencies, into a file of JSON lines.
 
     Each reply is in the file as soon as it is there. Whatever ends a run, the same command goes
     on where it stopped and fetches only what the file lacks. A start such as 1y is another day
     tomorrow: write days of the calendar where a job may take longer.
+
+    Args:
+        base (CODES): The currencies that rates are for one unit of, such as EUR or EUR,USD.
+        symbols (CODES): The others, such as USD,GBP; "all" are those of all countries that the
+            gateway has rates of.
+        start (DAY): The first day: 2026-01-31, today, yesterday, or so long ago: 10d, 6w, 3m, 1y.
+        out (FILE): The file of JSON lines that replies go to, and that a run goes on with.
+        rows (FILE): Also write all rates into this CSV file: base, symbol, date, rate.
+        split (SPAN): Ask for so many days at a time: 30d, 6w.
+        concurrency (CALLS): Calls at once; "adaptive" finds out how many the gateway takes.
+        retry_failed: Fetch again what failed in an earlier run.
+        repair: Go on without lines of the file that are damaged, and keep them beside.
+        deadline (SECONDS): For the whole run.
+
+    Examples:
+        gateway bulk rates --base EUR --symbols USD,GBP --start 1m --out rates.jsonl
+        gateway bulk rates --base EUR --symbols USD --start 1y --split 9w --out usd
+        gateway bulk rates --base EUR --symbols all --start 1w --out all.jsonl
     """
     calls, codes = parse_concurrency(concurrency), parse_symbols(symbols)
     first, last = choose_range(start, end, days=0)

@@ -1,29 +1,29 @@
 """The command `gateway countries`."""
 
 import unicodedata
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
+from gateway_sdk.cli.arguments import AsCsv, AsJson, MayBeLeftOut
 from gateway_sdk.cli.failure import FAILED, CommandError
-from gateway_sdk.cli.output.show import AsCsv, AsJson, Form, choose_form, show
+from gateway_sdk.cli.output.show import Form, choose_form, show
 from gateway_sdk.cli.output.table import Table
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import Country
 
 # Interface: Country record. The names first, for they are what a table is read by.
-COLUMNS: Final = (
-    "countryName",
-    "two_digit_iso_code",
-    "three_digit_iso_code",
-    "currency",
-    "phone_code",
-    "nationality",
-    "id",
-)
-SHORT: Final = ("Country", "2", "3", "Cur", "Phone", "Nationality", "Id")
-"""The same in a terminal, where there is less room."""
+COLUMNS: Final = {
+    "countryName": "Country",
+    "two_digit_iso_code": "2",
+    "three_digit_iso_code": "3",
+    "currency": "Cur",
+    "phone_code": "Phone",
+    "nationality": "Nationality",
+    "id": "Id",
+}
+"""And what they are called in a terminal, where there is less room."""
 
 NAMES: Final = {"euro": "eur"}
 """A currency that is called otherwise than its code, and by its name in no other column."""
@@ -31,14 +31,7 @@ NAMES: Final = {"euro": "eur"}
 
 def countries(
     ctx: typer.Context,
-    search: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SEARCH",
-            help="Part of a name or nationality; or a whole code, currency or dialling code."
-            " All countries, if left out.",
-        ),
-    ] = None,
+    search: MayBeLeftOut = None,
     *,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
@@ -46,6 +39,16 @@ def countries(
     """List the countries of the world, with their codes and currencies.
 
     The exit status is 1 if none matches; then --csv has its header alone, and --json is [].
+
+    Args:
+        search (SEARCH): Part of a name or nationality; or a whole code, currency or dialling code.
+            All countries, if left out.
+
+    Examples:
+        gateway countries
+        gateway countries austria --sandbox
+        gateway countries EUR --csv > euro.csv
+        gateway countries --json | jq '.[].countryName'
     """
     form = choose_form(as_json=as_json, as_csv=as_csv)
     known = ask(ctx, lambda gateway: gateway.country_data.list_countries())
@@ -53,7 +56,7 @@ def countries(
     records = [country.to_wire() for country in found]
     rows = [[record[name] for name in COLUMNS] for record in records]
     if found or form is not Form.TABLE:
-        show(Table(COLUMNS, rows), records, form, headings=SHORT)
+        show(Table(list(COLUMNS), rows), records, form, headings=list(COLUMNS.values()))
     if search is not None and not found:
         raise CommandError(
             f"none of the {len(known)} countries matches “{printable(search)}”\n"
@@ -69,13 +72,8 @@ def matches(country: Country, search: str) -> bool:
     """
     wanted = NAMES.get(_plain(search), _plain(search))
     names = (country.country_name, country.nationality)
-    codes = (
-        country.two_digit_iso_code,
-        country.three_digit_iso_code,
-        country.currency,
-        country.phone_code,
-        country.phone_code.lstrip("+"),
-    )
+    codes = {country.two_digit_iso_code, country.three_digit_iso_code, country.currency}
+    codes |= {country.phone_code, country.phone_code.lstrip("+")}
     return any(wanted in _plain(name) for name in names) or wanted in map(_plain, codes)
 
 

@@ -54,25 +54,22 @@ PRECISE_BELOW: Final = 1000
 
 
 def demo(
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER",
-            help="The folder for rates.jsonl and rates.png. It is made if it is not there, and"
-            " files of an earlier run are replaced.",
-        ),
-    ] = Path("gateway-demo"),
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Calls at once.")] = 20,
+    out: Path = Path("gateway-demo"),
+    concurrency: Annotated[int, typer.Option(min=1)] = 20,
     *,
-    browser: Annotated[
-        bool, typer.Option("--browser", help="Log in yourself, with this machine's browser.")
-    ] = False,
+    browser: bool = False,
 ) -> None:
     """Show the whole SDK at work: a year of exchange rates for every country's currency.
 
     Starts a gateway on this machine, logs in there, lists its countries, fetches each currency's
     rates against the euro, many at once, and shows them: a table, a data file and a chart. It takes
     some seconds and needs no network. Calls that fail are counted and named.
+
+    Args:
+        out (FOLDER): The folder for rates.jsonl and rates.png. It is made if it is not there, and
+            files of an earlier run are replaced.
+        concurrency (N): Calls at once.
+        browser: Log in yourself, with this machine's browser.
     """
     # The chart comes last, so what it needs is looked for first.
     require("matplotlib")

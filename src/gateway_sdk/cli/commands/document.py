@@ -1,93 +1,90 @@
 """The commands `gateway document upload`, `update` and `status`."""
 
-from typing import Annotated, TypeAlias
+from contextlib import AbstractContextManager
 
 import typer
 from rich.progress import (
     BarColumn,
     DownloadColumn,
-    ProgressColumn,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
 
-from gateway_sdk.cli.arguments import ContentType
+from gateway_sdk.cli.arguments import ContentType, MayBeLeftOut
 from gateway_sdk.cli.content import open_content
 from gateway_sdk.cli.failure import MISUSED, CommandError
-from gateway_sdk.cli.output.console import progress
+from gateway_sdk.cli.output.console import Show, progress
 from gateway_sdk.cli.output.show import show_done
 from gateway_sdk.cli.session import ask
 
-File: TypeAlias = Annotated[str, typer.Argument(metavar="FILE", help='The document; "-" is stdin.')]
-DocumentId: TypeAlias = Annotated[
-    str, typer.Argument(metavar="DOCUMENT", help="The gateway's id of the document.")
-]
+
+def _bar(doing: str) -> AbstractContextManager[Show | None]:
+    size, speed, left = DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    return progress(TextColumn(doing), BarColumn(bar_width=None), size, speed, left)
 
 
-def _bar(doing: str) -> tuple[ProgressColumn, ...]:
-    return (
-        TextColumn(doing),
-        BarColumn(bar_width=None),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-
-
-def upload(ctx: typer.Context, file: File, *, content_type: ContentType = None) -> None:
+def upload(ctx: typer.Context, file: str, *, content_type: ContentType = None) -> None:
     """Upload a document, and print the gateway's reply as JSON.
 
     It is never uploaded twice behind your back: if the reply is lost, the status is 5, and somebody
     has to look.
+
+    Args:
+        file (FILE): The document; "-" is stdin.
+
+    Examples:
+        gateway document upload passport.pdf
+        gateway document upload passport.bin --content-type application/pdf
+        gateway document upload - < passport.pdf
     """
     content = open_content(file)
-    with progress(*_bar("Uploading")) as show:
-        reply = ask(
-            ctx,
-            lambda gateway: gateway.aml.upload_document(content, content_type, on_progress=show),
-        )
+    with _bar("Uploading") as show:
+        reply = ask(ctx, lambda it: it.aml.upload_document(content, content_type, on_progress=show))
     show_done("The document is uploaded.", reply)
 
 
 def update(
-    ctx: typer.Context, document_id: DocumentId, file: File, *, content_type: ContentType = None
+    ctx: typer.Context, document_id: str, file: str, *, content_type: ContentType = None
 ) -> None:
-    """Replace the content of a document, and print the gateway's reply as JSON."""
-    content = open_content(file)
-    with progress(*_bar("Updating")) as show:
-        reply = ask(
-            ctx,
-            lambda gateway: gateway.aml.update_document(
-                document_id, content, content_type, on_progress=show
-            ),
-        )
+    """Replace the content of a document, and print the gateway's reply as JSON.
+
+    Args:
+        document_id (DOCUMENT): The gateway's id of the document.
+        file (FILE): The document; "-" is stdin.
+
+    Examples:
+        gateway document update document-0001 passport.pdf
+    """
+    given = document_id, open_content(file), content_type
+    with _bar("Updating") as show:
+        reply = ask(ctx, lambda it: it.aml.update_document(*given, on_progress=show))
     show_done("The document is updated.", reply)
 
 
 def status(
     ctx: typer.Context,
-    document_id: DocumentId,
-    value: Annotated[
-        str | None,
-        typer.Argument(metavar="STATUS", help="The new status, which is sent as text."),
-    ] = None,
+    document_id: str,
+    value: MayBeLeftOut = None,
     *,
-    file: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help='A file to send in place of a value; "-" is stdin.'),
-    ] = None,
+    file: str | None = None,
     content_type: ContentType = None,
 ) -> None:
     """Change the status of a document, and print the gateway's reply as JSON.
 
     Which values there are, and in which shape, only your gateway knows.
+
+    Args:
+        document_id (DOCUMENT): The gateway's id of the document.
+        value (STATUS): The new status, which is sent as text.
+        file (FILE): A file to send in place of a value; "-" is stdin.
+
+    Examples:
+        gateway document status document-0001 approved
+        gateway document status document-0001 --file status.json
     """
     if bool(value) == (file is not None):
         raise CommandError("give the new status: either a value, or --file", MISUSED)
-    content = open_content(file) if file is not None else value or ""
-    reply = ask(
-        ctx,
-        lambda gateway: gateway.aml.change_document_status(document_id, content, content_type),
-    )
+    given = document_id, open_content(file) if file is not None else value or "", content_type
+    reply = ask(ctx, lambda it: it.aml.change_document_status(*given))
     show_done("The status is changed.", reply)

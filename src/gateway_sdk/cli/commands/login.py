@@ -36,44 +36,12 @@ def login(
     *,
     auth_url: AuthUrl = None,
     client_id: ClientId = None,
-    browser: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help='The command that opens the address, such as "chromium --incognito %s": a private'
-            " window keeps the token out of its history. This machine's own browser, if left out.",
-        ),
-    ] = None,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Only show the address, and open nothing.")
-    ] = False,
-    paste: Annotated[
-        bool,
-        typer.Option(
-            "--paste",
-            help="For a machine without a browser, as over ssh: show the address, and take the one"
-            " that the browser ends up at, pasted, which is not shown, or from a pipe.",
-        ),
-    ] = False,
-    redirect_uri: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            help="Where the answer comes to, as it is registered for the client. Port 0 takes any"
-            " that is free, which is the safest.",
-        ),
-    ] = "http://127.0.0.1:0/callback",
-    scope: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES",
-            help="The scope to ask for, with spaces between its names. The gateway has no scopes:"
-            " leave it out, unless the authorization server demands one.",
-        ),
-    ] = "",
-    timeout: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="How long the login may take.")
-    ] = 300,
+    browser: str | None = None,
+    no_browser: bool = False,
+    paste: bool = False,
+    redirect_uri: str = "http://127.0.0.1:0/callback",
+    scope: str = "",
+    timeout: Annotated[float, typer.Option(min=0.1)] = 300,
 ) -> None:
     """Log in with a browser, and keep the access token for programs.
 
@@ -81,6 +49,19 @@ def login(
     --profile names: later commands need no settings. `GatewaySession.from_env()` reads the
     environment only. GATEWAY_TOKEN_STORE says where the token is kept: "file", in a private file of
     this user, if it is not set; "file:" and a folder; "keyring"; or the address of a Redis.
+
+    Args:
+        browser (COMMAND): The command that opens the address, such as "chromium --incognito %s": a
+            private window keeps the token out of its history. This machine's own browser, if left
+            out.
+        no_browser: Only show the address, and open nothing.
+        paste: For a machine without a browser, as over ssh: show the address, and take the one that
+            the browser ends up at, pasted, which is not shown, or from a pipe.
+        redirect_uri (URL): Where the answer comes to, as it is registered for the client. Port 0
+            takes any that is free, which is the safest.
+        scope (NAMES): The scope to ask for, with spaces between its names. The gateway has no
+            scopes: leave it out, unless the authorization server demands one.
+        timeout (SECONDS): How long the login may take.
     """
     if browser and no_browser:
         raise CommandError("--browser and --no-browser contradict each other", MISUSED)

@@ -28,30 +28,10 @@ from gateway_sdk.sandbox._reference_data import country_list, reference_rates
 
 
 def sandbox(
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="The address to listen on. Any other than this machine's own lets everybody in who"
-            " can reach it: the sandbox's token is public.",
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(
-            min=0, max=65535, metavar="PORT", help="The port to listen on; 0 takes a free one."
-        ),
-    ] = 8080,
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="Repeats the same customers, orders, balances and choices of faults."
-        ),
-    ] = 0,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FAULT", help="Misbehave: see above. May be given several times."),
-    ] = None,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8080,
+    seed: int = 0,
+    fault: list[str] | None = None,
 ) -> None:
     """Run a gateway on this machine: all twelve operations, on real data, in memory.
 
@@ -61,6 +41,13 @@ def sandbox(
     is the first call that it happens at, times the number of calls, rate a probability. The kinds:
     latency=SECONDS, status=CODE, malformed_error=CODE, too_many_requests=SECONDS,
     unavailable=SECONDS, unauthorized, drop_before_read, drop_after_read, cut_body, drip=SECONDS.
+
+    Args:
+        host (ADDRESS): The address to listen on. Any other than this machine's own lets everybody
+            in who can reach it: the sandbox's token is public.
+        port (PORT): The port to listen on; 0 takes a free one.
+        seed (N): Repeats the same customers, orders, balances and choices of faults.
+        fault (FAULT): Misbehave: see above. May be given several times.
     """
     faults = Faults(seed=seed)
     for text in fault or ():

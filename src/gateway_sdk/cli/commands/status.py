@@ -3,11 +3,12 @@
 import hashlib
 import time
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
 from gateway_sdk.auth import Token
+from gateway_sdk.cli.arguments import AsCsv, AsJson
 from gateway_sdk.cli.config import (
     REMEMBERED,
     AuthUrl,
@@ -21,7 +22,7 @@ from gateway_sdk.cli.config import (
 from gateway_sdk.cli.failure import FAILED, CommandError
 from gateway_sdk.cli.output.console import make_console
 from gateway_sdk.cli.output.key_values import KeyValue, describe_moment, print_key_values
-from gateway_sdk.cli.output.show import AsCsv, AsJson, choose_form, show
+from gateway_sdk.cli.output.show import choose_form, show
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.table import Table
 from gateway_sdk.cli.session import run
@@ -82,15 +83,16 @@ def problem_of(token: Token | None, now: float) -> str | None:
 def profiles(
     ctx: typer.Context,
     *,
-    remove: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Forget a profile; its token is left.")
-    ] = None,
+    remove: str | None = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
     """List the gateways that `gateway login` has remembered.
 
     A command takes the profile that --profile names, else that of GATEWAY_PROFILE, else "default".
+
+    Args:
+        remove (NAME): Forget a profile; its token is left.
     """
     form = choose_form(as_json=as_json, as_csv=as_csv)
     if remove is not None:

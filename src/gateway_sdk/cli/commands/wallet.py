@@ -1,94 +1,99 @@
 """The commands `gateway wallet orders`, `history`, `balance` and `cancel`."""
 
 import sys
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 from rich.prompt import Confirm
 from rich.text import Text
 
+from gateway_sdk.cli.arguments import AsCsv, AsJson
 from gateway_sdk.cli.failure import FAILED, MISUSED, CommandError
 from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.show import (
-    AsCsv,
-    AsJson,
-    choose_form,
-    show_done,
-    show_records,
-    take_apart,
-)
+from gateway_sdk.cli.output.show import choose_form, show_done, show_records, take_apart
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.cli.session import ask
 from gateway_sdk.session import GatewaySession
-
-USUAL_TAKE: Final = 20
-"""Orders of a page: they fit a terminal."""
 
 
 def orders(
     ctx: typer.Context,
     *,
-    page: Annotated[
-        int, typer.Option(metavar="N", help="Which page; most gateways begin with 1.")
-    ] = 1,
-    take: Annotated[
-        int, typer.Option(metavar="N", help="How many orders a page has.")
-    ] = USUAL_TAKE,
-    all_pages: Annotated[
-        bool, typer.Option("--all", help="Show all orders, from the page on up to an empty one.")
-    ] = False,
+    page: int = 1,
+    take: int = 20,
+    all_pages: Annotated[bool, typer.Option("--all")] = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
-    """Show a page of the tenant's orders, or all."""
+    """Show a page of the tenant's orders, or all.
+
+    Args:
+        page (N): Which page; most gateways begin with 1.
+        take (N): How many orders a page has.
+        all_pages: Show all orders, from the page on up to an empty one.
+
+    Examples:
+        gateway wallet orders --take 5
+        gateway wallet orders --page 2 --csv > orders.csv
+        gateway wallet orders --sandbox | cut -f1,8
+    """
+
+    async def fetch(gateway: GatewaySession) -> Any:
+        if not all_pages:
+            return await gateway.wallet.order_history(page, take)
+        pages = gateway.wallet.order_history_pages(take, first_page=page)
+        return [order async for reply in pages for order in take_apart(reply)[0] or ()]
+
     form = choose_form(as_json=as_json, as_csv=as_csv)
-    if all_pages:
-
-        async def fetch(gateway: GatewaySession) -> list[Any]:
-            pages = gateway.wallet.order_history_pages(take, first_page=page)
-            return [order async for reply in pages for order in take_apart(reply)[0] or ()]
-
-        show_records(ask(ctx, fetch), form)
-        return
-    show_records(ask(ctx, lambda gateway: gateway.wallet.order_history(page, take)), form)
+    show_records(ask(ctx, fetch), form)
 
 
 def history(
-    ctx: typer.Context,
-    customer_id: Annotated[
-        str, typer.Argument(metavar="CUSTOMER", help="The gateway's id of the customer.")
-    ],
-    *,
-    as_json: AsJson = False,
-    as_csv: AsCsv = False,
+    ctx: typer.Context, customer_id: str, *, as_json: AsJson = False, as_csv: AsCsv = False
 ) -> None:
-    """Show the trading orders of a customer."""
+    """Show the trading orders of a customer.
+
+    Args:
+        customer_id (CUSTOMER): The gateway's id of the customer.
+
+    Examples:
+        gateway wallet history customer-0001
+        gateway wallet history customer-0001 --json | jq '.orders[].status'
+    """
     form = choose_form(as_json=as_json, as_csv=as_csv)
     show_records(ask(ctx, lambda gateway: gateway.wallet.trading_order_history(customer_id)), form)
 
 
 def balance(ctx: typer.Context, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
-    """Show what the tenant has available for spot trading."""
+    """Show what the tenant has available for spot trading.
+
+    Examples:
+        gateway wallet balance
+        gateway wallet balance --csv > balance.csv
+    """
     form = choose_form(as_json=as_json, as_csv=as_csv)
     show_records(ask(ctx, lambda gateway: gateway.wallet.spot_trading_available_balance()), form)
 
 
 def cancel(
     ctx: typer.Context,
-    wallet_id: Annotated[
-        str, typer.Argument(metavar="WALLET", help="The gateway's id of the wallet.")
-    ],
-    order_id: Annotated[
-        str, typer.Argument(metavar="ORDER", help="The gateway's id of the order.")
-    ],
+    wallet_id: str,
+    order_id: str,
     *,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask; scripts have to say so.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y")] = False,
 ) -> None:
     """Cancel a trading order, and print the gateway's reply as JSON.
 
     It asks first. Cancelling twice does no more than cancelling once.
+
+    Args:
+        wallet_id (WALLET): The gateway's id of the wallet.
+        order_id (ORDER): The gateway's id of the order.
+        yes: Do not ask; scripts have to say so.
+
+    Examples:
+        gateway wallet cancel wallet-0004 order-0056
+        gateway wallet cancel wallet-0004 order-0056 --yes --sandbox
     """
     if not yes:
         _confirm(f"Cancel order {printable(order_id)} of wallet {printable(wallet_id)}?")

@@ -1,10 +1,8 @@
 """The command `gateway webhook`."""
 
-from typing import Annotated
-
 import typer
 
-from gateway_sdk.cli.arguments import ContentType
+from gateway_sdk.cli.arguments import ContentType, MayBeLeftOut
 from gateway_sdk.cli.content import open_content
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.output.show import show_done
@@ -12,17 +10,18 @@ from gateway_sdk.cli.session import ask
 
 
 def webhook(
-    ctx: typer.Context,
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="FILE", help='The event; "-" is stdin. None is sent, if left out.'),
-    ] = None,
-    *,
-    content_type: ContentType = None,
+    ctx: typer.Context, file: MayBeLeftOut = None, *, content_type: ContentType = None
 ) -> None:
     """Call the KYC webhook, until the gateway acknowledges it; there is no reply to print.
 
     It is never called twice behind your back: if the answer is lost, the status is 5.
+
+    Args:
+        file (FILE): The event; "-" is stdin. None is sent, if left out.
+
+    Examples:
+        gateway webhook
+        gateway webhook event.json --sandbox
     """
     if file is None and content_type is not None:
         raise CommandError("--content-type needs a file that it describes", MISUSED)

@@ -4,9 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import Annotated, Any, Final, TypeAlias
-
-import typer
+from typing import Any, Final
 
 from gateway_sdk.cli.failure import APPLIED, MISUSED, UNCHANGED, CommandError
 from gateway_sdk.cli.output.console import FEWEST_COLUMNS, make_console
@@ -15,13 +13,6 @@ from gateway_sdk.cli.output.table import Table, fit, to_csv, to_lines, to_termin
 from gateway_sdk.cli.output.values import printable, to_cell, to_json
 
 DONE_UNSHOWN: Final = "It was done, so do not repeat it; only the reply is lost."
-
-AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print the gateway's reply as JSON, numbers exact.")
-]
-AsCsv: TypeAlias = Annotated[
-    bool, typer.Option("--csv", help="Print CSV (RFC 4180), for spreadsheets.")
-]
 
 
 class Form(Enum):
