@@ -37,18 +37,6 @@ Messages and pickles hold no body, no text of the gateway, no path with values a
 reply of the gateway is in the attributes of the error, in its own process only.
 """
 
-from gateway_sdk.errors.auth import (
-    AuthError,
-    AuthorizationDeniedError,
-    LoginError,
-    LoginRequiredError,
-    LoginTimeoutError,
-    MalformedResponseError,
-    ReceiverUnavailableError,
-    StateMismatchError,
-    TokenRejectedError,
-    TokenStoreError,
-)
 from gateway_sdk.errors.reply import (
     ConflictError,
     ForbiddenError,
@@ -58,21 +46,31 @@ from gateway_sdk.errors.reply import (
     RedirectError,
     ServerError,
     StatusError,
+    TokenRejectedError,
     UnauthorizedError,
     UnexpectedReplyError,
 )
 from gateway_sdk.errors.root import (
+    AuthError,
+    AuthorizationDeniedError,
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
     GatewayError,
     InvalidArgumentError,
     JournalError,
+    LoginError,
+    LoginRequiredError,
+    LoginTimeoutError,
+    MalformedResponseError,
     PlanStoreError,
     PoisonChunkError,
+    ReceiverUnavailableError,
     ReplyLostError,
     ReplyTimeoutError,
     SessionStateError,
+    StateMismatchError,
+    TokenStoreError,
     UploadFailedError,
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from gateway_sdk.errors.root import GatewayError
+from gateway_sdk.errors.root import AuthError, GatewayError
 from gateway_sdk.models.replies import ErrorPayload
 
 _TRANSIENT_4XX: Final = frozenset({408, 429})
@@ -94,6 +94,14 @@ class ServerError(StatusError):
 
 class RedirectError(StatusError):
     """3xx: the gateway names another address; the SDK never sends credentials there."""
+
+
+class TokenRejectedError(UnauthorizedError, AuthError):
+    """401, and 401 again with a renewed access token.
+
+    If a call did not send it, because the tokens of the last two logins were refused to others,
+    its outcome is NOT_SENT and the body is empty.
+    """
 
 
 class UnexpectedReplyError(_ReplyError):
