@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from gateway_sdk.auth import PasteFromTerminal, _terminal
+from gateway_sdk.auth import PasteFromTerminal, _login
 from gateway_sdk.errors import ConfigurationError
 from tests.auth.screens import ADDRESS, LONG, Input, Screen, reading
 from tests.auth.traces import no_traces
@@ -134,7 +134,7 @@ async def test_two_lines_at_once_are_two_pastes(screen: Screen) -> None:
 
 def test_a_system_without_such_terminals_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """On Windows it cannot be made, and the error says what to do."""
-    monkeypatch.setattr(_terminal, "find_spec", lambda name: None)
+    monkeypatch.setattr(_login, "find_spec", lambda name: None)
 
     with pytest.raises(ConfigurationError, match="log in with a browser"):
         PasteFromTerminal()

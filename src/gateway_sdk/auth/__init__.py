@@ -8,10 +8,9 @@ from gateway_sdk.auth.token import AccessToken, Token
 
 if TYPE_CHECKING:
     from gateway_sdk.auth._environment import open_store
-    from gateway_sdk.auth._login import Browser, Paste, login
+    from gateway_sdk.auth._login import Browser, Paste, PasteFromTerminal, login
     from gateway_sdk.auth._receiver import LoopbackReceiver
     from gateway_sdk.auth._shared_source import SharedTokenSource
-    from gateway_sdk.auth._terminal import PasteFromTerminal
     from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
     from gateway_sdk.auth.stores import (
         KeyringStore,
@@ -26,10 +25,9 @@ else:
         __name__,
         {
             "gateway_sdk.auth._environment": ("open_store",),
-            "gateway_sdk.auth._login": ("Browser", "Paste", "login"),
+            "gateway_sdk.auth._login": ("Browser", "Paste", "PasteFromTerminal", "login"),
             "gateway_sdk.auth._receiver": ("LoopbackReceiver",),
             "gateway_sdk.auth._shared_source": ("SharedTokenSource",),
-            "gateway_sdk.auth._terminal": ("PasteFromTerminal",),
             "gateway_sdk.auth.flow": ("ImplicitFlow", "LoginAttempt"),
             "gateway_sdk.auth.stores": (
                 "KeyringStore",
