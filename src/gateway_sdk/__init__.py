@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         UnexpectedReplyError,
         UploadFailedError,
     )
-    from gateway_sdk.observer import CallInfo, Observer
+    from gateway_sdk.observer import CallInfo, Observer, RunInfo
     from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply
     from gateway_sdk.session import GatewaySession
 else:
@@ -102,7 +102,7 @@ else:
             ),
             "gateway_sdk.fleet": (),
             "gateway_sdk.models": (),
-            "gateway_sdk.observer": ("CallInfo", "Observer"),
+            "gateway_sdk.observer": ("CallInfo", "Observer", "RunInfo"),
             "gateway_sdk.operations": (),
             "gateway_sdk.outcome": ("Attempt", "Outcome", "Repeatability", "Reply"),
             "gateway_sdk.session": ("GatewaySession",),
@@ -144,6 +144,7 @@ __all__ = [
     "ReplyTimeoutError",
     "RetryBudget",
     "RetryPolicy",
+    "RunInfo",
     "ServerError",
     "SessionStateError",
     "StateMismatchError",

@@ -1,5 +1,6 @@
-"""Hooks to observe calls: for logging, tracing and metrics."""
+"""Hooks to observe calls and bulk runs: for logging, tracing and metrics."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,23 +15,51 @@ class CallInfo:
     Attributes:
         operation: The operation; its `path` is the template, without personal data.
         number: The number of the call in its session, from 1.
+        base_url: The gateway's address, without a slash at its end.
+        host: The gateway's host.
+        port: The gateway's port, also if `base_url` does not show it.
     """
 
     operation: Operation[Any]
     number: int
+    base_url: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunInfo:
+    """A bulk run, as observers see it; all hooks of one run get the same object.
+
+    Attributes:
+        total: The number of items; None if *items* has no length.
+    """
+
+    total: int | None
 
 
 class Observer:
-    """Observes the calls of a session; override the hooks that you need.
+    """Observes the calls of a session, or a bulk run; override the hooks that you need.
 
-    Each hook is called in the event loop, in the task of the call, so it must be quick. An error
-    in a hook is logged and changes nothing. If `call_started` was called, `call_finished` is
-    called too. The arguments show no secret or personal data in their texts; an error has the
-    gateway's reply in its attributes, as it has for the caller.
+    The hooks of a call are called in the event loop, in the task of the call, so they must be
+    quick. Those of a run are called where its results are taken. An error in a hook is logged and
+    changes nothing. If `call_started` was called, `call_finished` is called too; the same holds
+    for `run_started` and `run_finished`. Of several observers, the first one is told first that
+    something starts and last that it has ended. The arguments show no secret or personal data in
+    their texts; an error has the gateway's reply in its attributes, as it has for the caller.
     """
 
     def call_started(self, call: CallInfo) -> None:
         """Called before the call sends anything."""
+
+    def attempt_started(self, call: CallInfo, number: int) -> Mapping[str, str] | None:
+        """Called before each attempt, with its number in the call, from 1.
+
+        Returns:
+            Header fields that this attempt sends in addition, or None. They replace fields of the
+            session's `headers` with the same name. What `headers` must not set is refused here
+            too: the error is logged, and none of these fields is sent.
+        """
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
         """Called after each attempt: successful, failed or cancelled."""
@@ -42,3 +71,27 @@ class Observer:
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
         """Called at the end, with the outcome, the error (None if none) and the seconds."""
+
+    def run_started(self, run: RunInfo) -> None:
+        """Called before a bulk run takes its first item."""
+
+    def item_started(self, run: RunInfo, number: int) -> None:
+        """Called before an item is begun, with its number in the run, from 1.
+
+        Not called for items whose result is known already. It is called in the context
+        (`contextvars`) of the item's task: what it sets there holds for the item's calls only.
+        """
+
+    def run_finished(
+        self, run: RunInfo, done: int, failed: int, error: BaseException | None, elapsed: float
+    ) -> None:
+        """Called at the end of a bulk run, when nothing runs any more.
+
+        Args:
+            run: The run.
+            done: Items whose result was given to the caller, also failed ones.
+            failed: Items whose result was an error.
+            error: What ended the run early: its error, a cancellation, or `GeneratorExit` if the
+                caller left the loop. None at the usual end.
+            elapsed: Seconds.
+        """

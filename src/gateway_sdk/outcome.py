@@ -43,12 +43,20 @@ class Attempt:
         status: The HTTP status; None if no complete head of a reply came.
         error: The class name of the error; None if the attempt succeeded.
         elapsed: Seconds, from the wait for a connection to the end of the reply.
+        number: The number of the attempt in its call, from 1; one with a renewed access token
+            counts too.
+        slot_wait: Seconds of `elapsed` in which the request waited for one of `max_connections`.
+        rate_wait: Seconds of `elapsed` in which the request waited for its turn under the
+            `rate_limit`.
     """
 
     outcome: Outcome
     status: int | None
     error: str | None
     elapsed: float
+    number: int = 1
+    slot_wait: float = 0.0
+    rate_wait: float = 0.0
 
 
 def outcome_of(attempts: tuple[Attempt, ...], repeatability: Repeatability) -> Outcome:

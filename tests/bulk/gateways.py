@@ -53,7 +53,9 @@ class Gateway:
 
     async def call(self, number: int) -> None:
         """Make a call as a session does: three attempts, and observers of the context are told."""
-        watch = Watch(CONTEXT_OBSERVERS.get(), CallInfo(operations.LIST_COUNTRIES, number))
+        place = "https://gateway.test", "gateway.test", 443
+        call = CallInfo(operations.LIST_COUNTRIES, number, *place)
+        watch = Watch(CONTEXT_OBSERVERS.get(), call)
         watch.started()
         for attempt in range(3):
             began = now()

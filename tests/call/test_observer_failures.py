@@ -16,6 +16,7 @@ from gateway_sdk import (
     Observer,
     Outcome,
     RateLimitedError,
+    RunInfo,
 )
 from gateway_sdk._call import client
 from gateway_sdk._transport.transmission import EXTENSION
@@ -106,7 +107,13 @@ def fail(*_: object) -> None:
     raise ZeroDivisionError("the user's own")
 
 
-METHODS = ["call_started", "attempt_finished", "retry_scheduled", "call_finished"]
+METHODS = [
+    "call_started",
+    "attempt_started",
+    "attempt_finished",
+    "retry_scheduled",
+    "call_finished",
+]
 FAILING: Observer = type("Failing", (Observer,), dict.fromkeys(METHODS, fail))()
 
 
@@ -126,11 +133,13 @@ async def test_an_observer_that_raises_changes_nothing(
     with pytest.raises(RateLimitedError):
         await CALLS["cancel_order"](gateway)
 
-    assert len(book.events) == 5 + 7
+    attempts = [event for event in book.events if event[0] == "attempt"]
+    told = len(book.events) + len(attempts)  # which have begun, too
+    assert (len(book.events), len(attempts)) == (5 + 7, 2 + 3)
     logged = [record for record in caplog.records if record.name == "gateway_sdk"]
     assert [(record.levelname, record.getMessage()) for record in logged] == [
         ("ERROR", "an observer failed")
-    ] * len(book.events)
+    ] * told
     assert {record.exc_info and record.exc_info[0] for record in logged} == {ZeroDivisionError}
 
 
@@ -180,13 +189,18 @@ async def test_who_hears_of_the_start_hears_of_the_end(
 
 async def test_an_observer_hears_nothing_by_default() -> None:
     """The methods of the base class are there and do nothing."""
-    observer, call = Observer(), CallInfo(ORDER_HISTORY, 1)
+    observer, run = Observer(), RunInfo(None)
+    call = CallInfo(ORDER_HISTORY, 1, "https://gateway.test", "gateway.test", 443)
     attempt = Attempt(Outcome.APPLIED, 200, None, 0.0)
 
     observer.call_started(call)
+    assert observer.attempt_started(call, 1) is None
     observer.attempt_finished(call, attempt)
     observer.retry_scheduled(call, attempt, 1.0)
     observer.call_finished(call, Outcome.APPLIED, None, 0.0)
+    observer.run_started(run)
+    observer.item_started(run, 1)
+    observer.run_finished(run, 1, 0, None, 0.0)
 
 
 @pytest.mark.parametrize(

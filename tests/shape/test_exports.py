@@ -53,6 +53,7 @@ def test_the_public_face_of_the_top() -> None:
         "Reply",
         "RetryBudget",
         "RetryPolicy",
+        "RunInfo",
         "Token",
         "TokenSource",
         "__version__",

@@ -10,13 +10,17 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    Attempt,
+    CallInfo,
     ConfigurationError,
     DeadlineExceededError,
     GatewaySession,
+    Observer,
     Outcome,
     RateLimit,
     ReplyLostError,
     RetryPolicy,
+    operations,
 )
 from gateway_sdk._transport.line import Line
 from gateway_sdk._transport.transmission import Transmission
@@ -256,3 +260,52 @@ def test_what_is_no_limit(limit: object) -> None:
     """A limit is a RateLimit, so that nobody guesses its unit."""
     with pytest.raises(ConfigurationError, match="rate_limit must be a RateLimit"):
         session(rate_limit=limit)
+
+
+async def waits_of(sending: GatewaySession) -> Attempt:
+    """Make a call and return its attempt."""
+    return (await sending.send(operations.SPOT_TRADING_AVAILABLE_BALANCE)).attempts[0]
+
+
+@each_way
+def test_each_attempt_says_how_long_it_waited_for_its_turn(
+    monkeypatch: pytest.MonkeyPatch, way: Way
+) -> None:
+    """The wait is part of the attempt's time, and not the gateway's."""
+
+    async def scenario() -> None:
+        given = way(monkeypatch, Gateway())
+        async with session(rate_limit=RateLimit(1, 2.0), **given) as sending:
+            attempts = await asyncio.gather(*(waits_of(sending) for _ in range(3)))
+
+            assert [attempt.rate_wait for attempt in attempts] == [0.0, 2.0, 4.0]
+            assert [attempt.slot_wait for attempt in attempts] == [0.0] * 3
+
+    run(scenario())
+
+
+def test_each_attempt_says_how_long_it_waited_for_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that was cancelled while it waited."""
+
+    class Last(Observer):
+        attempt: Attempt
+
+        def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
+            self.attempt = attempt
+
+    async def scenario() -> None:
+        _engine(monkeypatch, Gateway(seconds=3.0))
+        last = Last()
+        async with session(max_connections=1, observers=[last]) as sending:
+            calls = [asyncio.create_task(waits_of(sending)) for _ in range(3)]
+            await asyncio.sleep(1.0)
+            calls[1].cancel()
+            await asyncio.wait([calls[1]])
+            cancelled = last.attempt
+            attempts = [await calls[0], await calls[2]]
+
+        assert (cancelled.error, cancelled.slot_wait) == ("CancelledError", 1.0)
+        assert [attempt.slot_wait for attempt in attempts] == [0.0, 3.0]
+        assert [attempt.rate_wait for attempt in attempts] == [0.0] * 2
+
+    run(scenario())

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from contextvars import Context, copy_context
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -103,6 +104,7 @@ class Call:
         self._attempts: list[Attempt] = []
         self._renewed = False
         self._watch: Watch | None = None
+        self._context: Context | None = None
 
     async def run(
         self,
@@ -120,6 +122,7 @@ class Call:
         self._watch = self._client.count(self._operation)
         if self._watch is None:
             return await self._run(began, path, content, content_type, on_progress)
+        self._context = copy_context()  # before observers change theirs
         failure: BaseException | None = None
         try:
             self._watch.started()
@@ -186,6 +189,8 @@ class Call:
             check_type(self._into)
         url = self._client.address(self._operation, fill_path(self._operation, path))
         body = await make_body(self._operation, content, content_type, on_progress)
+        if body is not None:
+            body.context = self._context
         headers = build_headers(
             self._operation,
             tenant_id=self._options.tenant_id,
@@ -270,7 +275,9 @@ class Call:
         if not self._attempts and self._operation.repeatability is Repeatability.ONCE:
             for record_intent in RECORD_INTENT.get():
                 await record_intent(self._operation)
-        round_trip = RoundTrip(self._client, transport, prepared)
+        number = len(self._attempts) + 1
+        more = None if self._watch is None else self._watch.begun(number)
+        round_trip = RoundTrip(self._client, transport, prepared, number, more)
         try:
             reply = await round_trip.run(token)
         finally:

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import httpx
 
-from gateway_sdk._call.events import CONTEXT_OBSERVERS, LogObserver, Watch
+from gateway_sdk._call.events import CONTEXT_OBSERVERS, LogObserver, Watch, check_observers
 from gateway_sdk._call.in_flight import CallsInFlight
 from gateway_sdk._call.retry import Bucket, RetryBudget
-from gateway_sdk._config import DEFAULT_CUT, LOGGER, is_async
+from gateway_sdk._config import DEFAULT_CUT, LOGGER
 from gateway_sdk._http.content import ParseFloat
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.factory import EngineConfig, make_transport
@@ -69,7 +69,8 @@ class Client:
         self.state = SessionState.NEW
         self.calls = CallsInFlight()
         self._bucket = None if (checked := _checked_budget(budget)) is None else Bucket(checked)
-        self._observers = _checked_observers(observers)
+        self._observers = check_observers(observers)
+        self._place = _place_of(base_url)
         self._number = 0
         self._engine = engine
         self._drain = drain
@@ -121,7 +122,9 @@ class Client:
         observers = self._observers + CONTEXT_OBSERVERS.get()
         if LOGGER.isEnabledFor(logging.INFO):
             observers = (*observers, _LOG)
-        return Watch(observers, CallInfo(operation, self._number)) if observers else None
+        if not observers:
+            return None
+        return Watch(observers, CallInfo(operation, self._number, *self._place))
 
     def take_retry(self) -> bool:
         """Take a retry out of the budget; False if none is left."""
@@ -207,6 +210,12 @@ class Client:
         return f"<Client {self.base_url} ({self.state.value}, {len(self.calls)} calls in flight)>"
 
 
+def _place_of(base_url: httpx.URL) -> tuple[str, str, int]:
+    """Return what observers learn of the gateway: its address, host and port."""
+    port = base_url.port or (443 if base_url.scheme == "https" else 80)
+    return str(base_url).rstrip("/"), base_url.host, port
+
+
 def _running_loop() -> asyncio.AbstractEventLoop:
     """Return the event loop of this thread.
 
@@ -232,25 +241,3 @@ def _checked_budget(budget: object) -> RetryBudget | None:
     if budget is not None and not isinstance(budget, RetryBudget):
         raise ConfigurationError("retry_budget must be a RetryBudget, or None for no limit")
     return budget
-
-
-def _checked_observers(observers: object) -> tuple[Observer, ...]:
-    """Return the observers; each must be an instance of a subclass of Observer."""
-    if not isinstance(observers, Iterable):
-        raise ConfigurationError("observers must be an iterable of Observers")
-    given = tuple(observers)
-    if not all(isinstance(observer, Observer) for observer in given):
-        raise ConfigurationError("observers must be instances of subclasses of Observer")
-    for observer in given:
-        _check_methods(observer)
-    return given
-
-
-def _check_methods(observer: Observer) -> None:
-    """Refuse `async def` methods: observers are called and never awaited."""
-    for name in vars(Observer):
-        if not name.startswith("_") and is_async(getattr(observer, name)):
-            raise ConfigurationError(
-                f"{type(observer).__name__}.{name} is async: the methods of an observer are plain "
-                "functions, which may start a task"
-            )

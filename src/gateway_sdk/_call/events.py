@@ -1,11 +1,14 @@
 """What observers learn about one call, and what is logged about it under `gateway_sdk`."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, Final
 
-from gateway_sdk._config import LOGGER
+from gateway_sdk._config import LOGGER, is_async
+from gateway_sdk._http.headers import merge_headers
+from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome
@@ -22,6 +25,9 @@ RECORD_INTENT: Final[ContextVar[tuple[RecordIntent, ...]]] = ContextVar("intents
 If one raises, nothing is sent."""
 
 
+_NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class Watch:
     """The observers of one call."""
 
@@ -36,9 +42,17 @@ class Watch:
             self._told += 1
             self._tell(observer.call_started)
 
+    def begun(self, number: int) -> Mapping[str, str]:
+        """Report that an attempt begins, and return the header fields that it has to send too."""
+        fields = _NO_FIELDS
+        for observer in self._observers:
+            if given := self._tell(observer.attempt_started, number):
+                fields = self._with(fields, given)
+        return fields
+
     def ended(self, attempt: Attempt) -> None:
         """Report an attempt."""
-        for observer in self._observers:
+        for observer in reversed(self._observers):
             self._tell(observer.attempt_finished, attempt)
 
     def scheduled(self, attempt: Attempt, seconds: float) -> None:
@@ -48,16 +62,51 @@ class Watch:
 
     def finished(self, outcome: Outcome, error: BaseException | None, elapsed: float) -> None:
         """Report the end of the call to each observer that knows of it, even if another raises."""
-        with ExitStack() as stack:  # runs the callbacks in reverse order
-            for observer in reversed(self._observers[: self._told]):
+        with ExitStack() as stack:  # runs the callbacks in reverse order, the last observer first
+            for observer in self._observers[: self._told]:
                 stack.callback(self._tell, observer.call_finished, outcome, error, elapsed)
 
-    def _tell(self, method: Any, *what: object) -> None:
-        try:
-            method(self._call, *what)
-        except Exception:  # noqa: BLE001 - ruff does not know that LOGGER is a logger
-            # An observer is the user's code; its error must not change the call.
-            LOGGER.exception("an observer failed")
+    def _tell(self, method: Callable[..., Any], *what: object) -> Any:
+        return tell(method, self._call, *what)
+
+    @staticmethod
+    def _with(fields: Mapping[str, str], given: object) -> Mapping[str, str]:
+        return tell(merge_headers, fields, given) or fields
+
+
+def tell(hook: Callable[..., Any], *what: object) -> Any:
+    """Return what a hook returns; None if it fails, which is logged and changes nothing."""
+    try:
+        return hook(*what)
+    except Exception:  # noqa: BLE001 - ruff does not know that LOGGER is a logger
+        LOGGER.exception("an observer failed")
+        return None
+
+
+def check_observers(observers: object) -> tuple[Observer, ...]:
+    """Return the observers; each must be an instance of a subclass of Observer.
+
+    Raises:
+        ConfigurationError: one is anything else, or has an `async def` method.
+    """
+    if not isinstance(observers, Iterable):
+        raise ConfigurationError("observers must be an iterable of Observers")
+    given = tuple(observers)
+    if not all(isinstance(observer, Observer) for observer in given):
+        raise ConfigurationError("observers must be instances of subclasses of Observer")
+    for observer in given:
+        _check_methods(observer)
+    return given
+
+
+def _check_methods(observer: Observer) -> None:
+    """Refuse `async def` methods: observers are called and never awaited."""
+    for name in vars(Observer):
+        if not name.startswith("_") and is_async(getattr(observer, name)):
+            raise ConfigurationError(
+                f"{type(observer).__name__}.{name} is async: the methods of an observer are plain "
+                "functions, which may start a task"
+            )
 
 
 class LogObserver(Observer):

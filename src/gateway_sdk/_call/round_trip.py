@@ -1,6 +1,7 @@
 """One attempt: a request, its reply, and what is known when it ends."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -9,7 +10,7 @@ import httpx
 from gateway_sdk._call.client import Client
 from gateway_sdk._http.body import Body
 from gateway_sdk._http.content import BodyReader
-from gateway_sdk._http.headers import RawHeaders, field_of
+from gateway_sdk._http.headers import RawHeaders, field_of, replace_fields
 from gateway_sdk._http.reply import RawReply, cut_reply, outcome_of_head, read_reply
 from gateway_sdk._transport.reason import Reason, late_reason_of, place_of_url, reason_of
 from gateway_sdk._transport.transmission import (
@@ -30,6 +31,9 @@ from gateway_sdk.errors import (
 )
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome
+
+MoreFields: TypeAlias = Mapping[str, str] | None
+"""Header fields that observers give to one attempt."""
 
 _Response: TypeAlias = httpx.Response | DirectResponse
 
@@ -62,32 +66,36 @@ class PreparedRequest:
         """Whether the whole body can be sent: it was not started, or it can restart."""
         return self.body is None or self.body.can_be_sent
 
-    def request(self, token: AccessToken, transmission: Transmission) -> httpx.Request:
+    def request(
+        self, token: AccessToken, transmission: Transmission, more: MoreFields
+    ) -> httpx.Request:
         """Build the request of one attempt."""
         return httpx.Request(
             self.operation.method,
             self.url,
-            headers=self._fields(token),
+            headers=self._fields(token, more),
             stream=self.body or httpx.ByteStream(b""),
             extensions={"timeout": self.timeout.as_dict(), EXTENSION: transmission},
         )
 
-    def direct_request(self, token: AccessToken, transmission: Transmission) -> DirectRequest:
+    def direct_request(
+        self, token: AccessToken, transmission: Transmission, more: MoreFields
+    ) -> DirectRequest:
         """Make the same request for a transport that needs no object of httpx."""
         return DirectRequest(
             self.operation.method,
             self.url,
-            self._fields(token),
+            self._fields(token, more),
             self.body or httpx.ByteStream(b""),
             self.body.length if self.body else 0,
             self.timeout,
             transmission,
         )
 
-    def _fields(self, token: AccessToken) -> RawHeaders:
+    def _fields(self, token: AccessToken, more: MoreFields) -> RawHeaders:
         return [
             (b"Host", self.url.netloc),
-            *self.headers,
+            *(replace_fields(self.headers, more) if more else self.headers),
             (b"Authorization", f"Bearer {text_of(token)}".encode("latin-1")),
             *self._framing(),
         ]
@@ -111,9 +119,16 @@ class RoundTrip:
     ended: Attempt
 
     def __init__(
-        self, client: Client, transport: httpx.AsyncBaseTransport, prepared: PreparedRequest
+        self,
+        client: Client,
+        transport: httpx.AsyncBaseTransport,
+        prepared: PreparedRequest,
+        number: int,
+        more: MoreFields,
     ) -> None:
         self._client = client
+        self._number = number
+        self._more = more
         self._transport = transport
         self._prepared = prepared
         self._transmission = Transmission(sent=not client.tells_what_was_sent)
@@ -142,7 +157,10 @@ class RoundTrip:
 
     def _end(self, began: float, outcome: Outcome, error: str | None) -> None:
         elapsed = time.monotonic() - began
-        self.ended = Attempt(outcome, self._transmission.status, error, elapsed)
+        how = self._transmission
+        self.ended = Attempt(
+            outcome, how.status, error, elapsed, self._number, how.slot_wait, how.rate_wait
+        )
 
     def _outcome_of(self, error: BaseException) -> Outcome:
         """Return the outcome of an attempt that ended with this error."""
@@ -185,10 +203,10 @@ class RoundTrip:
     async def _response(self, token: AccessToken) -> _Response:
         if isinstance(self._transport, DirectTransport):
             return await self._transport.exchange(
-                self._prepared.direct_request(token, self._transmission)
+                self._prepared.direct_request(token, self._transmission, self._more)
             )
         return await self._transport.handle_async_request(
-            self._prepared.request(token, self._transmission)
+            self._prepared.request(token, self._transmission, self._more)
         )
 
     async def _read(self, response: _Response, stream: httpx.AsyncByteStream) -> RawReply:

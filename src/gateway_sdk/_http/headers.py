@@ -1,7 +1,7 @@
 """Header fields: those of an operation, those that users may set, reading one. No I/O here."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -62,7 +62,7 @@ def build_headers(
         InvalidArgumentError: the operation needs a tenant and none is configured.
     """
     # Interface: Authentication 3; Endpoints rule 1
-    fields = _with_common(headers) if headers else [*_COMMON_HEADERS]
+    fields = replace_fields(_COMMON_HEADERS, headers) if headers else [*_COMMON_HEADERS]
     if operation.tenant_id is Header.ALWAYS and tenant_id is None:
         raise InvalidArgumentError(
             "tenant_id is missing: give it to the session, or to with_options(tenant_id=...)"
@@ -77,11 +77,11 @@ def build_headers(
     return fields
 
 
-def _with_common(users: Mapping[str, str]) -> RawHeaders:
-    """Let the user's headers replace the common ones of the same name."""
-    theirs = [(name.encode("ascii"), text.encode("latin-1")) for name, text in users.items()]
-    taken = {name.lower() for name, _ in theirs}
-    return [common for common in _COMMON_HEADERS if common[0].lower() not in taken] + theirs
+def replace_fields(fields: Iterable[tuple[bytes, bytes]], more: Mapping[str, str]) -> RawHeaders:
+    """Return the fields with more of them, which replace those of the same name."""
+    added = [(name.encode("ascii"), text.encode("latin-1")) for name, text in more.items()]
+    taken = {name.lower() for name, _ in added}
+    return [field for field in fields if field[0].lower() not in taken] + added
 
 
 def check_header_value(name: str, value: object) -> str:

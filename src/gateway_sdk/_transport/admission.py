@@ -9,6 +9,7 @@ import httpx
 
 from gateway_sdk._config import check_count, check_seconds
 from gateway_sdk._repr import safe_repr
+from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk.errors import ConfigurationError
 
 
@@ -102,6 +103,15 @@ class RateLimiter:
                 self._let_through(loop)
             raise
 
+    async def admit(self, transmission: Transmission) -> None:
+        """Pass as with `enter`, and note how long the request waited."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            await self.enter()
+        finally:
+            transmission.rate_wait = loop.time() - began
+
     def _has_room(self, now: float) -> bool:
         # Added up as for the timer, which rounding would else let come too early for ever.
         while self._passed and self._passed[0] + self._limit.seconds <= now:
@@ -142,11 +152,12 @@ class Admission:
         self.slots = Slots(max_connections)
         self._limiter = limiter
 
-    async def enter(self, seconds: float | None) -> None:
+    async def enter(self, seconds: float | None, transmission: Transmission) -> None:
         """Take a slot, within the time-out for it, and wait for the turn of the request.
 
         Args:
             seconds: The time-out for a slot, or None for none.
+            transmission: Is told how long each wait took.
 
         Raises:
             httpx.PoolTimeout: no slot came free in time.
@@ -154,10 +165,15 @@ class Admission:
         if self.slots.free:
             await self.slots.enter()
         else:
-            await self._queue(seconds)
+            began = asyncio.get_running_loop().time()
+            try:
+                await self._queue(seconds)
+            finally:
+                transmission.slot_wait = asyncio.get_running_loop().time() - began
         if self._limiter is not None:
             try:
-                await self._limiter.enter()  # with a slot in hand: what passes is sent at once
+                # With a slot in hand: what passes is sent at once.
+                await self._limiter.admit(transmission)
             except BaseException:
                 self.slots.leave()
                 raise

@@ -76,7 +76,7 @@ class AsyncioEngine(DirectTransport):
         head = self._head(request)
         url, timeout, transmission = request.url, request.timeout, request.transmission
         origin = origin_of(url)
-        await self._admission.enter(timeout.pool)
+        await self._admission.enter(timeout.pool, transmission)
         connection = None
         try:
             connection = self._pool.take(origin)

@@ -133,7 +133,7 @@ class PacedTransport(httpx.AsyncBaseTransport):
         """Wait for the turn of the request, and hand it on."""
         transmission: Transmission = request.extensions[EXTENSION]
         transmission.sent = False  # of what is still in the queue this much is known
-        await self._limiter.enter()
+        await self._limiter.admit(transmission)
         transmission.sent = True
         return await self._transport.handle_async_request(request)
 

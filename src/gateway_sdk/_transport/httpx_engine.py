@@ -63,7 +63,8 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         """
         lines = self.lines or await self.prepare()
         transmission = request.extensions.get(EXTENSION) or Transmission(sent=False)
-        await self._admission.enter(request.extensions.get("timeout", {}).get("pool"))
+        seconds = request.extensions.get("timeout", {}).get("pool")
+        await self._admission.enter(seconds, transmission)
         origin = origin_of(request.url)
         line = None
         try:

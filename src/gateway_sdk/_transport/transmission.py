@@ -23,12 +23,16 @@ class Transmission:
         proxy: The proxy, as "the proxy HOST:PORT", while the engine deals with it and not with the
             gateway; else None.
         status: The HTTP status, once the head of the reply is there.
+        slot_wait: Seconds for which the request waited for a slot.
+        rate_wait: Seconds for which the request waited for its turn under a rate limit.
     """
 
     sent: bool
     forwarded: bool = False
     proxy: str | None = None
     status: int | None = None
+    slot_wait: float = 0.0
+    rate_wait: float = 0.0
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ from gateway_sdk._call.events import CONTEXT_OBSERVERS, RECORD_INTENT, RecordInt
 from gateway_sdk.bulk._dedup import Dedup
 from gateway_sdk.bulk._limit import Limit, Ticket
 from gateway_sdk.bulk._source import Source
-from gateway_sdk.bulk._watch import ItemWatch, Waits
+from gateway_sdk.bulk._watch import ItemWatch, RunWatch, Waits
 from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, JournalError, RateLimitedError
 from gateway_sdk.operations import Operation
@@ -49,7 +49,9 @@ class Runner(Generic[Item, Value]):
         ordered: bool,
         deadline: float | None,
         patience: float | None,
+        watch: RunWatch | None,
     ) -> None:
+        self._run_watch = watch
         self._call = call
         self._patience = patience
         self._limit = limit
@@ -155,6 +157,8 @@ class Runner(Generic[Item, Value]):
         context.run(CONTEXT_OBSERVERS.set, (*CONTEXT_OBSERVERS.get(), watch))
         record_intent: RecordIntent = partial(self._record_intent, work, watch)
         context.run(RECORD_INTENT.set, (*RECORD_INTENT.get(), record_intent))
+        if self._run_watch is not None:
+            context.run(self._run_watch.item_started)
         task = asyncio.create_task(self._run(work, watch, ticket), context=context)
         self._running.add(task)
         task.add_done_callback(lambda task: self._ended(work, ticket, task))

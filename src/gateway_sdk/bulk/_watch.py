@@ -1,11 +1,16 @@
 """What the calls of one item did, and how long it waits after a 429."""
 
 import random
-from typing import Final
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Final
 
+from gateway_sdk._call.events import tell
 from gateway_sdk.bulk._limit import Ticket
+from gateway_sdk.bulk.results import BulkResult
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
-from gateway_sdk.observer import CallInfo, Observer
+from gateway_sdk.observer import CallInfo, Observer, RunInfo
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
 
 _FIRST_WAIT: Final = 0.5
@@ -113,6 +118,42 @@ class ItemWatch(Observer):
         if self.sends_once:
             error.repeatability = Repeatability.ONCE
         return error
+
+
+class RunWatch:
+    """The observers of a run, from its beginning to its end."""
+
+    def __init__(self, observers: Sequence[Observer], run: RunInfo) -> None:
+        self._observers = observers
+        self._run = run
+        self._items = self._done = self._failed = 0
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+        for observer in self._observers:
+            tell(observer.run_started, self._run)
+
+    def item_started(self) -> None:
+        """Report that an item is begun; called in the context of its task."""
+        self._items += 1
+        for observer in self._observers:
+            tell(observer.item_started, self._run, self._items)
+
+    def count(self, result: BulkResult[Any, Any]) -> None:
+        """Count a result that is given to the caller."""
+        self._done += 1
+        self._failed += result.error is not None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        elapsed = time.monotonic() - self._began
+        for observer in reversed(self._observers):
+            tell(observer.run_finished, self._run, self._done, self._failed, error, elapsed)
 
 
 class Waits:

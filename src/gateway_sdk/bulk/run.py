@@ -1,18 +1,22 @@
 """Run one coroutine function over many items, with a bounded number of calls at once."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sized
+from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+from gateway_sdk._call.events import check_observers
 from gateway_sdk._config import check_seconds, check_switch, check_wait, is_async
 from gateway_sdk.bulk._dedup import Dedup, Memory
 from gateway_sdk.bulk._journal.journal import Journal
 from gateway_sdk.bulk._limit import Adaptive, Fixed, Limit, Tuner
 from gateway_sdk.bulk._runner import Runner
 from gateway_sdk.bulk._source import Source, make_source
+from gateway_sdk.bulk._watch import RunWatch
 from gateway_sdk.bulk.results import BulkResult, Item, Meter, OnProgress, Value
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
+from gateway_sdk.observer import Observer, RunInfo
 
 __all__ = ["BulkResult", "run"]
 
@@ -33,6 +37,7 @@ def run(
     repair: bool = False,
     dump: Callable[[Value], Any] | None = None,
     load: Callable[[Any], Value] | None = None,
+    observers: Iterable[Observer] = (),
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
     """Call a coroutine function with each item and yield the results as they come.
 
@@ -69,6 +74,8 @@ def run(
             again: if it may be in a damaged line, its result is an error of outcome UNKNOWN.
         dump: Converts a value to JSON for the journal; without it pydantic does.
         load: Converts the JSON in the journal to a value; without it the JSON is the value.
+        observers: Told of the run and its items. Of the calls, the observers of their session are
+            told: give the same ones there.
 
     Yields:
         One result per item.
@@ -91,6 +98,7 @@ def run(
         check_switch("repair", repair)
         check_seconds("deadline", deadline)
         patience = None if patience is None else check_wait("patience", patience)
+        told = check_observers(observers)
     except ConfigurationError as error:
         raise InvalidArgumentError(*error.args) from None
     dedup: Dedup[Item, Value] = Dedup() if key is None else Memory(key)
@@ -106,6 +114,8 @@ def run(
         )
     elif job is not None or dump is not None or load is not None or retry_failed or repair:
         raise InvalidArgumentError("job, dump, load, retry_failed and repair go with journal=")
+    total = len(items) if isinstance(items, Sized) else None
+    watch = RunWatch(told, RunInfo(total)) if told else None
     runner = Runner[Item, Value](
         call,
         limit=_limit(concurrency),
@@ -113,22 +123,25 @@ def run(
         ordered=ordered,
         deadline=deadline,
         patience=patience,
+        watch=watch,
     )
-    meter = Meter(on_progress, len(items) if isinstance(items, Sized) else None)
-    return _counted(runner, make_source(items, runner.wake), meter)
+    return _counted(runner, make_source(items, runner.wake), Meter(on_progress, total), watch)
 
 
 async def _counted(
-    runner: Runner[Item, Value], source: Source[Item], meter: Meter
+    runner: Runner[Item, Value], source: Source[Item], meter: Meter, watch: RunWatch | None
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
     """Count each result, and pass it on."""
     results = runner.results(source)
-    try:
-        async for result in results:
-            meter.count(result)
-            yield result
-    finally:
-        await results.aclose()
+    with watch or nullcontext():
+        try:
+            async for result in results:
+                meter.count(result)
+                if watch is not None:
+                    watch.count(result)
+                yield result
+        finally:
+            await results.aclose()
 
 
 def _check_functions(**given: object) -> None:

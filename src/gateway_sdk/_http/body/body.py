@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
+from contextvars import Context
 from dataclasses import dataclass, field
 from types import AsyncGeneratorType
 from typing import Final, TypeAlias, cast
@@ -9,6 +10,7 @@ from typing import Final, TypeAlias, cast
 import httpx
 
 from gateway_sdk._config import LOGGER
+from gateway_sdk._http.body.context import InContext
 from gateway_sdk._http.body.file import Piece
 from gateway_sdk.errors import UploadFailedError
 
@@ -31,6 +33,8 @@ class Body(httpx.AsyncByteStream):
         whole: The whole content, if it is bytes; a small one is sent in one piece.
         on_progress: Called with the bytes that were sent; the number never falls. Its errors are
             logged and change nothing.
+        context: Where the content is read, so that the user's code sees nothing of what observers
+            set in the context of a call; None for that of the call.
     """
 
     pieces: Callable[[], AsyncGenerator[Piece, None]]
@@ -39,8 +43,9 @@ class Body(httpx.AsyncByteStream):
     replayable: bool
     whole: bytes | None = None
     on_progress: OnProgress | None = None
+    context: Context | None = None
     _reported: int = -1
-    _sending: list["AsyncGeneratorType[bytes, None]"] = field(default_factory=list)
+    _sending: list["AsyncGeneratorType[bytes, None] | InContext"] = field(default_factory=list)
 
     @property
     def can_be_sent(self) -> bool:
@@ -59,9 +64,10 @@ class Body(httpx.AsyncByteStream):
             return _Once(self.whole)
         if not self.can_be_sent:
             raise UploadFailedError("the content was sent once, and cannot be sent again")
-        sending = self._send()
-        self._sending.append(cast("AsyncGeneratorType[bytes, None]", sending))
-        return sending
+        sending = cast("AsyncGeneratorType[bytes, None]", self._send())
+        stepped = sending if self.context is None else InContext(sending, self.context)
+        self._sending.append(stepped)
+        return stepped
 
     async def aclose(self) -> None:
         """Release the content, also after an incomplete sending."""

@@ -1,0 +1,326 @@
+"""What an observer learns and gives when an attempt starts, and where the content is read."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    Attempt,
+    CallInfo,
+    GatewaySession,
+    Observer,
+    Outcome,
+    UploadFailedError,
+)
+from tests.support.calls import CALLS
+from tests.support.raw_server import OK, raw_server, read_request
+from tests.support.scripted import Step, scripted
+
+
+class Renewing:
+    """Has another token for each one that was rejected."""
+
+    async def token(self, rejected: object = None) -> str:
+        """Return a token."""
+        return "first" if rejected is None else f"{rejected}-renewed"
+
+
+def status(code: int) -> Step:
+    """Answer with a status and an empty object."""
+    return lambda _: httpx.Response(code, json={})
+
+
+class Giving(Observer):
+    """Gives header fields to each attempt.
+
+    Attributes:
+        numbers: Of the attempts, as it was told before and after each.
+        calls: The calls that were named.
+    """
+
+    def __init__(self, fields: Any) -> None:
+        self._fields = fields if callable(fields) else lambda _: fields
+        self.numbers: list[tuple[str, int]] = []
+        self.calls: list[CallInfo] = []
+
+    def attempt_started(self, call: CallInfo, number: int) -> Mapping[str, str] | None:
+        """Give them."""
+        self.calls.append(call)
+        self.numbers.append(("started", number))
+        fields: Mapping[str, str] | None = self._fields(number)
+        return fields
+
+    def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
+        """Note the number."""
+        self.calls.append(call)
+        self.numbers.append(("finished", attempt.number))
+
+
+async def test_each_attempt_has_its_number_and_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A retry and a renewal are attempts of their own, and have fields of their own."""
+    giving = Giving(lambda number: {"X-Attempt": str(number)})
+    gateway, engine, _ = scripted(
+        monkeypatch,
+        status(503),
+        status(401),
+        status(200),
+        access_token=Renewing(),
+        observers=[giving],
+    )
+
+    await CALLS["cancel_order"](gateway)
+
+    assert [request.headers["X-Attempt"] for request in engine.requests] == ["1", "2", "3"]
+    assert giving.numbers == [
+        (moment, number) for number in (1, 2, 3) for moment in ("started", "finished")
+    ]
+    assert len({id(call) for call in giving.calls}) == 1
+
+
+@pytest.mark.parametrize(
+    ("base_url", "expected"),
+    [
+        ("https://gateway.test", ("https://gateway.test", "gateway.test", 443)),
+        ("https://gateway.test:8443/api/", ("https://gateway.test:8443/api", "gateway.test", 8443)),
+        ("http://127.0.0.1", ("http://127.0.0.1", "127.0.0.1", 80)),
+        ("http://[::1]:99/", ("http://[::1]:99", "::1", 99)),
+    ],
+)
+async def test_observers_learn_where_the_gateway_is(
+    monkeypatch: pytest.MonkeyPatch, base_url: str, expected: tuple[str, str, int]
+) -> None:
+    """Its address, host and port, without what a call puts in the path."""
+    giving = Giving(None)
+    scripted(monkeypatch, status(200))  # replaces the transport of every session
+    gateway = GatewaySession(base_url, access_token="t", observers=[giving])
+
+    await CALLS["cancel_order"](gateway)
+
+    call = giving.calls[0]
+    assert (call.base_url, call.host, call.port) == expected
+
+
+@pytest.mark.parametrize("engine", ["httpx", "asyncio"])
+async def test_the_fields_go_over_the_wire(engine: Any) -> None:
+    """On every engine; those of the session's headers that have the same name are replaced."""
+    heads: list[bytes] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            heads.append(await read_request(reader))
+            writer.write(OK)
+
+    observers = [
+        Giving({"traceparent": "00-1", "x-one": "first"}),
+        Giving(None),
+        Giving({"X-One": "last"}),
+    ]
+    async with (
+        raw_server(handler) as url,
+        GatewaySession(
+            url,
+            access_token="t",
+            engine=engine,
+            headers={"Traceparent": "mine", "X-Mine": "kept"},
+            observers=observers,
+        ) as gateway,
+    ):
+        await CALLS["cancel_order"](gateway)
+
+    fields = [line.split(b": ") for line in heads[0].split(b"\r\n")[1:-2]]
+    assert [field for field in fields if field[0].lower() in (b"traceparent", b"x-one")] == [
+        [b"traceparent", b"00-1"],
+        [b"X-One", b"last"],
+    ]
+    assert [b"X-Mine", b"kept"] in fields
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"Authorization": "Bearer mine"},
+        {"TOKEN": "mine"},
+        {"tenantid": "mine"},
+        {"Host": "mine"},
+        {"content-length": "0"},
+        {"Transfer-Encoding": "chunked"},
+        {"X-One": "two\r\nlines"},
+        {"X One": "no name"},
+        {"X-One": ""},
+        {"X-One": 5},
+        {5: "five"},
+        ["X-One"],
+        "X-One: text",
+        lambda _: 1 / 0,
+    ],
+)
+async def test_fields_that_must_not_be_set_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fields: Any
+) -> None:
+    """The observer's error is logged without its values; the call is made as without it."""
+    gateway, engine, _ = scripted(
+        monkeypatch,
+        status(200),
+        token_header="tok",
+        observers=[Giving({"X-Fine": "1"}), Giving(fields), Giving({"X-Too": "2"})],
+    )
+
+    await CALLS["cancel_order"](gateway)
+
+    headers = engine.requests[0].headers
+    assert headers["Authorization"] == "Bearer token-1"
+    assert (headers["token"], headers["tenantId"]) == ("tok", "acme")
+    assert (headers["Host"], headers["X-Fine"], headers["X-Too"]) == ("gateway.test", "1", "2")
+    assert "X-One" not in headers
+    assert len(headers.get_list("Authorization")) == len(headers.get_list("token")) == 1
+    assert [record.getMessage() for record in caplog.records] == ["an observer failed"]
+    assert "mine" not in caplog.text
+
+
+class Named(Observer):
+    """Notes when it is told, beside others."""
+
+    def __init__(self, name: str, told: list[str]) -> None:
+        self.name = name
+        self.told = told
+
+    def call_started(self, call: CallInfo) -> None:
+        """Note it."""
+        self.told.append(f"{self.name} call")
+
+    def attempt_started(self, call: CallInfo, number: int) -> None:
+        """Note it."""
+        self.told.append(f"{self.name} attempt")
+
+    def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
+        """Note it."""
+        self.told.append(f"{self.name} attempt ended")
+
+    def call_finished(
+        self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
+    ) -> None:
+        """Note it."""
+        self.told.append(f"{self.name} call ended")
+
+
+async def test_observers_stand_one_within_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is told first of what starts and last of what has ended, as `with` does it."""
+    told: list[str] = []
+    gateway, _, _ = scripted(
+        monkeypatch, status(200), observers=[Named("outer", told), Named("inner", told)]
+    )
+
+    await CALLS["cancel_order"](gateway)
+
+    assert told == [
+        "outer call",
+        "inner call",
+        "outer attempt",
+        "inner attempt",
+        "inner attempt ended",
+        "outer attempt ended",
+        "inner call ended",
+        "outer call ended",
+    ]
+
+
+PLACE: ContextVar[str] = ContextVar("where the code runs", default="caller")
+
+
+class Entering(Observer):
+    """Sets a variable of the context for the time of a call."""
+
+    def call_started(self, call: CallInfo) -> None:
+        """Set it."""
+        self.token = PLACE.set("observer")
+
+    def call_finished(
+        self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
+    ) -> None:
+        """Undo it."""
+        PLACE.reset(self.token)
+
+
+class Content:
+    """A stream of the user's, which notes the context of each of its steps.
+
+    Attributes:
+        seen: What it saw.
+        ended: Whether it was closed.
+    """
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.seen: list[str] = []
+        self.ended = False
+        self.first = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self._error = error
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        token = PLACE.set(PLACE.get() + "'s stream")
+        try:
+            for number in range(3):
+                self.seen.append(PLACE.get())
+                await asyncio.sleep(0)
+                self.seen.append(PLACE.get())
+                yield b"%d" % number
+                if self._error:
+                    raise self._error
+                self.first.set()
+                await self.go_on.wait()
+        finally:
+            await asyncio.sleep(0)
+            PLACE.reset(token)  # fails in any context but its own
+            self.ended = True
+
+
+async def test_content_is_read_in_the_context_of_the_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What an observer sets for a call does not reach the user's stream and progress function."""
+    progress: list[str] = []
+    gateway, engine, _ = scripted(monkeypatch, status(200), observers=[Entering()])
+    content = Content()
+    content.go_on.set()
+
+    await gateway.aml.upload_document(content, on_progress=lambda *_: progress.append(PLACE.get()))
+
+    assert engine.bodies == [b"012"]
+    assert content.seen == ["caller's stream"] * 6
+    assert progress == ["caller's stream"] * 3
+    assert content.ended
+    assert PLACE.get() == "caller"
+
+
+async def test_content_that_fails_does_so_in_its_own_context(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its error comes through, and it is closed."""
+    gateway, _, _ = scripted(monkeypatch, status(200), observers=[Entering()])
+    content = Content(ZeroDivisionError("-"))
+
+    with pytest.raises(UploadFailedError, match="ZeroDivisionError"):
+        await gateway.aml.upload_document(content)
+
+    assert content.ended
+
+
+async def test_content_is_closed_in_its_own_context_after_a_cancellation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cancellation reaches it where it waits, and its end may wait too."""
+    gateway, _, _ = scripted(monkeypatch, status(200), observers=[Entering()])
+    content = Content()
+    call = asyncio.create_task(gateway.aml.upload_document(content))
+    await content.first.wait()
+
+    call.cancel()
+    await asyncio.wait([call])
+
+    assert call.cancelled()
+    assert content.ended
+    assert content.seen == ["caller's stream"] * 2
