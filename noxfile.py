@@ -45,7 +45,8 @@ REDIS = shutil.which("redis-server")
 NATS = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
 RABBITMQ = shutil.which("rabbitmq-server") or shutil.which("rabbitmq-server", path="/usr/sbin")
 POSTGRES = shutil.which("postgres") or any(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-APART = ("--ignore=tests/bare", "--ignore=tests/real")  # they have sessions of their own
+# They have sessions of their own.
+APART = ("--ignore=tests/bare", "--ignore=tests/real", "--ignore=tests/site")
 IN_PARALLEL = ("-n", "auto", "--dist", "worksteal")
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -103,7 +104,7 @@ def bare(session: nox.Session) -> None:
 def asyncio(session: nox.Session) -> None:
     """Run the suite on the other engine, but for what has nothing to do with engines."""
     session.install("-e", EVERYTHING, *group("test"), *group("examples"))
-    apart = ("auth", "bare", "browser", "fleet", "models", "real", "sandbox", "shape")
+    apart = ("auth", "bare", "browser", "fleet", "models", "real", "sandbox", "shape", "site")
     session.run(
         "pytest",
         *IN_PARALLEL,
@@ -117,7 +118,7 @@ def asyncio(session: nox.Session) -> None:
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed beside, as openai and other clients bring it along."""
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
-    apart = ("browser", "cli", "examples", "fleet", "real", "sandbox")
+    apart = ("browser", "cli", "examples", "fleet", "real", "sandbox", "site")
     session.run("pytest", *IN_PARALLEL, *(f"--ignore=tests/{folder}" for folder in apart))
 
 
@@ -158,6 +159,14 @@ def types(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """Build the documentation site into site/, and test it in Chromium."""
+    session.install("-e", EVERYTHING, *group("test"), *group("browser"), *group("docs"))
+    session.run("zensical", "build", "--clean", "--strict")
+    session.run("pytest", "tests/site")
+
+
+@nox.session(default=False)
 def build(session: nox.Session) -> None:
     """Build the wheel and the source archive, and look whether the wheel says that it is typed."""
     session.install("build")
@@ -175,7 +184,7 @@ def full(session: nox.Session) -> None:
     if missing := sorted(set(PYTHONS) - set(FOUND)):
         session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
     others = [f"tests-{version}" for version in FOUND if version not in (RUNNING, MEASURED)]
-    for name in (*others, "coverage", "asyncio", "beside_httpx2", "bare", "real", "build"):
+    for name in (*others, "coverage", "asyncio", "beside_httpx2", "bare", "real", "docs", "build"):
         session.notify(name)
 
 

@@ -4,11 +4,24 @@ import inspect
 import re
 import tomllib
 from dataclasses import fields
+from fnmatch import fnmatch
+from importlib import import_module
 from typing import Any
 
 import pytest
 
-from gateway_sdk import GatewaySession, RetryBudget, RetryPolicy, _config, bulk
+import gateway_sdk
+from gateway_sdk import (
+    GatewaySession,
+    RetryBudget,
+    RetryPolicy,
+    _config,
+    auth,
+    bulk,
+    errors,
+    models,
+    sandbox,
+)
 from gateway_sdk._config import UNSET
 from gateway_sdk._transport.factory import DEFAULTS
 from gateway_sdk.auth import SharedTokenSource
@@ -18,6 +31,10 @@ from tests.support import field_reference
 from tests.support.documents import DOCUMENTS, ROOT, every
 
 README = (ROOT / "README.md").read_text()
+# They have a page each, or their names have.
+MODULES = {
+    f"gateway_sdk.{name}" for name in ("__version__", "auth", "bulk", "models", "operations")
+}
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text()
 
 
@@ -104,6 +121,63 @@ def test_the_fields_of_a_customer_are_those_of_the_models() -> None:
     page = (ROOT / "docs" / "models.md").read_text()
 
     assert page.endswith("\n\n" + field_reference.tables())
+
+
+def test_every_public_name_is_on_a_page_of_the_reference() -> None:
+    """The pages name what is shown; the site's builder reads the docstrings."""
+    pages = [page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)}
+    public = {
+        f"{module.__name__}.{name}"
+        for module in (auth, auth.stores, bulk, errors, models, sandbox)
+        for name in module.__all__
+    }
+    public |= {f"gateway_sdk.{name}" for name in gateway_sdk.__all__}
+    objects = {id(_named(name)) for name in shown}
+
+    assert {name for name in public if id(_named(name)) not in objects} == MODULES
+
+
+def _named(name: str) -> Any:
+    """Return what a dotted name stands for: a module, or something in one."""
+    module, _, rest = name.rpartition(".")
+    try:
+        return getattr(import_module(module), rest)
+    except ModuleNotFoundError:  # a member of a class
+        return getattr(_named(module), rest)
+
+
+def test_the_table_of_operations_is_that_of_the_interface() -> None:
+    """Each row is made from the constant that it names."""
+    page = (ROOT / "docs" / "reference" / "operations.md").read_text()
+
+    for operation in OPERATIONS:
+        words = [operation.repeatability.name.lower(), operation.tenant_id.value]
+        words += [operation.token_header.value, operation.content.value]
+        row = f"| `{operation.name.upper()}` | {operation.method} | `{operation.path}` | "
+        assert row + " | ".join(words) + " |\n" in page
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    """A new page gets a place there and in the lists for language models."""
+    site = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    sections = site["plugins"]["llmstxt"]["sections"].values()
+    listed = {page for patterns in sections for page in pages if _matches(page, patterns)}
+
+    assert set(re.findall(r"[\w/-]+\.md", str(site["nav"]))) == pages
+    assert listed == pages - {"index.md"}
+
+
+def _matches(page: str, patterns: list[str]) -> bool:
+    return any(fnmatch(page, pattern) for pattern in patterns)
+
+
+def test_the_site_shows_the_version() -> None:
+    """A release changes both."""
+    site = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
+
+    assert site["site_name"] == f"gateway_sdk {gateway_sdk.__version__}"
 
 
 def test_the_sessions_that_documents_and_workflows_name_exist() -> None:

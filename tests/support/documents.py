@@ -15,7 +15,7 @@ from typing import Final
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
 
 ROOT: Final = Path(__file__).parents[2]
-DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SERVES: Final = re.compile(r"^gateway sandbox\b")
 BROWSER: Final = "import sys; from gateway_sdk.sandbox import Visitor; Visitor()(sys.argv[1])"
 FENCE: Final = re.compile(r"(?<=\n)```(\w+)\n(.*?)```$", re.MULTILINE | re.DOTALL)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, get_args, get_origin
 from pydantic import BaseModel, JsonValue, SecretStr, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from gateway_sdk.models import CreateRequest
+from gateway_sdk import models
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "models.md"
 NAMES: Final = {str: "string", int: "integer", bool: "boolean", SecretStr: "string, masked"}
@@ -19,7 +19,7 @@ HEAD: Final = "| attribute | name on the wire | type | may be `null` |\n|---|---
 
 
 def tables() -> str:
-    """Return a section with a table for each model that a `CreateRequest` can hold."""
+    """Return a section with a table for each model, the parts of a `CreateRequest` first."""
     return "\n".join(f"## {model.__name__}\n\n{HEAD}{_rows(model)}" for model in _models())
 
 
@@ -34,7 +34,9 @@ def _models() -> dict[type[BaseModel], None]:
                     if isinstance(inner, type) and issubclass(inner, BaseModel):
                         visit(inner)
 
-    visit(CreateRequest)
+    visit(models.CreateRequest)
+    for name in models.__all__:
+        visit(vars(models)[name])
     return found
 
 

@@ -1,0 +1,82 @@
+"""The pages in a real browser: what they load, how accessible they are, and their search."""
+
+from collections.abc import AsyncGenerator
+from typing import Any, Literal
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, Page, expect
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAGES = ("index", "tutorials/first-call", "how-to/unknown-outcome", "reference/session", "outcomes")
+SIZES = {"wide": (1300, 900), "narrow": (390, 800)}
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+
+
+@pytest_asyncio.fixture(loop_scope="session", params=SIZES)
+async def page(
+    request: pytest.FixtureRequest, browser: Browser, scheme: Literal["light", "dark"]
+) -> AsyncGenerator[Page]:
+    """Provide a page of a wide or a narrow window."""
+    width, height = SIZES[request.param]
+    context = await browser.new_context(
+        color_scheme=scheme, viewport={"width": width, "height": height}
+    )
+    yield await context.new_page()
+    await context.close()
+
+
+@pytest.fixture(params=SCHEMES)
+def scheme(request: pytest.FixtureRequest) -> str:
+    """Provide what the user prefers."""
+    return str(request.param)
+
+
+@pytest.mark.parametrize("name", PAGES)
+async def test_a_page_is_accessible_and_asks_no_other_host(
+    page: Page, address: str, name: str
+) -> None:
+    """Axe finds nothing serious, no script fails, and no request leaves the site."""
+    asked: list[str] = []
+    failed: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: failed.append(str(error)))
+
+    await page.goto(f"{address}/{name}.html", wait_until="networkidle")
+    found: Any = await Axe().run(page)
+
+    serious = [
+        f"{problem['id']}: {problem['help']}: {[node['target'] for node in problem['nodes']][:3]}"
+        for problem in found.response["violations"]
+        if problem["impact"] in ("serious", "critical")
+    ]
+    assert not serious
+    assert not failed
+    assert asked
+    assert all(url.startswith((address, "data:", "blob:")) for url in asked)
+
+
+async def test_the_page_does_not_scroll_sideways(page: Page, address: str) -> None:
+    """Wide tables and code scroll inside of the page."""
+    for name in PAGES:
+        await page.goto(f"{address}/{name}.html")
+        widths = await page.evaluate("[document.body.scrollWidth, window.innerWidth]")
+        assert widths[0] <= widths[1], name
+
+
+@pytest.mark.parametrize("scheme", ["light"], indirect=True)
+@pytest.mark.parametrize("page", ["wide"], indirect=True)
+async def test_the_keyboard_is_enough(page: Page, address: str) -> None:
+    """The first stop skips the navigation; the search opens, finds and leads on by keys."""
+    await page.goto(f"{address}/index.html", wait_until="networkidle")
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.textContent.trim()") == "Skip to content"
+
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("cancel_order")
+    result = page.get_by_role("link", name="The operations")
+    await expect(result.first).to_be_visible()
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/*.html?h=*", wait_until="networkidle")
