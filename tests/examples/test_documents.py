@@ -19,6 +19,7 @@ from gateway_sdk import (
     auth,
     bulk,
     errors,
+    fleet,
     models,
     sandbox,
 )
@@ -33,7 +34,8 @@ from tests.support.documents import DOCUMENTS, ROOT, every
 README = (ROOT / "README.md").read_text()
 # They have a page each, or their names have.
 MODULES = {
-    f"gateway_sdk.{name}" for name in ("__version__", "auth", "bulk", "models", "operations")
+    f"gateway_sdk.{name}"
+    for name in ("__version__", "auth", "bulk", "fleet", "models", "operations")
 }
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text()
 
@@ -129,7 +131,7 @@ def test_every_public_name_is_on_a_page_of_the_reference() -> None:
     shown = {name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)}
     public = {
         f"{module.__name__}.{name}"
-        for module in (auth, auth.stores, bulk, errors, models, sandbox)
+        for module in (auth, auth.stores, bulk, errors, fleet, models, sandbox)
         for name in module.__all__
     }
     public |= {f"gateway_sdk.{name}" for name in gateway_sdk.__all__}

@@ -90,8 +90,8 @@ class ItemWatch(Observer):
         """Whether it is safe to repeat the item, as far as the observed calls show."""
         return not self.sends_once or self.outcome in (Outcome.NOT_SENT, Outcome.REFUSED)
 
-    def may_begin_again(self, error: RateLimitedError) -> bool:
-        """Whether the item's function may be called again after this 429.
+    def may_begin_again(self, error: GatewayError) -> bool:
+        """Whether the item's function may be called again after this error.
 
         Only if every call that changes something is proven to have done nothing, and if the error
         does not come from a call that was not observed here.

@@ -118,7 +118,7 @@ def run(
     watch = RunWatch(told, RunInfo(total)) if told else None
     runner = Runner[Item, Value](
         call,
-        limit=_limit(concurrency),
+        limit=limit_of(concurrency),
         dedup=dedup,
         ordered=ordered,
         deadline=deadline,
@@ -164,7 +164,12 @@ def _job(job: object) -> str:
     return job
 
 
-def _limit(concurrency: object) -> Limit:
+def limit_of(concurrency: object) -> Limit:
+    """Return the limit for the argument `concurrency` of `run`.
+
+    Raises:
+        InvalidArgumentError: it is none of what the argument takes.
+    """
     if concurrency == "adaptive":
         return Tuner(Adaptive())
     if isinstance(concurrency, Adaptive):

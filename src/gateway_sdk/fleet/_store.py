@@ -24,7 +24,10 @@ class State(StrEnum):
     BEGUN = "begun"
     """A request that must not be sent twice may be sent now; the item was not heard of again."""
     UNKNOWN = "unknown"
-    """It began, and the worker ended before the result was stored. It is never sent again."""
+    """It was or may have been sent, and its result is not known. It is never sent again.
+
+    With a failure, the call failed so; without one, the worker ended before the result was stored.
+    """
     DONE = "done"
     """There is a value."""
     FAILED = "failed"
@@ -209,7 +212,7 @@ class Store(Protocol):
     async def write_results(
         self, plan: PlanRecord, chunk: int, records: Sequence[ItemRecord]
     ) -> None:
-        """Store results, which are `done` or `failed`; the same again changes nothing.
+        """Store results: `done`, `failed`, or `unknown` with a failure; again, nothing changes.
 
         They replace no state, `begun` and `unknown`, and never `done` or `failed`.
         """

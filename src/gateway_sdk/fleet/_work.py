@@ -1,24 +1,208 @@
 """What is done with each item: an operation, or a coroutine function."""
 
-from typing import Any
+import inspect
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from types import SimpleNamespace
+from typing import Any, Final, TypeAlias, cast, get_type_hints
 
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+
+from gateway_sdk._config import is_async
+from gateway_sdk._http.request import describe, encode_json, fill_path
+from gateway_sdk.areas._area import Area
+from gateway_sdk.areas.aml import AmlArea
+from gateway_sdk.areas.country_data import CountryDataArea
+from gateway_sdk.areas.currency import CurrencyArea
+from gateway_sdk.areas.customer import CustomerArea
+from gateway_sdk.areas.kyc import KycArea
+from gateway_sdk.areas.wallet import WalletArea
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
+from gateway_sdk.fleet._json import item_text
+from gateway_sdk.models._base import Model
+from gateway_sdk.operations import CREATE_CUSTOMER, OPERATIONS, Content, Operation
+from gateway_sdk.outcome import Repeatability
 from gateway_sdk.session import GatewaySession
 
+Function: TypeAlias = Callable[[GatewaySession, Any], Awaitable[Any]]
 
-class Work:
+_AREAS: Final[tuple[tuple[str, type[Area]], ...]] = (
+    ("customer", CustomerArea),
+    ("currency", CurrencyArea),
+    ("wallet", WalletArea),
+    ("aml", AmlArea),
+    ("kyc", KycArea),
+    ("country_data", CountryDataArea),
+)
+"""The areas of a session, by the name of its attribute."""
+
+
+class Work(ABC):
     """An operation or a function.
 
     Attributes:
         name: The name of the operation or of the function.
+        sends_once: Whether each item sends a request that must not be sent twice; False if that
+            is only known when it is sent.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
+    sends_once: bool = False
+
+    @abstractmethod
+    def dump(self, item: Any) -> str:
+        """Return an item as JSON text, after checking everything that can be checked before.
+
+        Raises:
+            InvalidArgumentError: the item does not fit; the message does not show its values.
+        """
+
+    @abstractmethod
+    async def call(self, gateway: GatewaySession, text: str) -> Any:
+        """Make the call for an item, and return the value."""
+
+
+class OperationWork(Work):
+    """One of the twelve operations; an item is a mapping of the arguments of its method.
+
+    Of `create_customer`, the item is the request itself.
+    """
+
+    def __init__(self, operation: Operation[Any]) -> None:
+        self.name = operation.name
+        self.sends_once = operation.repeatability is Repeatability.ONCE
+        self._takes_request = operation is CREATE_CUSTOMER
+        self._attribute, area = next(
+            (attribute, area) for attribute, area in _AREAS if hasattr(area, operation.name)
+        )
+        self._checked = getattr(area(cast("Any", _Checking())), operation.name)
+        self._arguments = inspect.signature(self._checked)
 
     def dump(self, item: Any) -> str:
-        """Return an item as JSON text, after checking it."""
-        raise NotImplementedError
+        """Return an item as JSON text; the method checks it, without sending anything."""
+        if not isinstance(item, Mapping | BaseModel):
+            names = ", ".join(self._arguments.parameters) or "none"
+            raise InvalidArgumentError(
+                f"it must be a model, or a mapping of the arguments of {self.name}: {names}"
+            )
+        text = item_text(dict(item) if isinstance(item, Mapping) else item)
+        try:
+            _drive(self._start(self._checked, text))
+        except ValidationError as error:
+            raise InvalidArgumentError(describe(error)) from None
+        return text
 
-    async def call(self, gateway: GatewaySession, item: str) -> Any:
-        """Make the call for an item, and return the value."""
-        raise NotImplementedError
+    async def call(self, gateway: GatewaySession, text: str) -> Any:
+        """Call the method of the area."""
+        return await self._start(getattr(getattr(gateway, self._attribute), self.name), text)
+
+    def _start(self, method: Callable[..., Any], text: str) -> Coroutine[Any, Any, Any]:
+        item = json.loads(text)
+        if self._takes_request:
+            return cast("Coroutine[Any, Any, Any]", method(item))
+        try:
+            self._arguments.bind(**item)
+        except TypeError as error:
+            raise InvalidArgumentError(f"{self.name}: {error}") from None
+        return cast("Coroutine[Any, Any, Any]", method(**item))
+
+
+class _Checking:
+    """Takes the place of what sends, and checks what would be sent."""
+
+    async def send(
+        self,
+        operation: Operation[Any],
+        *,
+        path: Mapping[str, str] | None = None,
+        body: object = None,
+        **_: Any,
+    ) -> Any:
+        """Check path and body, and return a reply without a value."""
+        fill_path(operation, path or {})
+        if isinstance(body, Model):
+            item_text(body)  # which refuses secrets
+        if operation.content is Content.JSON:
+            encode_json(body)
+        return SimpleNamespace(value=None)
+
+
+def _drive(coroutine: Coroutine[Any, Any, Any]) -> None:
+    """Run a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("a check must not wait")  # pragma: no cover - a bug of ours
+
+
+class FunctionWork(Work):
+    """A coroutine function of a session and an item.
+
+    Items are validated as the type that the function names for them.
+    """
+
+    def __init__(self, function: Any) -> None:
+        if not is_async(function) or inspect.isasyncgenfunction(function):
+            raise ConfigurationError("function must be a coroutine function of (gateway, item)")
+        self._function: Function = function
+        # Without its module, which has another name in the process that it is the main one of.
+        self.name = f"{getattr(function, '__qualname__', type(function).__qualname__)}()"
+        self._items: TypeAdapter[Any] = _items_of(function)
+
+    def dump(self, item: Any) -> str:
+        """Return an item as JSON text, if the function takes it."""
+        text = item_text(item)
+        self._load(text)
+        return text
+
+    def _load(self, text: str) -> Any:
+        try:
+            return self._items.validate_json(text)
+        except ValidationError as error:
+            raise InvalidArgumentError(describe(error)) from None
+
+    async def call(self, gateway: GatewaySession, text: str) -> Any:
+        """Call the function."""
+        return await self._function(gateway, self._load(text))
+
+
+def _items_of(function: Any) -> TypeAdapter[Any]:
+    """Return what reads the items of a function: the type of its second parameter.
+
+    Raises:
+        ConfigurationError: it does not take two arguments, or cannot be given JSON.
+    """
+    called = function if inspect.isroutine(function) else function.__call__
+    try:
+        bound = inspect.signature(called).bind(None, None)
+    except TypeError:
+        raise ConfigurationError("function must take two arguments: (gateway, item)") from None
+    parameter = list(bound.signature.parameters.values())[min(1, len(bound.arguments) - 1)]
+    hint = get_type_hints(called).get(parameter.name, Any)
+    try:
+        return TypeAdapter(JsonValue if hint is Any else hint)
+    except (PydanticSchemaGenerationError, PydanticUserError):
+        raise ConfigurationError(
+            f"function takes a {getattr(hint, '__name__', hint)} as its item: items are JSON, or"
+            " models of pydantic"
+        ) from None
+
+
+def make_work(operation: object, function: object) -> Work:
+    """Return the work of a job.
+
+    Raises:
+        ConfigurationError: not exactly one of both was given, or it is none that can be used.
+    """
+    if (operation is None) == (function is None):
+        raise ConfigurationError("give either operation= or function=")
+    if operation is None:
+        return FunctionWork(function)
+    names = {known.name: known for known in OPERATIONS}
+    name = operation.name if isinstance(operation, Operation) else operation
+    if not isinstance(name, str) or name not in names:
+        raise ConfigurationError(f"operation must be one of {', '.join(names)}")
+    return OperationWork(names[name])

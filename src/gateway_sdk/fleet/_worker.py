@@ -1,14 +1,18 @@
 """A worker: one session, one store and one concurrency for all chunks of a process."""
 
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
+from gateway_sdk.errors import InvalidArgumentError, SessionStateError
 from gateway_sdk.fleet._parts import Parts
+from gateway_sdk.fleet._plan import Plan
+from gateway_sdk.fleet._planning import check_version
 from gateway_sdk.session import GatewaySession
 
 
 class Worker:
-    """Runs chunks of a job; made by `Job.worker`, in the event loop that it runs in.
+    """Runs chunks of a job, in the event loop in which it is entered; made by `Job.worker`.
 
     async with job.worker() as worker:
         await worker.run(address, chunk)
@@ -17,9 +21,16 @@ class Worker:
     def __init__(self, parts: Parts, gateway: GatewaySession) -> None:
         self._parts = parts
         self._gateway = gateway
+        self._stack: AsyncExitStack | None = None
+        self._plan: Plan | None = None
 
     async def __aenter__(self) -> Self:
-        raise NotImplementedError
+        async with AsyncExitStack() as stack:
+            await self._parts.store.open()
+            stack.push_async_callback(self._parts.store.aclose)
+            await stack.enter_async_context(self._gateway)
+            self._stack = stack.pop_all()
+        return self
 
     async def __aexit__(
         self,
@@ -27,18 +38,38 @@ class Worker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        raise NotImplementedError
+        if self._stack is not None:
+            stack, self._stack = self._stack, None
+            await stack.aclose()
 
     async def run(self, address: str, chunk: int) -> None:
-        """Do what the store lacks of a chunk.
+        """Do what the store lacks of a chunk, as `Plan.run` does.
 
-        Cancelling it lets calls in flight end within the grace time and stores their results.
+        Args:
+            address: The address of the plan, as its message has it.
+            chunk: The number of the chunk.
 
         Raises:
             InvalidArgumentError: the address is that of another plan, or there is no such chunk:
                 the message is to be dropped.
             PoisonChunkError: the chunk was started too often without an end: the message belongs
-                to the dead letters; the store says so too.
-            PlanStoreError: the store cannot be used: deliver the message again.
+                to the dead letters.
+            PlanStoreError: the store cannot be used: the message is to be delivered again.
+            SessionStateError: the worker is not open.
         """
-        raise NotImplementedError
+        if self._stack is None:
+            raise SessionStateError("the worker is not open: use `async with job.worker()`")
+        plan = await self._load(address)
+        await plan.run(chunk, self._gateway)
+
+    async def _load(self, address: str) -> Plan:
+        if self._plan is None or self._plan.address != address:
+            record = await self._parts.store.find_plan(self._parts.name)
+            if record is None or record.address != address:
+                raise InvalidArgumentError(
+                    f"the store has no such plan of {self._parts.name!r}: it was planned anew after"
+                    " the message was sent, or the message is for another store"
+                )
+            check_version(record)
+            self._plan = Plan(record, self._parts)
+        return self._plan

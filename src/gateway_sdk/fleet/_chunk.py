@@ -1,0 +1,318 @@
+"""The step that every engine runs: do what the store lacks of a chunk. It may be repeated."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway_sdk._config import LOGGER
+from gateway_sdk.bulk._dedup import Dedup
+from gateway_sdk.bulk._journal.journal import written
+from gateway_sdk.bulk._limit import Limit, Ticket
+from gateway_sdk.bulk._runner import Runner
+from gateway_sdk.bulk._source import PlainSource
+from gateway_sdk.bulk._watch import ItemWatch
+from gateway_sdk.bulk.results import BulkResult
+from gateway_sdk.errors import (
+    AuthError,
+    ConfigurationError,
+    GatewayError,
+    PlanStoreError,
+    PoisonChunkError,
+    SessionStateError,
+    UnauthorizedError,
+)
+from gateway_sdk.fleet._json import value_text
+from gateway_sdk.fleet._parts import Parts
+from gateway_sdk.fleet._store import ChunkState, ItemRecord, PlanRecord, State, Store
+from gateway_sdk.fleet._writer import Writer
+from gateway_sdk.outcome import Outcome
+from gateway_sdk.session import GatewaySession
+
+LOGIN: Final = "waiting for a login: run `gateway login`"
+NEW_TOKEN: Final = f"{LOGIN}, or start the workers again with another access token"
+
+_LAST_WORD: Final = 5.0
+"""Seconds for telling the store how a chunk ended early; it does without, if it must."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item of a chunk."""
+
+    index: int
+    text: str
+
+
+class Chunk:
+    """One delivery of a chunk.
+
+    Args:
+        plan: The plan.
+        number: The number of the chunk.
+        parts: The parts of the job.
+        gateway: The session that makes the calls.
+    """
+
+    def __init__(
+        self, plan: PlanRecord, number: int, parts: Parts, gateway: GatewaySession
+    ) -> None:
+        self._plan = plan
+        self._number = number
+        self._parts = parts
+        self._store = parts.store
+        self._gateway = gateway
+        self._is_waiting = False
+        self._is_stopping = False
+        self._wake: Callable[[], None] = lambda: None
+
+    async def run(self) -> None:
+        """Do what the store lacks.
+
+        Raises:
+            PoisonChunkError: it was started too often without an end.
+            PlanStoreError: the store cannot be used.
+        """
+        texts = await self._store.read_items(self._plan, self._number)
+        indexes = self._plan.indexes(self._number)
+        if len(texts) != len(indexes):
+            raise PlanStoreError(
+                f"chunk {self._number} of {self._plan.name!r} should have {len(indexes)} items and"
+                f" has {len(texts)}: its items were changed; plan it under another name"
+            )
+        known = await self._store.known(self._plan, self._number)
+        begun = [index for index, state in known.items() if state is State.BEGUN]
+        if begun:  # by a worker that has ended, as far as can be known
+            await self._store.settle_unknown(self._plan, begun)
+        todo = [
+            Entry(index, text)
+            for index, text in zip(indexes, texts, strict=True)
+            if index not in known
+        ]
+        if todo:
+            await self._start()
+            await self._do(todo)
+        await self._store.clear_chunk(self._plan, self._number)
+
+    async def _start(self) -> None:
+        """Count the start, and refuse to start a chunk for ever."""
+        starts = await self._store.start_chunk(self._plan, self._number)
+        if starts > self._parts.max_starts:
+            message = f"started {starts - 1} times without an end"
+            await self._store.mark_chunk(self._plan, self._number, ChunkState.BROKEN, message)
+            raise PoisonChunkError(
+                f"chunk {self._number} of {self._plan.name!r} was {message}: look at what its"
+                " items have that others do not, and submit the plan again"
+            )
+
+    async def _do(self, todo: Sequence[Entry]) -> None:
+        """Make the calls; say in the store how it ended, unless it ended well."""
+        try:
+            await self._until_cancelled(todo)
+        except asyncio.CancelledError:
+            # A worker that is asked to end says nothing against the chunk.
+            await _said(self._store.clear_chunk(self._plan, self._number))
+            raise
+        except Exception as error:
+            ours = isinstance(error, GatewayError)
+            message = str(error) if ours else type(error).__name__  # others may quote the item
+            await _said(
+                self._store.mark_chunk(self._plan, self._number, ChunkState.BROKEN, message)
+            )
+            raise
+
+    async def _until_cancelled(self, todo: Sequence[Entry]) -> None:
+        """Make the calls; after a cancellation, only those in flight, for the grace time."""
+        calls = asyncio.create_task(self._make_calls(todo))
+        try:
+            await asyncio.shield(calls)
+        finally:
+            self._is_stopping = True
+            self._wake()
+            try:
+                await asyncio.wait([calls], timeout=self._parts.grace)
+            finally:
+                calls.cancel()
+                await asyncio.wait([calls])
+
+    async def _make_calls(self, todo: Sequence[Entry]) -> None:
+        """Make the calls, and store their results."""
+        shared = self._parts.shared.get()
+        writer = Writer(self._write, self._store.batch)
+        dedup = _Results(self._plan, self._store, writer)
+        runner = _ChunkRunner(
+            self._call, limit=shared.limit, dedup=dedup, wait=self._wait_for_login
+        )
+        self._wake = runner.wake
+        shared.limit.join(runner.wake)
+        try:
+            results = runner.results(PlainSource(self._until_stopping(todo)))
+            async with aclosing(results):
+                async for _ in results:
+                    writer.check()
+                    dedup.check()
+        except BaseException:
+            with suppress(PlanStoreError):
+                await self._finish(writer, todo)
+            raise
+        finally:
+            shared.limit.leave(runner.wake)
+        await self._finish(writer, todo)
+        if dedup.of_others:  # they began since this chunk looked
+            await self._store.settle_unknown(self._plan, dedup.of_others)
+
+    def _until_stopping(self, todo: Sequence[Entry]) -> Iterator[Entry]:
+        for entry in todo:
+            if self._is_stopping:
+                return
+            yield entry
+
+    async def _finish(self, writer: Writer, todo: Sequence[Entry]) -> None:
+        """Write what is left; a store that writes whole chunks does without an incomplete one."""
+        if self._store.batch is not None or writer.added == len(todo):
+            await writer.finish()
+
+    async def _write(self, records: Sequence[ItemRecord]) -> None:
+        await self._store.write_results(self._plan, self._number, records)
+
+    async def _call(self, entry: Entry) -> Any:
+        value = await self._parts.work.call(self._gateway, entry.text)
+        if self._is_waiting:
+            self._is_waiting = False
+            self._parts.shared.get().login.has_token()
+            await self._store.mark_chunk(self._plan, self._number, ChunkState.RUNNING, "")
+        return value
+
+    async def _wait_for_login(self, error: GatewayError) -> None:
+        """Say that the plan waits, and wait until it is time to try again."""
+        if not self._is_waiting:
+            self._is_waiting = True
+            message = LOGIN if isinstance(error, AuthError) else NEW_TOKEN
+            LOGGER.warning("%s: %s", self._plan.name, message)
+            await self._store.mark_chunk(self._plan, self._number, ChunkState.WAITING, message)
+        await self._parts.shared.get().login.nap()
+
+
+async def _said(saying: Awaitable[None]) -> None:
+    """Wait for a last word to the store, for a limited time; it matters less than the error."""
+    with suppress(PlanStoreError, TimeoutError):
+        async with asyncio.timeout(_LAST_WORD):
+            await saying
+
+
+class _ChunkRunner(Runner[Entry, Any]):
+    """Makes the calls of a chunk; a call without a usable token waits and begins again."""
+
+    def __init__(
+        self,
+        call: Callable[[Entry], Awaitable[Any]],
+        *,
+        limit: Limit,
+        dedup: Dedup[Entry, Any],
+        wait: Callable[[GatewayError], Awaitable[None]],
+    ) -> None:
+        super().__init__(
+            call,
+            limit=limit,
+            dedup=dedup,
+            ordered=False,
+            deadline=None,
+            patience=None,
+            watch=None,
+        )
+        self._wait = wait
+
+    async def _call_until_taken(self, item: Entry, watch: ItemWatch, ticket: Ticket) -> Any:
+        while True:
+            try:
+                return await super()._call_until_taken(item, watch, ticket)
+            except (AuthError, UnauthorizedError) as error:
+                if not watch.may_begin_again(error):
+                    raise
+                await self._wait(error)
+
+
+class _Results(Dedup[Entry, Any]):
+    """Records in the store what is about to be sent, and passes results to the writer.
+
+    Attributes:
+        of_others: Items that another worker began first.
+    """
+
+    def __init__(self, plan: PlanRecord, store: Store, writer: Writer) -> None:
+        self._plan = plan
+        self._store = store
+        self._writer = writer
+        self._begun: set[int] = set()
+        self._loop = asyncio.get_running_loop()
+        self._error: Exception | None = None
+        self.of_others: list[int] = []
+
+    def check(self) -> None:
+        """Raise an error that is not that of one item."""
+        if self._error is not None:
+            raise self._error
+
+    async def record_intent(self, item: Entry, digest: bytes | None) -> bool:
+        """Record that a request is sent for the item; False if another worker did so before.
+
+        Raises:
+            PlanStoreError: the store does not record it, so nothing is sent.
+            SessionStateError: the call is made in another event loop.
+        """
+        del digest
+        if item.index in self._begun:  # another request of the same item
+            return True
+        if not self._store.takes_once:
+            raise PlanStoreError(
+                "nothing was sent: an operation that must not be made twice needs a store that"
+                " records it before it is sent, which a PostgresStore does"
+            )
+        if asyncio.get_running_loop() is not self._loop:
+            raise SessionStateError(
+                "the call is made in another event loop than its chunk, so the store cannot record"
+                " it: make it in the event loop of the chunk"
+            )
+        if await self._store.begin(self._plan, item.index):
+            self._begun.add(item.index)
+            return True
+        self.of_others.append(item.index)
+        return False
+
+    def ended(
+        self, digest: bytes | None, result: BulkResult[Entry, Any], watch: ItemWatch
+    ) -> BulkResult[Entry, Any]:
+        """Pass a result to the writer, unless the item is another worker's."""
+        del digest
+        error = result.error
+        if isinstance(error, ConfigurationError | SessionStateError) and watch.may_repeat:
+            # Every other item would fail likewise, and none of them is to blame.
+            self._error = self._error or error
+        elif result.item.index not in self.of_others:
+            self._writer.add(_record(result, watch), at_once=watch.sends_once)
+        return result
+
+
+def _record(result: BulkResult[Entry, Any], watch: ItemWatch) -> ItemRecord:
+    """Return what is stored of a result."""
+    error, value = result.error, None
+    if error is None:
+        try:
+            value = value_text(result.value)
+        except ValueError as problem:
+            error = GatewayError(f"the value is no JSON ({problem}): return JSON or a model")
+            error.outcome = watch.outcome
+    failure = None if error is None else written(error, watch)
+    state = State.DONE if failure is None else State.FAILED
+    if failure and not failure.safe_to_repeat and failure.outcome == Outcome.UNKNOWN.name:
+        state = State.UNKNOWN
+    return ItemRecord(
+        index=result.item.index,
+        state=state,
+        item=result.item.text,
+        value=value,
+        failure=failure,
+        attempts=result.attempts,
+        elapsed=result.elapsed,
+    )

@@ -1,0 +1,50 @@
+"""Write results into one Parquet file, in memory that does not depend on their number."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from gateway_sdk.errors import InvalidArgumentError
+from gateway_sdk.fleet._parquet import open_writer, row_of, table_of
+from gateway_sdk.fleet._store import ItemRecord
+
+_GROUP_BYTES: Final = 16 * 2**20
+_GROUP_ROWS: Final = 50_000
+"""A group of rows is written when it has so many bytes or rows."""
+
+
+async def collect(results: AsyncIterator[Sequence[ItemRecord]], path: str | PathLike[str]) -> int:
+    """Write results to a file, and return their number; `Plan.collect` describes it."""
+    place = Path(path)
+    if place.suffix != ".parquet":
+        raise InvalidArgumentError("the name of the file must end in .parquet")
+    draft = place.with_name(f".{place.name}.part")
+    try:
+        count = await _write(results, draft)
+        draft.replace(place)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            draft.unlink()
+        raise
+    return count
+
+
+async def _write(results: AsyncIterator[Sequence[ItemRecord]], draft: Path) -> int:
+    count = 0
+    with open_writer(draft) as writer:
+        ready: list[tuple[Any, ...]] = []
+        size = 0
+        async for records in results:
+            for record in records:
+                ready.append(row_of(record))
+                size += len(record.item) + len(record.value or "")
+            count += len(records)
+            if size >= _GROUP_BYTES or len(ready) >= _GROUP_ROWS:
+                await asyncio.to_thread(writer.write_table, table_of(ready))
+                ready, size = [], 0
+        if ready:
+            await asyncio.to_thread(writer.write_table, table_of(ready))
+    return count

@@ -1,0 +1,122 @@
+"""Results as rows of Parquet files. Needs the extra `fleet`."""
+
+# pyarrow has no annotations of its own.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, cast
+
+from gateway_sdk.bulk._journal.line import Failure
+from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.fleet._store import ItemRecord, State
+
+_COLUMNS: Final = (
+    ("index", "int64"),
+    ("state", "string"),
+    ("item", "string"),
+    ("value", "string"),
+    ("error", "string"),
+    ("message", "string"),
+    ("operation", "string"),
+    ("outcome", "string"),
+    ("status", "int32"),
+    ("safe_to_repeat", "bool_"),
+    ("retryable", "bool_"),
+    ("attempts", "int32"),
+    ("elapsed", "float64"),
+)
+_NO_FAILURE: Final = (None,) * 7
+
+
+def load_pyarrow() -> Any:
+    """Return the module.
+
+    Raises:
+        ConfigurationError: it is not installed.
+    """
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise ConfigurationError(
+            "Parquet files need the extra [fleet]: pip install 'gateway-sdk[fleet]'"
+        ) from None
+    return pa
+
+
+def open_writer(path: Path) -> Any:
+    """Open a file that rows are written to; it is a context manager, as pyarrow's is."""
+    load_pyarrow()
+    from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    return ParquetWriter(path, schema(), compression="zstd")
+
+
+@cache
+def schema() -> Any:
+    """Return the columns and their types."""
+    pa = load_pyarrow()
+    return pa.schema([(name, getattr(pa, kind)()) for name, kind in _COLUMNS])
+
+
+def row_of(record: ItemRecord) -> tuple[Any, ...]:
+    """Return a result in the order of the columns."""
+    failure = record.failure
+    told: tuple[Any, ...] = _NO_FAILURE
+    if failure is not None:
+        told = (
+            failure.error,
+            failure.message,
+            failure.operation,
+            failure.outcome,
+            failure.status,
+            failure.safe_to_repeat,
+            failure.retryable,
+        )
+    return (
+        record.index,
+        record.state.value,
+        record.item,
+        record.value,
+        *told,
+        record.attempts,
+        record.elapsed,
+    )
+
+
+def table_of(rows: Sequence[tuple[Any, ...]]) -> Any:
+    """Return rows as a table."""
+    pa = load_pyarrow()
+    columns = zip(*rows, strict=True)
+    fields = schema()
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=fields)
+
+
+def records_of(rows: Iterable[Mapping[str, Any]]) -> list[ItemRecord]:
+    """Return the results of rows."""
+    return [_record(row) for row in rows]
+
+
+def _record(row: Mapping[str, Any]) -> ItemRecord:
+    failure = None
+    if row["error"] is not None:
+        failure = Failure(
+            error=row["error"],
+            message=row["message"],
+            operation=row["operation"],
+            outcome=row["outcome"],
+            status=row["status"],
+            safe_to_repeat=row["safe_to_repeat"],
+            retryable=row["retryable"],
+        )
+    return ItemRecord(
+        index=row["index"],
+        state=State(row["state"]),
+        item=row["item"],
+        value=cast("str | None", row["value"]),
+        failure=failure,
+        attempts=row["attempts"],
+        elapsed=row["elapsed"],
+    )
