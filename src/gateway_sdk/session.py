@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, Unpack, overload
 
 import httpx
 from pydantic import SecretStr
@@ -21,6 +21,7 @@ from gateway_sdk._http.body import OnProgress
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
+from gateway_sdk.areas._area import Area
 from gateway_sdk.areas.aml import AmlArea
 from gateway_sdk.areas.country_data import CountryDataArea
 from gateway_sdk.areas.currency import CurrencyArea
@@ -34,6 +35,32 @@ from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Reply
 
 T = TypeVar("T")
+
+
+A = TypeVar("A", bound=Area)
+
+
+class _Area(Generic[A]):
+    """An area of a session, read-only; of the class, the class of the area.
+
+    `unittest.mock.create_autospec(GatewaySession)` finds the methods of the area there. Of a
+    property it would not.
+    """
+
+    def __init__(self, kind: type[A]) -> None:
+        self._kind = kind
+
+    @overload
+    def __get__(self, session: None, owner: type) -> type[A]: ...
+
+    @overload
+    def __get__(self, session: "GatewaySession", owner: type) -> A: ...
+
+    def __get__(self, session: "GatewaySession | None", owner: type) -> type[A] | A:
+        return self._kind if session is None else self._kind(vars(session)["_caller"])
+
+    def __set__(self, session: "GatewaySession", value: object) -> NoReturn:
+        raise AttributeError("the areas of a session are read-only")
 
 
 class GatewaySession:
@@ -210,35 +237,18 @@ class GatewaySession:
         view._caller = Caller(self._caller.client, options)
         return view
 
-    @property
-    def customer(self) -> CustomerArea:
-        """Creates customers and revises them."""
-        return CustomerArea(self._caller)
-
-    @property
-    def currency(self) -> CurrencyArea:
-        """Returns series of exchange rates."""
-        return CurrencyArea(self._caller)
-
-    @property
-    def wallet(self) -> WalletArea:
-        """Shows orders and balances, and cancels orders."""
-        return WalletArea(self._caller)
-
-    @property
-    def aml(self) -> AmlArea:
-        """Uploads documents, updates them and changes their status."""
-        return AmlArea(self._caller)
-
-    @property
-    def kyc(self) -> KycArea:
-        """Calls the webhook."""
-        return KycArea(self._caller)
-
-    @property
-    def country_data(self) -> CountryDataArea:
-        """Lists the countries of the world."""
-        return CountryDataArea(self._caller)
+    customer = _Area(CustomerArea)
+    """Creates customers and revises them."""
+    currency = _Area(CurrencyArea)
+    """Returns series of exchange rates."""
+    wallet = _Area(WalletArea)
+    """Shows orders and balances, and cancels orders."""
+    aml = _Area(AmlArea)
+    """Uploads documents, updates them and changes their status."""
+    kyc = _Area(KycArea)
+    """Calls the webhook."""
+    country_data = _Area(CountryDataArea)
+    """Lists the countries of the world."""
 
     @overload
     async def send(
