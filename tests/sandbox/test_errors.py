@@ -3,9 +3,8 @@ import re
 import httpx
 import pytest
 
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, ReceivedCall, Sandbox
 from gateway_sdk.sandbox._interface import OPERATIONS, OperationRoute
-from gateway_sdk.sandbox._sandbox import ReceivedCall
 
 CREATE = "/customer/1.0.0/create"
 JSON = {"Content-Type": "application/json"}

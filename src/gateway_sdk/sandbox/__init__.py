@@ -2,7 +2,9 @@
 
 from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
 from gateway_sdk.sandbox._faults import Fault, Faults
+from gateway_sdk.sandbox._received import ReceivedCall
 from gateway_sdk.sandbox._sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
+from gateway_sdk.sandbox._tenant_server import SandboxServer, SandboxTenant
 from gateway_sdk.sandbox._visitor import Visitor
 
 __all__ = [
@@ -11,6 +13,9 @@ __all__ = [
     "SANDBOX_CLIENT_ID",
     "Fault",
     "Faults",
+    "ReceivedCall",
     "Sandbox",
+    "SandboxServer",
+    "SandboxTenant",
     "Visitor",
 ]

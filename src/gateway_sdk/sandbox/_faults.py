@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import httpx
 from starlette.datastructures import MutableHeaders
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway_sdk.sandbox._http import BodyCutError, close_connection, error_reply
-from gateway_sdk.sandbox._interface import OPERATION_NAMES
+from gateway_sdk.sandbox._interface import check_operation
 
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -47,6 +47,21 @@ class Fault:
 
     name: str
     apply: Callable[[FaultyCall], Awaitable[None]] = field(repr=False)
+
+    @classmethod
+    def of_kind(cls, kind: str, *values: Any, **more: Any) -> Self:
+        """Return a fault by the name of its class method, such as "latency", with its arguments.
+
+        Raises:
+            ValueError: There is no such kind, or a number is out of its range.
+            TypeError: An argument is missing, unknown or of a wrong type.
+        """
+        kinds = [name for name, member in vars(Fault).items() if isinstance(member, classmethod)]
+        kinds.remove("of_kind")
+        if kind not in kinds:
+            raise ValueError(f"unknown fault {kind!r}; the faults are {', '.join(kinds)}")
+        fault: Self = getattr(cls, kind)(*values, **more)
+        return fault
 
     @classmethod
     def latency(cls, seconds: float) -> Self:
@@ -198,6 +213,7 @@ class _Rule:
     last: int | None
     rate: float
     seen: int = 0
+    fired: int = 0
 
     def matches(self, operation: str) -> bool:
         """Count a call if the rule is for it; return whether the fault may happen at it."""
@@ -205,6 +221,9 @@ class _Rule:
             return False
         self.seen += 1
         return self.first <= self.seen and (self.last is None or self.seen <= self.last)
+
+    def __str__(self) -> str:
+        return f"{self.fault.name} at call {self.first} of {self.operation or 'any operation'}"
 
 
 class Faults:
@@ -240,9 +259,7 @@ class Faults:
         Raises:
             ValueError: If the operation is unknown or a number is out of its range.
         """
-        if operation not in OPERATION_NAMES:
-            known = ", ".join(OPERATION_NAMES)
-            raise ValueError(f"unknown operation {operation!r}; the operations are {known}")
+        check_operation(operation)
         return self._add(fault, operation, at, times, rate)
 
     def anywhere(
@@ -254,7 +271,19 @@ class Faults:
     def due(self, operation: str) -> list[Fault]:
         """Count a call of *operation* and return the faults that happen at it; may be empty."""
         matching = [rule for rule in self._rules if rule.matches(operation)]
-        return [rule.fault for rule in matching if self._random.random() < rule.rate]
+        firing = [rule for rule in matching if self._random.random() < rule.rate]
+        for rule in firing:
+            rule.fired += 1
+        return [rule.fault for rule in firing]
+
+    @property
+    def operations(self) -> set[str]:
+        """The operations that have a fault of their own."""
+        return {rule.operation for rule in self._rules if rule.operation is not None}
+
+    def unfired(self) -> list[str]:
+        """Describe the faults that never happened, without those of a probability below 1."""
+        return [str(rule) for rule in self._rules if not rule.fired and rule.rate == 1]
 
     def _add(
         self, fault: Fault, operation: str | None, at: int | None, times: int | None, rate: float

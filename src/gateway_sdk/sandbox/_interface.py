@@ -135,6 +135,17 @@ OPERATIONS = (
 OPERATION_NAMES = tuple(operation.name for operation in OPERATIONS)
 
 
+def check_operation(name: str) -> None:
+    """Check that the interface has an operation of this name.
+
+    Raises:
+        ValueError: It has none.
+    """
+    if name not in OPERATION_NAMES:
+        known = ", ".join(OPERATION_NAMES)
+        raise ValueError(f"unknown operation {name!r}; the operations are {known}")
+
+
 # Interface: Resources, Name object
 NAME = Record(
     {

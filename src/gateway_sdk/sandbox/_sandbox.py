@@ -1,174 +1,28 @@
-"""The sandbox as its users hold it, and its ASGI app: one route per operation."""
+"""The sandbox as its users hold it."""
 
-import logging
 import time
-from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, MutableSequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+    MutableSequence,
+)
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from typing import Any
 
 import httpx
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway_sdk.sandbox import _handlers as handlers
-from gateway_sdk.sandbox._authorization import AuthorizationEndpoint, RedirectUris
-from gateway_sdk.sandbox._faults import Fault, Faults, FaultyCall
-from gateway_sdk.sandbox._http import InProcessTransport, error_reply, http_exception_reply
-from gateway_sdk.sandbox._interface import OPERATIONS, OperationRoute
+from gateway_sdk.sandbox._app import SandboxState, build_app
+from gateway_sdk.sandbox._authorization import RedirectUris
+from gateway_sdk.sandbox._faults import Faults
+from gateway_sdk.sandbox._http import InProcessTransport
+from gateway_sdk.sandbox._interface import check_operation
+from gateway_sdk.sandbox._received import ReceivedCall, UnknownRequest
 from gateway_sdk.sandbox._store import Tenant, TokenRegistry, seeded_tenant
-
-DEFAULT_TENANT = "default"
-MAX_RECEIVED = 10_000
-
-Handler = Callable[[Request, Tenant], Awaitable[Response]]
-
-_logger = logging.getLogger("gateway_sdk.sandbox")
-
-
-@dataclass
-class ReceivedCall:
-    """A call that the sandbox received; it holds no personal data.
-
-    Attributes:
-        path: The interface's template, such as "/wallet/1.0.0/orders", without the caller's values.
-        status: The status that was sent; None if no reply was sent (yet).
-        applied: The operation succeeded, even if the client never received the reply.
-    """
-
-    operation: str
-    method: str
-    path: str
-    status: int | None = None
-    applied: bool = False
-
-
-@dataclass
-class SandboxState:
-    """What all endpoints share; *tenants* creates a missing one, *received* is oldest first."""
-
-    tokens: TokenRegistry
-    tenants: dict[str, Tenant]
-    faults: Faults
-    received: MutableSequence[ReceivedCall] = field(
-        default_factory=lambda: deque[ReceivedCall](maxlen=MAX_RECEIVED)
-    )
-
-
-class Endpoint:
-    """The ASGI app of one operation."""
-
-    def __init__(self, operation: OperationRoute, handler: Handler, state: SandboxState) -> None:
-        self._operation = operation
-        self._handler = handler
-        self._state = state
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one call with its faults; the fault added first is the outermost."""
-        call = ReceivedCall(*self._operation)
-        self._state.received.append(call)
-        app: ASGIApp = partial(self._answer, call)
-        for fault in reversed(self._state.faults.due(self._operation.name)):
-            app = self._with_fault(app, fault)
-        await app(scope, receive, _recording_status(call, send))
-
-    def _with_fault(self, app: ASGIApp, fault: Fault) -> ASGIApp:
-        async def faulty_app(scope: Scope, receive: Receive, send: Send) -> None:
-            await fault.apply(FaultyCall(app, scope, receive, send, self._state.faults.sleep))
-
-        return faulty_app
-
-    async def _answer(self, call: ReceivedCall, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            response = await self._respond(Request(scope, receive))
-        except ClientDisconnect:
-            return  # the client has disconnected, and nothing was applied
-        call.applied = response.status_code < 400  # noqa: PLR2004 - errors start there
-        await response(scope, receive, send)
-
-    async def _respond(self, request: Request) -> Response:
-        try:
-            self._check_bearer(request)
-            return await self._handler(request, self._tenant(request))
-        except HTTPException as error:
-            return await http_exception_reply(request, error)
-        except ClientDisconnect:
-            raise
-        except Exception:
-            _logger.exception("%s failed", self._operation.name)
-            return error_reply(request.scope, 500, "the sandbox failed; its log says why")
-
-    def _check_bearer(self, request: Request) -> None:
-        # Interface: Authentication 1. The challenges are those of RFC 6750, section 3.
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            challenge = {"WWW-Authenticate": "Bearer"}
-            raise HTTPException(401, "the header Authorization: Bearer is required", challenge)
-        problem = self._state.tokens.check(token.strip())
-        if problem is not None:
-            described = (
-                f'Bearer error="invalid_token", error_description="The access token {problem}"'
-            )
-            challenge = {"WWW-Authenticate": described}
-            raise HTTPException(401, f"the access token {problem}", challenge)
-
-    def _tenant(self, request: Request) -> Tenant:
-        name = request.headers.get("tenantId", "").strip()
-        return self._state.tenants[name or DEFAULT_TENANT]
-
-
-def _recording_status(call: ReceivedCall, send: Send) -> Send:
-    async def record_and_send(message: Message) -> None:
-        call.status = message.get("status", call.status)
-        await send(message)
-
-    return record_and_send
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "create_customer": handlers.create_customer,
-    "revise_customer": handlers.revise_customer,
-    "exchange_rate_series": handlers.exchange_rate_series,
-    "order_history": handlers.order_history,
-    "trading_order_history": handlers.trading_order_history,
-    "spot_trading_available_balance": handlers.spot_trading_available_balance,
-    "cancel_order": handlers.cancel_order,
-    "change_document_status": handlers.change_document_status,
-    "update_document": handlers.update_document,
-    "upload_document": handlers.upload_document,
-    "send_webhook": handlers.send_webhook,
-    "list_countries": handlers.list_countries,
-}
-
-
-def build_app(state: SandboxState, redirect_uris: RedirectUris) -> Starlette:
-    """Build the app; only the operations check the bearer token."""
-    authorization = AuthorizationEndpoint(state.tokens, redirect_uris)
-    app = Starlette(
-        routes=[*gateway_routes(state), authorization.route()],
-        exception_handlers={HTTPException: http_exception_reply},
-    )
-    # A path with an extra slash is 404 and not a redirect: a redirect would pass credentials on.
-    app.router.redirect_slashes = False
-    return app
-
-
-def gateway_routes(state: SandboxState) -> list[Route]:
-    """Return the route of each operation, in the interface's order."""
-    return [
-        Route(
-            operation.path,
-            Endpoint(operation, HANDLERS[operation.name], state),
-            methods=[operation.method],
-        )
-        for operation in OPERATIONS
-    ]
-
 
 # Not a secret: only a sandbox accepts it.
 SANDBOX_ACCESS_TOKEN = "sandbox-access-token"  # noqa: S105
@@ -184,6 +38,7 @@ class Sandbox:
         redirect_uris: Redirect URIs that its authorization server allows, in addition to any http
             address of 127.0.0.1, [::1] and localhost.
         clock: Returns seconds; access tokens expire by it.
+        keep_bodies: Keep the body of every call in memory, for `assert_received`.
 
     Raises:
         ValueError: If a redirect URI is not absolute, or has userinfo or a fragment.
@@ -196,9 +51,12 @@ class Sandbox:
         seed: int = 0,
         redirect_uris: Iterable[str] = (),
         clock: Callable[[], float] = time.time,
+        *,
+        keep_bodies: bool = False,
     ) -> None:
         tenants: defaultdict[str, Tenant] = defaultdict(partial(seeded_tenant, seed))
-        self._state = SandboxState(TokenRegistry(clock), tenants, faults or Faults())
+        self._state = SandboxState(TokenRegistry(clock), tenants, faults or Faults(), keep_bodies)
+        self._allowed: set[str] = set()
         self.app = build_app(self._state, RedirectUris(redirect_uris))
         self.issue(access_token)
 
@@ -210,7 +68,105 @@ class Sandbox:
     @property
     def received(self) -> MutableSequence[ReceivedCall]:
         """The last 10 000 calls, oldest first, including those that are still being served."""
-        return self._state.received
+        return self._state.received.calls
+
+    @property
+    def unknown_requests(self) -> MutableSequence[UnknownRequest]:
+        """The last 10 000 requests that are no operation of the interface, oldest first."""
+        return self._state.received.unknown
+
+    def assert_received(
+        self,
+        operation: str,
+        *,
+        times: int | None = None,
+        applied: bool | None = None,
+        status: int | None = None,
+        tenant: str | None = None,
+        parameters: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        json: Any = None,
+        body: bytes | None = None,
+    ) -> list[ReceivedCall]:
+        """Assert that calls of an operation were received, and return them, oldest first.
+
+        What is None, or not given, is not compared. A message of a failure shows names and counts,
+        no values of a request.
+
+        Args:
+            operation: The name of the operation, such as "create_customer".
+            times: How many calls, 0 or more; by default one or more.
+            applied: Whether they succeeded, even if the client never received the reply.
+            status: The status that was sent.
+            tenant: The header tenantId.
+            parameters: Values of placeholders in the path, such as {"orderId": "order-0056"}.
+            headers: Headers that they have among others; names in upper or lower case.
+            json: The body as JSON; this and *body* need `keep_bodies=True`.
+            body: The bytes of the body.
+
+        Raises:
+            AssertionError: It was another number of calls.
+            ValueError: The operation is unknown, bodies are not kept, or more than 10 000 calls
+                were received.
+        """
+        __tracebackhide__ = True
+        if times != 0:
+            self.allow(operation)
+        wanted = {
+            "applied": applied,
+            "status": status,
+            "tenant": tenant,
+            "parameters": parameters,
+            "headers": headers,
+            "json": json,
+            "body": body,
+        }
+        return self._state.received.matching(operation, times, wanted)
+
+    def allow(self, *operations: str) -> None:
+        """Let `assert_as_expected` accept calls of these operations.
+
+        Raises:
+            ValueError: An operation is unknown.
+        """
+        for operation in operations:
+            check_operation(operation)
+        self._allowed.update(operations)
+
+    def assert_as_expected(self) -> None:
+        """Assert that only allowed operations were called, and that every fault happened.
+
+        Allowed are the operations given to `allow` and `assert_received`, and those with a fault of
+        their own. A fault with a probability below 1 need not happen.
+
+        Raises:
+            AssertionError: An operation was not allowed, a request was none of the interface's
+                operations, or a fault never happened; the message names all of them.
+        """
+        __tracebackhide__ = True
+        received = self._state.received
+        others = received.others(self._allowed | self.faults.operations)
+        wrong = [
+            *(f"{name} was received and is not allowed here" for name in others),
+            *(f"{each.method} of a path that is no operation" for each in received.unknown),
+            *(f"this fault never happened: {fault}" for fault in self.faults.unfired()),
+        ]
+        if wrong:
+            raise AssertionError("\n".join([*wrong, received.summary()]))
+
+    @contextmanager
+    def serve_in_thread(self, host: str = "127.0.0.1", port: int = 0) -> Generator[str]:
+        """Serve as `serve` does, in an event loop of its own in another thread.
+
+        For tests that run no event loop, or several.
+
+        Raises:
+            OSError: If the address cannot be bound, for instance because its port is in use.
+        """
+        from gateway_sdk.sandbox import _server as server  # noqa: PLC0415 - as in serve
+
+        with server.serve_in_thread(self.app, host, port) as base_url:
+            yield base_url
 
     def issue(self, access_token: str, lifetime: float | None = None) -> None:
         """Accept this bearer token from now on, for *lifetime* seconds; None means without end."""

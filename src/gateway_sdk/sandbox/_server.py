@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 import uvicorn
+from anyio.from_thread import start_blocking_portal
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -70,6 +71,16 @@ async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
         finally:
             server.should_exit = True
             await serving
+
+
+@contextmanager
+def serve_in_thread(app: ASGIApp, host: str, port: int) -> Generator[str]:
+    """Serve as `serve` does, in another thread with an event loop of its own."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(serve(app, host, port)) as base_url,
+    ):
+        yield base_url
 
 
 @contextmanager

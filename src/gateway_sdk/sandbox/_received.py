@@ -1,0 +1,169 @@
+"""What the sandbox received, and what a test asserts of it. No message shows personal data."""
+
+import json as json_format
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from gateway_sdk.sandbox._interface import check_operation
+
+MAX_RECEIVED = 10_000
+
+
+@dataclass
+class ReceivedCall:
+    """A call that the sandbox received; its repr holds no personal data.
+
+    Attributes:
+        operation: The name of the operation, such as "create_customer".
+        method: The HTTP method.
+        path: The interface's template, such as "/wallet/1.0.0/orders", without the caller's values.
+        status: The status that was sent; None if no reply was sent (yet).
+        applied: The operation succeeded, even if the client never received the reply.
+        tenant: The value of the header tenantId; None if there was none.
+        parameters: The values of the placeholders in the path, by name.
+        raw_headers: All headers of the request, in their order.
+        pieces: The body, as far as the sandbox read it; None unless it keeps bodies.
+    """
+
+    operation: str
+    method: str
+    path: str
+    status: int | None = None
+    applied: bool = False
+    tenant: str | None = field(default=None, repr=False, compare=False)
+    parameters: Mapping[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
+    raw_headers: Sequence[tuple[bytes, bytes]] = field(default=(), repr=False, compare=False)
+    pieces: list[bytes] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def headers(self) -> httpx.Headers:
+        """All headers of the request; their names match in upper and lower case."""
+        return httpx.Headers(list(self.raw_headers))
+
+    @property
+    def body(self) -> bytes:
+        """The body, as far as the sandbox read it: a call that was refused early may have none.
+
+        Raises:
+            ValueError: Bodies are not kept.
+        """
+        if self.pieces is None:
+            raise ValueError(
+                "bodies are not kept: use Sandbox(keep_bodies=True), and in pytest "
+                "@pytest.mark.gateway(keep_bodies=True)"
+            )
+        return b"".join(self.pieces)
+
+    def json(self) -> Any:
+        """Return the body as JSON.
+
+        Raises:
+            ValueError: Bodies are not kept, or this one is not JSON.
+        """
+        return json_format.loads(self.body)
+
+
+@dataclass
+class UnknownRequest:
+    """A request that is no operation of the interface; *path* may hold personal data."""
+
+    method: str
+    path: str = field(repr=False)
+
+
+@dataclass
+class Received:
+    """All that a sandbox received, oldest first.
+
+    Attributes:
+        calls: The last MAX_RECEIVED calls.
+        unknown: The requests whose method and path are no operation; the last MAX_RECEIVED.
+    """
+
+    calls: MutableSequence[ReceivedCall] = field(
+        default_factory=lambda: deque[ReceivedCall](maxlen=MAX_RECEIVED)
+    )
+    unknown: MutableSequence[UnknownRequest] = field(
+        default_factory=lambda: deque[UnknownRequest](maxlen=MAX_RECEIVED)
+    )
+
+    def matching(
+        self, operation: str, times: int | None, wanted: Mapping[str, object]
+    ) -> list[ReceivedCall]:
+        """Return the calls of *operation* that have all of *wanted*; None there asks for nothing.
+
+        Raises:
+            AssertionError: It is not this number of calls; None means one or more.
+            ValueError: The operation is unknown, or bodies are compared and were not kept.
+        """
+        check_operation(operation)
+        if len(self.calls) >= MAX_RECEIVED:
+            raise ValueError(f"only the last {MAX_RECEIVED} calls are known: clear() them earlier")
+        asked = {name: value for name, value in wanted.items() if value is not None}
+        calls = [call for call in self.calls if call.operation == operation]
+        found = [call for call in calls if all(_has(call, *item) for item in asked.items())]
+        if len(found) != times if times is not None else not found:
+            expected = _expected(operation, times, asked)
+            lines = [f"{expected}, received {_times(len(found))}", *_parts(calls, asked)]
+            raise AssertionError("\n".join([*lines, self.summary()]))
+        return found
+
+    def others(self, operations: Iterable[str]) -> list[str]:
+        """Return the names of the operations that were called and are not among these."""
+        return sorted({call.operation for call in self.calls}.difference(operations))
+
+    def summary(self) -> str:
+        """Say what was received, in one line for each operation and result."""
+        counts = Counter((call.operation, _result_of(call)) for call in self.calls)
+        if not counts:
+            return "nothing was received"
+        lines = (f"  {name}: {number}, {result}" for (name, result), number in counts.items())
+        return "\n".join(["received in all:", *lines])
+
+
+def _has(call: ReceivedCall, name: str, value: Any) -> bool:
+    """Tell whether a call has this value; of headers, whether it has all of these."""
+    if name == "headers":
+        return all(call.headers.get(header) == text for header, text in dict(value).items())
+    if name == "json":
+        return _json_of(call.body) == [value]
+    if name == "parameters":
+        return dict(value).items() <= call.parameters.items()
+    return bool(getattr(call, name) == value)
+
+
+def _json_of(body: bytes) -> list[Any]:
+    """Return the value of a body in a list; [] if the body is not JSON."""
+    try:
+        return [json_format.loads(body)]
+    except ValueError:
+        return []
+
+
+def _expected(operation: str, times: int | None, asked: Mapping[str, object]) -> str:
+    """Say what was expected, without values of a request."""
+    shown = (f"{name}={asked[name]}" if name in ("applied", "status") else name for name in asked)
+    such = f" ({', '.join(shown)} as given)" if asked else ""
+    return f"expected {operation} {_times(times)}{such}"
+
+
+def _parts(calls: Sequence[ReceivedCall], asked: Mapping[str, object]) -> Iterator[str]:
+    """Say in how many calls each part is as expected."""
+    for name, value in asked.items():
+        having = sum(_has(call, name, value) for call in calls)
+        yield f"  {name} is as expected in {having} of {len(calls)} calls"
+
+
+def _result_of(call: ReceivedCall) -> str:
+    applied = "applied" if call.applied else "not applied"
+    return f"{applied}, {f'status {call.status}' if call.status else 'no reply'}"
+
+
+def _times(number: int | None) -> str:
+    if number is None:
+        return "1 time or more"
+    return f"{number} time{'' if number == 1 else 's'}"

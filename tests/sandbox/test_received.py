@@ -1,0 +1,138 @@
+"""What a test asserts of the calls that arrived."""
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewaySession, ReplyLostError
+from gateway_sdk.sandbox import Fault, ReceivedCall, Sandbox
+from gateway_sdk.sandbox._received import MAX_RECEIVED
+
+CANARY = "Ada Lovelace"
+ADA = {"customerName": CANARY}
+
+
+@pytest.fixture
+async def received(gateway_sandbox: Sandbox, gateway_session: GatewaySession) -> Sandbox:
+    """Provide a sandbox that received a customer twice, an order to cancel, and countries."""
+    view = gateway_session.with_options(tenant_id=CANARY, token_header="seal")
+    gateway_sandbox.faults.on("cancel_order", Fault.unavailable(), at=1)
+    await view.customer.create_customer(ADA)
+    await gateway_session.customer.create_customer({})
+    await view.wallet.cancel_order("wallet-0004", "order-0056")
+    await view.country_data.list_countries()
+    return gateway_sandbox
+
+
+@pytest.mark.gateway(keep_bodies=True)
+def test_every_part_can_be_asserted(received: Sandbox) -> None:
+    """Each argument picks the calls that have it."""
+    (ada,) = received.assert_received("create_customer", times=1, json=ADA)
+    (again, _) = received.assert_received("create_customer", applied=True, status=200)
+
+    assert ada is again
+    assert ada.tenant == CANARY
+    assert ada.json() == ADA
+    assert ada.headers["content-type"] == "application/json"
+    received.assert_received("create_customer", times=1, tenant="test-tenant", body=b"{}")
+    received.assert_received("cancel_order", times=2)
+    received.assert_received("cancel_order", times=1, applied=False, status=503)
+    received.assert_received("cancel_order", times=2, headers={"TOKEN": "seal"}, body=b"")
+    received.assert_received("cancel_order", times=2, parameters={"orderId": "order-0056"})
+    received.assert_received("cancel_order", times=0, parameters={"orderId": "order-0001"})
+    received.assert_received("cancel_order", times=0, headers={"token": "seal", "x": "y"})
+    received.assert_received("cancel_order", times=0, json={})  # a body that is not JSON
+    assert received.assert_received("list_countries")[0].tenant is None
+    assert received.assert_received("send_webhook", times=0) == []
+
+
+@pytest.mark.gateway(keep_bodies=True)
+def test_a_failure_says_what_was_received_instead(received: Sandbox) -> None:
+    """It shows operations, counts and results, and which part was not as expected."""
+    with pytest.raises(AssertionError) as caught:
+        received.assert_received(
+            "create_customer", times=2, applied=True, tenant=CANARY, json={"a": 1}
+        )
+
+    assert str(caught.value) == (
+        "expected create_customer 2 times (applied=True, tenant, json as given), received 0 times\n"
+        "  applied is as expected in 2 of 2 calls\n"
+        "  tenant is as expected in 1 of 2 calls\n"
+        "  json is as expected in 0 of 2 calls\n"
+        "received in all:\n"
+        "  create_customer: 2, applied, status 200\n"
+        "  cancel_order: 1, not applied, status 503\n"
+        "  cancel_order: 1, applied, status 200\n"
+        "  list_countries: 1, applied, status 200"
+    )
+
+
+async def test_a_lost_reply_is_told(
+    gateway_sandbox: Sandbox, gateway_session: GatewaySession
+) -> None:
+    """A call that was applied and never answered has no status."""
+    gateway_sandbox.faults.anywhere(Fault.drop_after_read())
+    with pytest.raises(ReplyLostError):
+        await gateway_session.customer.create_customer({})
+
+    with pytest.raises(AssertionError) as caught:
+        gateway_sandbox.assert_received("send_webhook")
+
+    assert str(caught.value) == (
+        "expected send_webhook 1 time or more, received 0 times\n"
+        "received in all:\n"
+        "  create_customer: 1, applied, no reply"
+    )
+    with pytest.raises(AssertionError, match="expected create_customer 0 times, received 1 time\n"):
+        gateway_sandbox.assert_received("create_customer", times=0)
+
+
+@pytest.mark.gateway(keep_bodies=True)
+def test_no_repr_and_no_message_shows_what_a_call_holds(received: Sandbox) -> None:
+    """The customer, the tenant, the token and the ids stay on the objects."""
+    with pytest.raises(AssertionError) as caught:
+        received.assert_received("create_customer", times=5, json=ADA, tenant=CANARY)
+
+    for text in (repr(list(received.received)), str(caught.value)):
+        for secret in (CANARY, "sandbox-access-token", "seal", "order-0056"):
+            assert secret not in text
+
+
+def test_a_body_that_was_not_kept_is_an_error(received: Sandbox) -> None:
+    """A comparison with nothing would be wrong, so the error says how to keep bodies."""
+    for wanted in ({"json": ADA}, {"body": b""}):
+        with pytest.raises(ValueError, match="keep_bodies=True"):
+            received.assert_received("create_customer", **wanted)
+    with pytest.raises(ValueError, match="keep_bodies=True"):
+        received.received[0].json()
+
+
+def test_an_unknown_operation_is_an_error(received: Sandbox) -> None:
+    """A misspelt name is not "received 0 times"."""
+    with pytest.raises(ValueError, match="unknown operation 'createCustomer'; the operations are"):
+        received.assert_received("createCustomer", times=0)
+    with pytest.raises(ValueError, match="unknown operation"):
+        received.allow("createCustomer")
+
+
+def test_more_calls_than_are_kept_are_not_counted(received: Sandbox) -> None:
+    """The oldest are forgotten, so any number would be wrong."""
+    received.received.extend([ReceivedCall("send_webhook", "POST", "/")] * MAX_RECEIVED)
+
+    with pytest.raises(ValueError, match="only the last 10000 calls are known"):
+        received.assert_received("create_customer", times=0)
+    received.received.clear()
+    received.assert_received("create_customer", times=0)
+
+
+async def test_an_unknown_request_is_kept_without_showing_its_path(
+    gateway_sandbox: Sandbox,
+) -> None:
+    """Its path may be a person's id that stands where the operation should."""
+    async with gateway_sandbox.transport() as transport:
+        await transport.handle_async_request(httpx.Request("PUT", "http://localhost/customers/ada"))
+
+    (unknown,) = gateway_sandbox.unknown_requests
+    assert (unknown.method, unknown.path) == ("PUT", "/customers/ada")
+    assert "ada" not in repr(unknown)
+    with pytest.raises(AssertionError, match="PUT of a path that is no operation"):
+        gateway_sandbox.assert_as_expected()
