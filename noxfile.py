@@ -168,14 +168,15 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def build(session: nox.Session) -> None:
-    """Build the wheel and the source archive, and look whether the wheel says that it is typed."""
+    """Build the wheel and the source archive, and look whether the wheel has what it needs."""
     session.install("build")
     session.run("python", "-m", "build", "--outdir", str(Path(session.create_tmp()) / "dist"))
     wheel = next((Path(session.create_tmp()) / "dist").glob("*.whl"))
     session.run("python", "-m", "zipfile", "--test", str(wheel))
     listing = session.run("python", "-m", "zipfile", "--list", str(wheel), silent=True)
-    if "gateway_sdk/py.typed" not in str(listing):
-        session.error("the wheel lacks py.typed")
+    for name in ("_gateway_sdk_pytest.py", "gateway_sdk/py.typed"):
+        if name not in str(listing):
+            session.error(f"the wheel lacks {name}")
 
 
 @nox.session(default=False, venv_backend="none")

@@ -20,6 +20,7 @@ from gateway_sdk._transport.httpx_engine import HttpxEngine, load_lines
 from gateway_sdk._transport.transmission import DirectRequest, DirectResponse
 
 USUAL: Final = ENGINES[0]
+pytest_plugins = ("pytester",)  # for the tests of our own plugin
 LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
 SENDING: Final = pytest.StashKey[set[str]]()
 BENCHMARKS: Final = Path(__file__).parent / "benchmarks"
@@ -47,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
     DEFAULTS["engine"] = config.option.engine
     # Else the first call does so in a thread, of which virtual time and counted steps know nothing.
     HttpxEngine.lines = load_lines()
+    if not config.pluginmanager.has_plugin("gateway_sdk"):  # the SDK was installed without it
+        config.pluginmanager.import_plugin("_gateway_sdk_pytest")
     config.stash[LEFT_OUT] = {}
     config.stash[SENDING] = set()
     if config.option.engine != USUAL:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import httpx
 import pytest
@@ -52,3 +53,14 @@ async def test_a_call_works_without_any_extra() -> None:
         balance = await gateway.wallet.spot_trading_available_balance()
 
     assert balance == {"path": "/wallet/1.0.0/spot-trading/available-balance"}
+
+
+@pytest.mark.skipif(find_spec("starlette") is not None, reason="the extra sandbox is installed")
+def test_the_pytest_plugin_says_which_extra_its_fixtures_need(pytester: pytest.Pytester) -> None:
+    """The plugin is loaded in every run; only a test that uses the sandbox fails without it."""
+    pytester.makepyfile("def test_without(): pass\ndef test_with(gateway_session): pass")
+
+    ended = pytester.runpytest_subprocess("-p", "no:asyncio", "-p", "no:cacheprovider")
+
+    ended.assert_outcomes(passed=1, errors=1)
+    ended.stdout.fnmatch_lines(["*UsageError: *::test_with: *pip install 'gateway-sdk[[]sandbox]'"])

@@ -1,0 +1,302 @@
+"""What the fixtures provide, used as users use them; of this file, pytest itself is the user."""
+
+import os
+import time
+from unittest.mock import create_autospec
+
+import pytest
+
+from gateway_sdk import (
+    GatewaySession,
+    NotFoundError,
+    RateLimitedError,
+    ReplyLostError,
+    UnauthorizedError,
+)
+from gateway_sdk.sandbox import Fault, Faults, Sandbox, SandboxServer, SandboxTenant
+from tests.kit.conftest import ALONE, Run
+
+
+def of(tenant: SandboxTenant, **other: str) -> GatewaySession:
+    """Make a session of a tenant."""
+    given = {"access_token": tenant.access_token, "tenant_id": tenant.tenant_id, **other}
+    return GatewaySession(
+        tenant.base_url, access_token=given["access_token"], tenant_id=given["tenant_id"]
+    )
+
+
+@pytest.mark.gateway_fault("create_customer", "drop_after_read", at=1)
+async def test_a_fault_happens_where_the_marker_says(
+    gateway_sandbox: Sandbox, gateway_session: GatewaySession
+) -> None:
+    """The reply of the first call is lost, and the call was applied."""
+    with pytest.raises(ReplyLostError):
+        await gateway_session.customer.create_customer({"customerName": "Ada"})
+    await gateway_session.customer.create_customer({"customerName": "Bob"})
+
+    lost, _ = gateway_sandbox.assert_received("create_customer", times=2, applied=True)
+    assert lost.status is None
+
+
+@pytest.mark.gateway_fault("*", "unavailable", at=1)
+@pytest.mark.gateway_fault("*", "status", 404)
+async def test_faults_apply_in_the_order_of_the_markers(
+    gateway_sandbox: Sandbox, gateway_session: GatewaySession
+) -> None:
+    """The fault that is written first is the outermost, as with Faults."""
+    with pytest.raises(NotFoundError):
+        await gateway_session.wallet.spot_trading_available_balance()
+
+    assert [call.status for call in gateway_sandbox.received] == [503, 404]
+
+
+@pytest.mark.gateway_fault("list_countries", "too_many_requests", retry_after=30, times=2)
+async def test_retries_wait_no_time(
+    gateway_sandbox: Sandbox, gateway_session: GatewaySession
+) -> None:
+    """A gateway that asks to wait a minute in all costs a test none; views do the same."""
+    began = time.monotonic()
+    view = gateway_session.with_options(tenant_id=None)
+
+    assert await view.country_data.list_countries()
+
+    assert time.monotonic() - began < 30
+    assert [call.status for call in gateway_sandbox.received] == [429, 429, 200]
+
+
+async def test_what_cannot_be_in_time_is_raised_all_the_same(
+    gateway_sandbox: Sandbox, gateway_session: GatewaySession
+) -> None:
+    """A wait beyond the deadline is not begun."""
+    gateway_sandbox.faults.anywhere(Fault.too_many_requests(retry_after=30))
+
+    with pytest.raises(RateLimitedError):
+        await gateway_session.with_options(deadline=20).country_data.list_countries()
+
+    gateway_sandbox.assert_received("list_countries", times=1)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_tests_share_no_state(
+    gateway_sandbox: Sandbox,
+    gateway_session: GatewaySession,
+    gateway_tenant: SandboxTenant,
+    number: int,
+) -> None:
+    """The first customer of each test has the same number."""
+    async with of(gateway_tenant) as second:
+        for session in (gateway_session, second):
+            created = await session.customer.create_customer({"externalCustomerId": "1"})
+            assert created["customerId"] == "customer-0005"
+
+    for sandbox in (gateway_sandbox, gateway_tenant.sandbox):
+        sandbox.assert_received("create_customer", times=1)
+        sandbox.faults.anywhere(Fault.unauthorized())
+
+
+@pytest.fixture(scope="module")
+def balances() -> dict[int, object]:
+    """Provide the balances of the first test of a seed."""
+    return {}
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.gateway(seed=seed)) for seed in (7, 7, 8)]
+)
+async def test_the_seed_decides(
+    gateway_session: GatewaySession, balances: dict[int, object], seed: int
+) -> None:
+    """The same seed gives the same data, another seed gives other data."""
+    balance = await gateway_session.wallet.spot_trading_available_balance()
+
+    assert balances.setdefault(seed, balance) == balance
+    assert list(balances.values()).count(balance) == 1
+
+
+def test_the_seed_decides_of_faults_too(run_inside: Run) -> None:
+    """Two tests of a seed have their random faults at the same calls."""
+    tests = """
+found = []
+
+@pytest.mark.gateway(seed=3)
+@pytest.mark.gateway_fault("send_webhook", "status", 501, rate=0.5)
+@pytest.mark.parametrize("number", [1, 2])
+def test_it(gateway_sandbox, gateway_session, number):
+    async def call():
+        for _ in range(20):
+            try:
+                await gateway_session.kyc.send_webhook()
+            except Exception:
+                pass
+
+    asyncio.run(call())
+    found.append([call.status for call in gateway_sandbox.received])
+    assert found[0] == found[-1]
+    assert set(found[0]) == {202, 501}
+"""
+
+    run_inside(tests).assert_outcomes(passed=2)
+
+
+async def test_the_environment_is_that_of_the_gateway(
+    gateway_env: dict[str, str], gateway_url: str, gateway_sandbox: Sandbox
+) -> None:
+    """from_env finds the gateway, its token and a tenant, and nothing else."""
+    async with GatewaySession.from_env() as gateway:
+        await gateway.customer.create_customer({})
+
+    found = {name: value for name, value in os.environ.items() if name in gateway_env}
+    assert found == gateway_env
+    assert gateway_env["GATEWAY_BASE_URL"] == gateway_url
+    gateway_sandbox.assert_received(
+        "create_customer", times=1, tenant=gateway_env["GATEWAY_TENANT_ID"]
+    )
+
+
+def test_the_environment_of_the_developer_is_put_away(
+    run_inside: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A secret of the real gateway is not sent to a test's gateway; afterwards it is back."""
+    monkeypatch.setenv("GATEWAY_TOKEN_HEADER", "real")
+    monkeypatch.setenv("GATEWAY_ENGINE", "httpx")
+    tests = """
+import os
+
+def test_it(gateway_env):
+    assert "GATEWAY_TOKEN_HEADER" not in os.environ
+    assert os.environ["GATEWAY_ENGINE"] == "httpx"
+"""
+
+    run_inside(tests).assert_outcomes(passed=1)
+
+    assert os.environ["GATEWAY_TOKEN_HEADER"] == "real"
+    assert "GATEWAY_BASE_URL" not in os.environ
+
+
+@pytest.mark.gateway(seed=5, strict=True, keep_bodies=True)
+@pytest.mark.gateway_fault("cancel_order", "status", 404)
+async def test_markers_apply_to_the_tenant(gateway_tenant: SandboxTenant) -> None:
+    """Options and faults are those of the test, and of no other tenant."""
+    async with of(gateway_tenant) as gateway:
+        await gateway.customer.create_customer({"customerName": "Ada"})
+        with pytest.raises(NotFoundError):
+            await gateway.wallet.cancel_order("wallet-0004", "order-0056")
+
+    gateway_tenant.sandbox.assert_received("create_customer", json={"customerName": "Ada"})
+
+
+async def test_tenants_are_told_apart_by_header_or_token(
+    gateway_server: SandboxServer,
+) -> None:
+    """Calls without a tenant belong to the tenant of their token."""
+    faults = Faults().on("list_countries", Fault.status(501))
+    one, two = gateway_server.tenant(faults=faults), gateway_server.tenant()
+    async with (
+        of(one) as first,
+        of(two) as second,
+        of(one, access_token=gateway_server.access_token) as service,
+    ):
+        with pytest.raises(Exception, match="501"):
+            await first.country_data.list_countries()
+        await second.country_data.list_countries()
+        await service.wallet.spot_trading_available_balance()
+        await service.country_data.list_countries()
+        stranger = first.with_options(access_token=two.access_token, retry=None)
+        with pytest.raises(UnauthorizedError):
+            await stranger.wallet.spot_trading_available_balance()
+
+    assert [call.operation for call in one.sandbox.received] == [
+        "list_countries",
+        "spot_trading_available_balance",
+        "spot_trading_available_balance",
+    ]
+    two.sandbox.assert_received("list_countries", times=1, applied=True)
+    gateway_server.sandbox.assert_received("list_countries", applied=True)
+    gateway_server.remove(one)
+    async with of(one) as removed:
+        with pytest.raises(UnauthorizedError):
+            await removed.wallet.spot_trading_available_balance()
+
+
+def test_no_repr_shows_a_token(gateway_server: SandboxServer) -> None:
+    """A tenant can be printed."""
+    tenant = gateway_server.tenant()
+
+    assert tenant.access_token not in repr(tenant)
+
+
+def test_a_server_in_a_thread_names_the_port_that_is_taken(gateway_url: str) -> None:
+    """The error of the other thread is raised where the server was started."""
+    port = int(gateway_url.rpartition(":")[2])
+
+    with pytest.raises(OSError, match="in use"), Sandbox().serve_in_thread(port=port):
+        pass
+
+
+def test_a_server_is_gone_after_its_test(run_inside: Run) -> None:
+    """Nothing listens any more, and no thread is left."""
+    tests = """
+import threading
+
+addresses = []
+
+def test_it(gateway_url, gateway_server):
+    addresses.append(gateway_url)
+    assert threading.active_count() > 2
+
+def test_afterwards():
+    import httpx
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(addresses[0], trust_env=False)
+"""
+    ended = run_inside(tests)
+
+    ended.assert_outcomes(passed=2)
+
+
+async def test_a_session_can_be_mocked() -> None:
+    """create_autospec knows the methods of all areas and their arguments, and awaits them."""
+    gateway = create_autospec(GatewaySession, instance=True)
+    gateway.customer.create_customer.return_value = {"customerId": "1"}
+
+    assert await gateway.customer.create_customer({"customerName": "Ada"}) == {"customerId": "1"}
+
+    gateway.customer.create_customer.assert_awaited_once_with({"customerName": "Ada"})
+    with pytest.raises(TypeError, match="request"):
+        gateway.customer.create_customer()
+    with pytest.raises(AttributeError):
+        _ = gateway.country_data.list_planets
+
+
+def test_the_areas_of_a_session_are_read_only(gateway_session: GatewaySession) -> None:
+    """A test that means to mock an area mocks the session."""
+    with pytest.raises(AttributeError, match="read-only"):
+        gateway_session.wallet = gateway_session.wallet
+
+
+def test_without_the_extra_the_error_says_what_to_install(
+    run_apart: Run, pytester: pytest.Pytester
+) -> None:
+    """Tests that use no fixture run, others say which extra is missing."""
+    pytester.makeconftest("import sys; sys.modules['starlette'] = None")
+    tests = """
+def test_without():
+    pass
+
+@pytest.mark.parametrize("name", [
+    "gateway_sandbox", "gateway_session", "gateway_url", "gateway_env", "gateway_server",
+    "gateway_tenant",
+])
+def test_with(request, name):
+    request.getfixturevalue(name)
+"""
+
+    ended = run_apart(tests, *ALONE)
+
+    ended.assert_outcomes(passed=1, failed=6)
+    advice = (
+        "need the extra [[]sandbox], starlette is missing: pip install 'gateway-sdk[[]sandbox]'"
+    )
+    for place in ("*::test_with[[]gateway_sandbox]", "gateway_server"):
+        line = f"*UsageError: {place}: the fixtures of gateway_sdk {advice}"
+        ended.stdout.fnmatch_lines([line])

@@ -1,0 +1,189 @@
+"""A strict test fails at its end if something was not expected; a wrong marker is an error."""
+
+import pytest
+
+from gateway_sdk.sandbox import Fault
+from gateway_sdk.sandbox._markers import ARGUMENTS
+from tests.kit.conftest import Run
+
+STRICT = """
+pytestmark = pytest.mark.gateway(strict=True)
+
+@pytest.fixture
+def balance(gateway_session):
+    return lambda: asyncio.run(gateway_session.wallet.spot_trading_available_balance())
+"""
+
+
+def test_what_is_expected_passes(run_inside: Run) -> None:
+    """Allowed is what is given to allow, what is asserted, and what has a fault of its own."""
+    tests = """
+@pytest.mark.gateway(allow=["spot_trading_available_balance"])
+def test_allowed(balance):
+    balance()
+
+def test_allowed_in_the_test(gateway_sandbox, balance):
+    gateway_sandbox.allow("spot_trading_available_balance")
+    balance()
+
+def test_asserted(gateway_sandbox, balance):
+    balance()
+    gateway_sandbox.assert_received("spot_trading_available_balance", times=1)
+
+@pytest.mark.gateway_fault("spot_trading_available_balance", "unavailable", at=1)
+@pytest.mark.gateway_fault("*", "latency", 0.001)
+@pytest.mark.gateway_fault("cancel_order", "drop_after_read", rate=0.5)
+def test_with_a_fault(balance):
+    balance()
+
+def test_nothing(gateway_sandbox):
+    gateway_sandbox.assert_received("cancel_order", times=0)
+
+@pytest.mark.gateway(strict=False)
+def test_not_strict(balance):
+    balance()
+"""
+
+    ended = run_inside(STRICT + tests)
+
+    ended.assert_outcomes(passed=6)
+
+
+UNEXPECTED = {
+    "call": """
+def test_it(balance):
+    balance()
+""",
+    "fault": """
+@pytest.mark.gateway_fault("cancel_order", "status", 500, at=2)
+def test_it(gateway_sandbox):
+    pass
+""",
+    "fault of all": """
+@pytest.mark.gateway_fault("*", "drop_before_read")
+def test_it(gateway_tenant):
+    pass
+""",
+    "path": """
+def test_it(gateway_url):
+    import httpx
+    assert httpx.get(gateway_url + "/customers/ada", trust_env=False).status_code == 404
+""",
+    "method": """
+def test_it(gateway_url):
+    import httpx
+    assert httpx.get(gateway_url + "/customer/1.0.0/create", trust_env=False).status_code == 405
+""",
+}
+MESSAGES = {
+    "call": [
+        "*spot_trading_available_balance was received and is not allowed here",
+        "*received in all:",
+        "*spot_trading_available_balance: 1, applied, status 200",
+    ],
+    "fault": [
+        "*this fault never happened: status 500 at call 2 of cancel_order",
+        "*nothing was received",
+    ],
+    "fault of all": ["*this fault never happened: drop before read at call 1 of any operation"],
+    "path": ["*GET of a path that is no operation"],
+    "method": ["*GET of a path that is no operation"],
+}
+
+
+@pytest.mark.parametrize("what", UNEXPECTED)
+def test_what_is_not_expected_fails(run_inside: Run, what: str) -> None:
+    """The failure comes at the end of the test, and names what it is about."""
+    ended = run_inside(STRICT + UNEXPECTED[what])
+
+    ended.assert_outcomes(passed=1, errors=1)
+    ended.stdout.fnmatch_lines(["*ERROR at teardown of test_it*", *MESSAGES[what]])
+    ended.stdout.no_fnmatch_line("*/customers/ada*")
+
+
+def test_a_test_that_failed_anyway_is_not_failed_twice(run_inside: Run) -> None:
+    """What did not happen because the test failed before is not of interest."""
+    test = """
+@pytest.mark.gateway_fault("cancel_order", "cut_body")
+def test_it(gateway_sandbox):
+    assert not gateway_sandbox
+
+def test_another(balance):
+    balance()
+"""
+
+    ended = run_inside(STRICT + test)
+
+    ended.assert_outcomes(failed=1, passed=1, errors=1)
+    ended.stdout.no_fnmatch_line("*never happened*")
+
+
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [
+        ('gateway("strict")', "the arguments of gateway() have names: seed, strict, allow, keep*"),
+        ("gateway(strickt=True)", "the arguments of gateway() have names: seed, strict, allow*"),
+        ('gateway(strict="no")', "strict must be True or False"),
+        ("gateway(keep_bodies=1)", "keep_bodies must be True or False"),
+        ('gateway(seed="7")', "seed must be a whole number"),
+        ("gateway(seed=True)", "seed must be a whole number"),
+        ('gateway(allow="cancel_order")', "allow must be a list of operations"),
+        ('gateway(allow=["cancel"])', "unknown operation 'cancel'; the operations are create_cu*"),
+        ('gateway_fault("cancel_order")', "gateway_fault() takes an operation and the name of a *"),
+        ('gateway_fault("cancel", "cut_body")', "unknown operation 'cancel'; the operations are *"),
+        ('gateway_fault("*", "of_kind")', "unknown fault 'of_kind'; the faults are latency, stat*"),
+        ('gateway_fault("*", "status")', "*status() missing 1 required positional argument*"),
+        ('gateway_fault("*", "status", 200)', "status is out of range: 200"),
+        ('gateway_fault("*", "cut_body", at=0)', "at must be 1 or more: 0"),
+        ('gateway_fault("*", "cut_body", when=1)', "*unexpected keyword argument 'when'"),
+    ],
+)
+def test_a_wrong_marker_is_an_error_that_names_the_test(
+    run_inside: Run, marker: str, message: str
+) -> None:
+    """Every argument that cannot be is refused before the test runs."""
+    ended = run_inside(f"@pytest.mark.{marker}\ndef test_it(gateway_sandbox):\n    1 / 0")
+
+    ended.assert_outcomes(errors=1)
+    found = f"*UsageError: test_a_wrong_marker_*.py::test_it: {message.replace('[', '[[]')}"
+    ended.stdout.fnmatch_lines([found])
+
+
+@pytest.mark.parametrize("marker", ["gateway(strict=True)", 'gateway_fault("*", "cut_body")'])
+def test_a_marker_without_a_gateway_is_an_error(run_inside: Run, marker: str) -> None:
+    """A fault that can never happen is not passed over in silence; a whole file may be marked."""
+    tests = f"""
+@pytest.mark.{marker}
+def test_it():
+    pass
+
+@pytest.mark.{marker}
+class TestSeveral:
+    def test_it(self):
+        pass
+"""
+
+    ended = run_inside(tests)
+
+    ended.assert_outcomes(errors=1, passed=1)
+    name = marker.partition("(")[0]
+    ended.stdout.fnmatch_lines([f"*::test_it: the marker {name} has no effect here, because the *"])
+
+
+def test_the_registered_markers_tell_all_arguments(run_inside: Run) -> None:
+    """The line that --markers prints has every argument."""
+    ended = run_inside("", "--markers")
+
+    (line,) = (line for line in ended.outlines if line.startswith("@pytest.mark.gateway("))
+    assert [name for name in ARGUMENTS if f"{name}=" not in line] == []
+
+
+def test_every_kind_of_fault_has_its_name() -> None:
+    """The names in a marker are those of the class methods."""
+    with pytest.raises(ValueError, match="unknown fault") as caught:
+        Fault.of_kind("none")
+
+    kinds = str(caught.value).rpartition("are ")[2].split(", ")
+    given = {"latency": 0, "status": 500, "malformed_error": 500, "drip": 0}
+    made = [Fault.of_kind(kind, *([given[kind]] if kind in given else [])) for kind in kinds]
+    assert len({fault.name for fault in made}) == len(kinds) == 10
