@@ -7,10 +7,12 @@ from benchmarks.measures.cpu import level
 from benchmarks.parts import LEVELS
 from benchmarks.peers import OURS
 from benchmarks.rounds import Seen, median_ratio
+from benchmarks.uploader import VARIANTS as UPLOADS
 
 ALL: Final = tuple(level(*pair) for pair in LEVELS)
 MAIN: Final = ("1", "50", "200")
 OVER_HTTPX, OVER_ASYNCIO = OURS + "httpx", OURS + "asyncio"
+HELD: Final = ("held_opening_cpu_ms", "held_first_cpu_ms")
 
 
 class Budget(NamedTuple):
@@ -69,8 +71,10 @@ BUDGETS: Final = (
         "AsyncOpenAI on aiohttp",
     ),
     Budget("CPU on asyncio / OpenAI", "cpu", OVER_ASYNCIO, cpu(*MAIN), 0.25, "AsyncOpenAI"),
-    Budget("CPU on httpx / httpx", "cpu", OVER_HTTPX, cpu("1"), 1.0, "httpx"),
-    Budget("CPU on httpx / httpx", "cpu", OVER_HTTPX, cpu("50", "200", "50+50ms"), 0.5, "httpx"),
+    *(
+        Budget("CPU on httpx / httpx", "cpu", OVER_HTTPX, cpu(at), limit, "httpx")
+        for at, limit in (("1", 0.55), ("50", 0.25), ("200", 0.2))
+    ),
     Budget("CPU on httpx / OpenAI", "cpu", OVER_HTTPX, cpu(*ALL), 0.75, "AsyncOpenAI"),
     Budget(
         "import / httpx, pydantic, tenacity",
@@ -81,12 +85,22 @@ BUDGETS: Final = (
         "import httpx, pydantic, tenacity",
     ),
     *(
-        Budget(f"{variant}, throughput / httpx", "upload", variant, ("ratio",), 0.95, at_least=True)
-        for variant in ("gateway file", "gateway stream")
+        Budget(f"{ours}: loop held", "opening", ours, HELD, 20.0)
+        for ours in (OVER_HTTPX, OVER_ASYNCIO)
     ),
     *(
-        Budget(f"{variant}, memory, MiB", "upload", variant, ("memory_growth_mib",), 8.0)
-        for variant in ("gateway file", "gateway stream", "gateway form")
+        Budget(f"{ours}: 1st call", "opening", ours, ("first_cpu_ms",), 10.0)
+        for ours in (OVER_HTTPX, OVER_ASYNCIO)
+    ),
+    *(
+        Budget(f"{variant} / curl", "upload", variant, ("ratio_curl",), 0.97, at_least=True)
+        for variant in UPLOADS
+        if variant.startswith(("gateway file", "gateway stream"))
+    ),
+    *(
+        Budget(f"{variant}, MiB", "upload", variant, ("memory_growth_mib",), 4.0)
+        for variant in UPLOADS
+        if variant.startswith("gateway")
     ),
     Budget("bulk on httpx / httpx", "bulk", OVER_HTTPX, ("seconds 50",), 1.10, "httpx"),
     Budget("bulk on asyncio / aiohttp", "bulk", OVER_ASYNCIO, ("seconds 50",), 1.10, "aiohttp"),

@@ -1,16 +1,19 @@
 """What is measured, of whom, and how long: the whole of it, and in short."""
 
+import shutil
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
 from benchmarks.measures.cpu import level
 from benchmarks.peers import OURS, PEERS, lacking
+from benchmarks.uploader import VARIANTS as UPLOADS
 from gateway_sdk._transport.factory import ENGINES
 
 Settings = Mapping[str, Any]
 
 LEVELS: Final = ((1, 0), (10, 0), (50, 0), (200, 0), (500, 0), (50, 50))
+CURL: Final = "curl"
 LATENCIES: Final = (5, 50, 200)
 STATEMENTS: Final = {
     "import gateway_sdk": ("gateway_sdk",),
@@ -64,6 +67,19 @@ PARTS: Final = {
         {"rounds": 3, "callers": 50, "seconds": 0.7},
         {"rounds": 1, "seconds": 0.02},
     ),
+    "opening": Part(
+        "Longest turn of the loop: opening, first call; that call's CPU, +; ms",
+        ENGINES_AND_OURS,
+        {
+            "opening": "held_opening_ms",
+            "its CPU": "held_opening_cpu_ms",
+            "1st call": "held_first_ms",
+            "its CPU ": "held_first_cpu_ms",
+            "CPU, +": "first_cpu_ms",
+        },
+        {"rounds": 7, "calls": 20},
+        {"rounds": 1, "calls": 3},
+    ),
     "memory": Part(
         "Resident memory of the process, MiB",
         tuple(PEERS),
@@ -94,9 +110,15 @@ PARTS: Final = {
     ),
     "upload": Part(
         "One large upload",
-        ("gateway file", "httpx file", "gateway stream", "httpx stream", "gateway form"),
-        {"MiB/s": "mib_per_second", "/ httpx": "ratio", "memory, + MiB": "memory_growth_mib"},
-        {"rounds": 2, "mib": 1024},
+        ("curl file", "curl stream", *UPLOADS),
+        {
+            "MiB/s": "mib_per_second",
+            "/ curl": "ratio_curl",
+            "/ httpx": "ratio_httpx",
+            "CPU, s": "cpu_seconds",
+            "+ MiB": "memory_growth_mib",
+        },
+        {"rounds": 5, "mib": 1024},
         {"rounds": 1, "mib": 8},
     ),
 }
@@ -118,6 +140,8 @@ def left_out(name: str) -> dict[str, str]:
         elif variant in STATEMENTS:
             missing = [module for module in STATEMENTS[variant] if find_spec(module) is None]
             why = f"{missing[0]} not installed" if missing else None
+        elif variant.startswith(CURL) and shutil.which(CURL) is None:
+            why = f"{CURL} not installed"
         if why:
             found[variant] = why
     return found

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from benchmarks.budgets import Verdict, judge
 from benchmarks.parts import PARTS
-from benchmarks.peers import OURS
+from benchmarks.peers import ALONE, OURS
 from benchmarks.rounds import Seen, median_ratio
 
 NAME: Final = 24
@@ -23,6 +23,7 @@ PACKAGES: Final = (
     "httpx2",
     "openai",
     "openapi-python-client",
+    "pyreqwest",
     "pydantic",
     "tenacity",
 )
@@ -124,9 +125,10 @@ def ratios(seen: Seen) -> Iterator[str]:
         if all(figure in figures for figures in seen.values())
     }
     wide = (WIDTH - NAME) // max(1, len(columns))
-    for ours in (name for name in seen if name.startswith(OURS)):
+    ours_all = [name for name in seen if name.startswith((OURS, ALONE))]
+    for ours in ours_all:
         yield f"CPU time per call of {ours} / that of"
-        for name in (name for name in seen if not name.startswith(OURS)):
+        for name in (name for name in seen if name not in ours_all):
             found = (
                 median_ratio(seen[ours][figure], seen[name][figure]) for figure in columns.values()
             )

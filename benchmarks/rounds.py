@@ -24,12 +24,13 @@ wall, cpu = time.perf_counter(), time.process_time()
 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
 print(json.dumps({{"wall_ms": wall * 1000, "cpu_ms": cpu * 1000}}))
 """
-PROXIES: Final = {"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+UNWANTED: Final = {"http_proxy", "https_proxy", "all_proxy", "no_proxy", "pythondontwritebytecode"}
+"""A proxy would be what is measured; and installed packages have been compiled before."""
 
 
 def in_process(*arguments: str) -> Figures:
     """Run Python with arguments, and read the JSON that it prints."""
-    environment = {name: at for name, at in os.environ.items() if name.lower() not in PROXIES}
+    environment = {name: at for name, at in os.environ.items() if name.lower() not in UNWANTED}
     # What is run is ours.
     output = subprocess.run(  # noqa: S603
         [sys.executable, *arguments], stdout=subprocess.PIPE, check=True, cwd=ROOT, env=environment
@@ -92,9 +93,9 @@ def uploads(outcome: dict[str, Any]) -> Seen:
     wrong = [name for name, one in outcome["variants"].items() if not one["content_ok"]]
     if wrong:
         raise ValueError(f"what arrived is not what was sent: {', '.join(wrong)}")
-    wanted = ("mib_per_second", "ratio", "cpu_seconds", "memory_growth_mib", "blocked_ms")
+    wanted = ("mib_per_second", *upload.RATIOS, "cpu_seconds", "memory_growth_mib", "blocked_ms")
     return {
-        variant: {name: [one[name]] for name in wanted if one[name] is not None}
+        variant: {name: [one[name]] for name in wanted if name in one}
         for variant, one in outcome["variants"].items()
     }
 

@@ -4,9 +4,9 @@ from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 from benchmarks.peers.generated import open_generated
-from benchmarks.peers.http_clients import open_aiohttp, open_httpx
+from benchmarks.peers.http_clients import open_aiohttp, open_httpx, open_pyreqwest
 from benchmarks.peers.request import Open
-from benchmarks.peers.sdks import open_gateway, open_openai
+from benchmarks.peers.sdks import open_asyncio_engine, open_gateway, open_openai
 from benchmarks.peers.sockets import open_sockets
 
 
@@ -23,14 +23,17 @@ class Peer(NamedTuple):
 
 
 OURS: Final = "gateway_sdk on "
+ALONE: Final = "asyncio engine alone"
 PEERS: Final = {
     "raw sockets": Peer(open_sockets),
+    "pyreqwest": Peer(open_pyreqwest, ("pyreqwest",)),
     "aiohttp": Peer(open_aiohttp, ("aiohttp",)),
     "httpx": Peer(open_httpx("httpx")),
     "httpx2": Peer(open_httpx("httpx2"), ("httpx2",)),
     "generated client": Peer(open_generated, ("openapi_python_client",)),
     "AsyncOpenAI": Peer(open_openai("DefaultAsyncHttpxClient"), ("openai",)),
     "AsyncOpenAI on aiohttp": Peer(open_openai("DefaultAioHttpClient"), ("openai", "aiohttp")),
+    ALONE: Peer(open_asyncio_engine, ("httptools",)),
     OURS + "httpx": Peer(open_gateway("httpx")),
     OURS + "asyncio": Peer(open_gateway("asyncio"), ("httptools",)),
 }

@@ -1,4 +1,4 @@
-"""General HTTP clients: aiohttp, httpx, httpx2."""
+"""General HTTP clients: aiohttp, httpx, httpx2, pyreqwest."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -40,3 +40,17 @@ def open_httpx(name: str) -> Open:
             yield call
 
     return opened
+
+
+@asynccontextmanager
+async def open_pyreqwest(url: str, connections: int) -> AsyncIterator[Call]:
+    """Call with the client of pyreqwest, which sends in threads of Rust."""
+    builder = import_module("pyreqwest.client").ClientBuilder()
+    client = builder.default_headers(HEADERS).max_connections(connections).error_for_status()
+    async with client.build() as session:
+
+        async def call() -> Any:
+            reply = await session.post(url + PATH).body_json(BODY).build().send()
+            return await reply.json()
+
+        yield call

@@ -1,11 +1,15 @@
-"""Software development kits: OpenAI's, as an example of the best known; and ours."""
+"""Software development kits: OpenAI's, a well-known one; and ours, or a part of it."""
 
+import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
 
-from benchmarks.peers.request import BODY, PATH, TOKEN, Call, Open
+import httpx
+
+from benchmarks.peers.request import BODY, HEADERS, JSON, PATH, TOKEN, Call, Open
 
 
 def open_openai(client_name: str) -> Open:
@@ -51,3 +55,42 @@ def open_gateway(engine: str) -> Open:
             yield call
 
     return opened
+
+
+@asynccontextmanager
+async def open_asyncio_engine(url: str, connections: int) -> AsyncIterator[Call]:
+    """Call with our engine alone: no session, token, retries, deadline, checks or models."""
+    transport = import_module("gateway_sdk._transport.transmission")
+    engine = import_module("gateway_sdk._transport.asyncio_engine").AsyncioEngine(
+        connections, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
+    address, timeout = httpx.URL(url + PATH), httpx.Timeout(30)
+    fields = [
+        (b"Host", address.netloc),
+        (b"Authorization", HEADERS["Authorization"].encode()),
+        (b"Content-Type", b"application/json"),
+        (b"Content-Length", b"%d" % len(JSON)),
+    ]
+
+    async def call() -> Any:
+        reply = await engine.exchange(
+            transport.DirectRequest(
+                "POST",
+                address,
+                fields,
+                httpx.ByteStream(JSON),
+                len(JSON),
+                timeout,
+                transport.Transmission(sent=False),
+            )
+        )
+        body = b"".join([piece async for piece in reply.stream])
+        await reply.stream.aclose()
+        if reply.status_code != httpx.codes.OK:
+            raise ValueError("that is a refusal")
+        return json.loads(body)
+
+    try:
+        yield call
+    finally:
+        await engine.aclose()

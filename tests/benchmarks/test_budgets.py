@@ -51,26 +51,25 @@ def upload_of(**changes: Any) -> dict[str, Any]:
     one = {
         "content_ok": True,
         "mib_per_second": 900.0,
-        "ratio": None,
         "cpu_seconds": 1.0,
         "memory_growth_mib": 0.5,
         "blocked_ms": 1.0,
         "progress_told": 3,
     }
-    return {"variants": {"gateway form": one | changes}}
+    return {"variants": {"gateway form httpx": one | changes}}
 
 
 def test_an_upload_gives_its_figures() -> None:
     """A ratio that there is not is left out."""
-    figures = uploads(upload_of())["gateway form"]
+    figures = uploads(upload_of())["gateway form httpx"]
 
     assert figures["mib_per_second"] == [900.0]
-    assert "ratio" not in figures
+    assert "ratio_curl" not in figures
 
 
 def test_an_upload_of_something_else_is_no_figure() -> None:
     """What arrived must be what was sent."""
-    with pytest.raises(ValueError, match="gateway form"):
+    with pytest.raises(ValueError, match="gateway form httpx"):
         uploads(upload_of(content_ok=False))
 
 

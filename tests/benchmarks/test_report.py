@@ -32,10 +32,10 @@ def test_every_budget_has_a_line() -> None:
 
     assert len(lines) == 1 + len(BUDGETS)
     assert max(map(len, lines)) <= 80
-    assert re.search(r"^CPU on httpx / httpx +<= 1\.00 +1\.00 +met$", lines[4])
-    assert re.search(r"^CPU on httpx / httpx +<= 0\.50 +1\.00 1\.00 1\.00 +MISSED$", lines[5])
+    assert re.search(r"^CPU on httpx / httpx +<= 0\.55 +1\.00 +MISSED$", lines[4])
+    assert re.search(r"^CPU on httpx / httpx +<= 0\.25 +1\.00 +MISSED$", lines[5])
     assert any(
-        re.search(r"^gateway file, memory, MiB +<= 8\.00 +2\.00 +met$", line) for line in lines
+        re.search(r"^gateway file httpx, MiB +<= 4\.00 +2\.00 +met$", line) for line in lines
     )
 
 
