@@ -202,9 +202,8 @@ class CallbackHandler(Generic[T]):
 
     def _check_post(self, request: CallbackRequest) -> CallbackReply | None:
         """Refuse what the receiver's own page does not send, in the browser that began."""
-        if request.header("origin") != f"http://{self._authority}":
-            return CallbackReply(403, b"Only this address's own page may do that.\n")
-        if request.header("sec-fetch-site") not in (None, "same-origin"):
+        is_own_origin = request.header("origin") == f"http://{self._authority}"
+        if not is_own_origin or request.header("sec-fetch-site") not in (None, "same-origin"):
             return CallbackReply(403, b"Only this address's own page may do that.\n")
         if request.header("content-type") != "application/json":
             return CallbackReply(415, b"Only application/json.\n")

@@ -29,6 +29,9 @@ class _ReplyError(GatewayError):
         self.status = status
         self.body = body
         self.headers = headers
+        self.transient = status in _TRANSIENT_4XX or (
+            status in range(500, 600) and status not in _LASTING_5XX
+        )
 
 
 class StatusError(_ReplyError):
@@ -45,19 +48,6 @@ class StatusError(_ReplyError):
 
     payload: ErrorPayload | None = None
     retry_after: float | None = None
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int,
-        body: bytes = b"",
-        headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        super().__init__(message, status=status, body=body, headers=headers)
-        self.transient = status in _TRANSIENT_4XX or (
-            status in range(500, 600) and status not in _LASTING_5XX
-        )
 
     def _pickled(self) -> dict[str, Any]:
         payload = self.payload and self.payload.without_text()

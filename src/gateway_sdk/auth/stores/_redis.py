@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._config import is_loopback
 from gateway_sdk._repr import safe_repr
-from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, parse
+from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, new_mark, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
@@ -68,7 +68,7 @@ class _RedisClaim:
 
     async def end(self, *, failed: bool) -> None:
         """Give the key back."""
-        mark = secrets.token_hex(16) if failed else ""
+        mark = new_mark() if failed else ""
         await self._run(_END, self._name, self._holder, mark, _MARK_LIFE)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Self, cast
@@ -53,6 +53,9 @@ class Failure:
     status: int | None = None
     safe_to_repeat: bool = True
     retryable: bool = False
+
+
+_FAILURE_COLUMNS: Final = tuple(column.name for column in fields(Failure))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,13 +124,7 @@ class Line:
         failure = self.failure
         head = to_json({"job": self.job, "key": self.key.hex(), "once": self.once})[:-1]
         tail = {
-            "error": failure and failure.error,
-            "message": failure and failure.message,
-            "operation": failure and failure.operation,
-            "outcome": failure and failure.outcome,
-            "status": failure and failure.status,
-            "safe_to_repeat": failure and failure.safe_to_repeat,
-            "retryable": failure and failure.retryable,
+            **{name: failure and getattr(failure, name) for name in _FAILURE_COLUMNS},
             "attempts": self.attempts,
             "elapsed": round(self.elapsed, 6),
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -159,15 +156,7 @@ class Line:
 
     @classmethod
     def _of(cls, head: Head, found: Mapping[str, Any]) -> Self:
-        failure = found["error"] and Failure(
-            error=found["error"],
-            message=found["message"],
-            operation=found["operation"],
-            outcome=found["outcome"],
-            status=found["status"],
-            safe_to_repeat=found["safe_to_repeat"],
-            retryable=found["retryable"],
-        )
+        failure = found["error"] and Failure(**{name: found[name] for name in _FAILURE_COLUMNS})
         return cls(
             job=head.job,
             key=head.key,
