@@ -23,7 +23,7 @@ from gateway_sdk import (
     ServerError,
     bulk,
 )
-from gateway_sdk.bulk._limit import Tuner
+from gateway_sdk.bulk._limit import AdaptiveLimit
 from tests.bulk.gateways import Gateway
 from tests.support import virtual_time
 
@@ -281,7 +281,7 @@ def test_wrong_numbers_are_refused(make: Callable[[], object]) -> None:
 
 def test_a_tuner_says_how_many_it_allows() -> None:
     """Its size bounds what is taken ahead."""
-    assert Tuner(bulk.Adaptive(maximum=3)).size == 3
+    assert AdaptiveLimit(bulk.Adaptive(maximum=3)).size == 3
 
 
 class CoarseLoop(virtual_time.VirtualTimeLoop):
@@ -304,7 +304,7 @@ def test_a_timer_that_rings_early_does_not_end_the_run() -> None:
     """A call that the pace holds back is started, even if no other call wakes the loop."""
 
     async def main() -> None:
-        tuner, woken = Tuner(bulk.Adaptive()), asyncio.Event()
+        tuner, woken = AdaptiveLimit(bulk.Adaptive()), asyncio.Event()
         tuner._controller._pace.rate = 1.0
         tuner.begin(woken.set)
         while not tuner.has_room(0):

@@ -4,8 +4,8 @@ import math
 from enum import Enum, auto
 from typing import Final
 
-from gateway_sdk.bulk._evidence import Alarm, Base, Latency, Stage, log_likelihood
 from gateway_sdk.bulk._pace import Pace
+from gateway_sdk.bulk._statistics import Alarm, BaseRate, Latency, Stage, log_likelihood
 
 _ERROR: Final = 0.01
 """The share of trials that may end wrongly. A test by likelihood ratios (Wald's SPRT) then ends
@@ -89,7 +89,7 @@ class Controller:
         self._slots: set[Slot] = set()
         self._sleeping: set[Slot] = set()
         self._duration = 0.0
-        self._base = Base(_MEMORY)
+        self._base = BaseRate(_MEMORY)
         self._pace = Pace()
         self._latencies: dict[int, Latency] = {}
         self._crowded: tuple[Stage, int | None] | None = None

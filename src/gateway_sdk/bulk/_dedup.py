@@ -17,7 +17,7 @@ from uuid import UUID
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 from pydantic_core import PydanticSerializationError
 
-from gateway_sdk.bulk._watch import ItemWatch
+from gateway_sdk.bulk._observers import ItemObserver
 from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.models._base import MASK, Model
@@ -31,7 +31,7 @@ UNWRITABLE: Final = (PydanticSerializationError, RecursionError, TypeError, Valu
 _ALIKE: Final = "holds a secret, and all secrets look the same"
 
 
-class _RefusedError(Exception):
+class _NoDigestError(Exception):
     """A value of this type has no digest; the text says what is wrong with the key."""
 
 
@@ -48,7 +48,7 @@ def digest_of(key: Any) -> bytes:
     """
     try:
         text = _text(key)
-    except _RefusedError as error:
+    except _NoDigestError as error:
         raise _wrong(str(error)) from None
     except Exception as error:  # noqa: BLE001 - the user's class may raise anything
         # No cause: its text may show the value.
@@ -78,7 +78,7 @@ def _text(value: Any) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         members = {one.name: getattr(value, one.name) for one in fields(value) if one.compare}
         return _tagged(type(value), _object(members))
-    raise _RefusedError(f"holds a {type(value).__name__}, which is no JSON value")
+    raise _NoDigestError(f"holds a {type(value).__name__}, which is no JSON value")
 
 
 def _tagged(kind: type, text: str) -> str:
@@ -115,7 +115,7 @@ def _datetime(value: datetime) -> str:
 def _time(value: time) -> str:
     """Write a time of day; with a time zone, equality would depend on the day."""
     if value.tzinfo is not None:
-        raise _RefusedError("holds a time with a time zone, which is no JSON value")
+        raise _NoDigestError("holds a time with a time zone, which is no JSON value")
     return json.dumps(value.isoformat())
 
 
@@ -145,7 +145,7 @@ def _model(value: BaseModel) -> str:
 
 
 def _secret(_: object) -> str:
-    raise _RefusedError(_ALIKE)
+    raise _NoDigestError(_ALIKE)
 
 
 _WRITERS: Final[tuple[tuple[tuple[type, ...], Callable[[Any], str]], ...]] = (
@@ -167,7 +167,7 @@ _WRITERS: Final[tuple[tuple[tuple[type, ...], Callable[[Any], str]], ...]] = (
 )
 
 
-Key = Callable[[Item], object]
+KeyFunction = Callable[[Item], object]
 
 
 class Dedup(Generic[Item, Value]):
@@ -202,22 +202,22 @@ class Dedup(Generic[Item, Value]):
         return True
 
     def ended(
-        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> BulkResult[Item, Value]:
         """Take note of a result, and return what is to be said of the item."""
-        del digest, watch
+        del digest, observer
         return result
 
     def interrupted(
-        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> None:
         """Record an item whose call was ended early, by the deadline or by closing the run."""
 
 
-class Memory(Dedup[Item, Value]):
+class KeyedResults(Dedup[Item, Value]):
     """Keeps the result of each key until the run ends."""
 
-    def __init__(self, key: Key[Item]) -> None:
+    def __init__(self, key: KeyFunction[Item]) -> None:
         self._key = key
         self._results: dict[bytes, BulkResult[Item, Value]] = {}
 
@@ -231,9 +231,9 @@ class Memory(Dedup[Item, Value]):
         return known and replace(known, item=item)
 
     def ended(
-        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> BulkResult[Item, Value]:
         """Keep a result."""
-        del watch
+        del observer
         self._results[digest or b""] = result
         return result

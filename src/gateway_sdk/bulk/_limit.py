@@ -64,7 +64,7 @@ class Limit(ABC):
         """Count an item that starts; *wake* is called when there may be room again."""
 
 
-class Fixed(Limit):
+class FixedLimit(Limit):
     """A fixed number of calls; a result that is not yet yielded keeps its place."""
 
     def __init__(self, size: int) -> None:
@@ -84,13 +84,13 @@ class Fixed(Limit):
         """Take a place."""
         del wake  # the end of an item wakes the loop anyway
         self._under_way += 1
-        return _Place(self._give_back)
+        return _FixedTicket(self._give_back)
 
     def _give_back(self) -> None:
         self._under_way -= 1
 
 
-class _Place:
+class _FixedTicket:
     """One of a fixed number of places."""
 
     def __init__(self, give_back: Callable[[], None]) -> None:
@@ -129,7 +129,7 @@ class Adaptive:
                 raise InvalidArgumentError(f"{name} must be a whole number of at least 1")
 
 
-class Tuner(Limit):
+class AdaptiveLimit(Limit):
     """Passes events to a controller, with the times of the event loop."""
 
     def __init__(self, options: Adaptive) -> None:
@@ -156,13 +156,13 @@ class Tuner(Limit):
         self._timer = None
         self._wake()
 
-    def begin(self, wake: Callable[[], None]) -> "_Ticket":
+    def begin(self, wake: Callable[[], None]) -> "_AdaptiveTicket":
         """Count an item that starts."""
         self._wake = wake
-        return _Ticket(self._controller, wake)
+        return _AdaptiveTicket(self._controller, wake)
 
 
-class _Ticket:
+class _AdaptiveTicket:
     """One item in flight."""
 
     def __init__(self, controller: Controller, wake: Callable[[], None]) -> None:

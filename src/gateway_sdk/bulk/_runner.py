@@ -13,8 +13,8 @@ from typing import Any, Final, Generic
 from gateway_sdk._call.events import CONTEXT_OBSERVERS, RECORD_INTENT, RecordIntent
 from gateway_sdk.bulk._dedup import Dedup
 from gateway_sdk.bulk._limit import Limit, Ticket
+from gateway_sdk.bulk._observers import Backoff, ItemObserver, RunObservers
 from gateway_sdk.bulk._source import Source
-from gateway_sdk.bulk._watch import ItemWatch, RunWatch, Waits
 from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, JournalError, RateLimitedError
 from gateway_sdk.operations import Operation
@@ -23,18 +23,18 @@ from gateway_sdk.outcome import Attempt
 AHEAD: Final = 8
 """Items taken but not yet yielded, per call in flight: behind a slow item, or equal to one."""
 
-_BREATH: Final = 64
+_RESULTS_IN_A_ROW: Final = 64
 """Results that are yielded in a row before other tasks may run."""
 
 
 @dataclass(slots=True, eq=False)
-class Work(Generic[Item, Value]):
+class PendingItem(Generic[Item, Value]):
     """An item that was taken, with its result as soon as there is one."""
 
     item: Item
     digest: bytes | None
     result: BulkResult[Item, Value] | None = None
-    followers: list["Work[Item, Value]"] = field(default_factory=list)
+    followers: list["PendingItem[Item, Value]"] = field(default_factory=list)
 
 
 class Runner(Generic[Item, Value]):
@@ -49,9 +49,9 @@ class Runner(Generic[Item, Value]):
         ordered: bool,
         deadline: float | None,
         patience: float | None,
-        watch: RunWatch | None,
+        observers: RunObservers | None,
     ) -> None:
-        self._run_watch = watch
+        self._run_observers = observers
         self._call = call
         self._patience = patience
         self._limit = limit
@@ -60,11 +60,11 @@ class Runner(Generic[Item, Value]):
         self._deadline = deadline
         self._expired = False
         self._closing = False
-        self._broken: BaseException | None = None
+        self._run_error: BaseException | None = None
         self._woken = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
-        self._leaders: dict[bytes, Work[Item, Value]] = {}
-        self._queue: deque[Work[Item, Value]] = deque()
+        self._leaders: dict[bytes, PendingItem[Item, Value]] = {}
+        self._queue: deque[PendingItem[Item, Value]] = deque()
         self._held = 0
         self._ready = 0
         self._streak = 0
@@ -92,24 +92,24 @@ class Runner(Generic[Item, Value]):
 
     async def _next(self, source: Source[Item]) -> BulkResult[Item, Value] | None:
         self._streak += 1
-        if self._streak % _BREATH == 0:
+        if self._streak % _RESULTS_IN_A_ROW == 0:
             await asyncio.sleep(0)
         while True:
             self._woken.clear()
-            while self._broken is None and self._has_room and (taken := source.next()):
+            while self._run_error is None and self._has_room and (taken := source.next()):
                 self._take(source, taken[0])
-            if result := self._give_out():
+            if result := self._next_ready():
                 return result
-            if self._broken is not None:
-                raise self._broken
+            if self._run_error is not None:
+                raise self._run_error
             if source.ended and not self._held:
                 return None
             await self._woken.wait()
             self._streak = 0
 
-    def _give_out(self) -> BulkResult[Item, Value] | None:
+    def _next_ready(self) -> BulkResult[Item, Value] | None:
         """Return the next result, if it is ready; None if not."""
-        while self._queue and (self._queue[0].result or self._broken is not None):
+        while self._queue and (self._queue[0].result or self._run_error is not None):
             result = self._queue.popleft().result
             if result is not None:
                 self._held -= 1
@@ -135,89 +135,93 @@ class Runner(Generic[Item, Value]):
         except Exception as error:  # noqa: BLE001 - an error of the key ends the run
             source.give_up(error)
             return
-        work: Work[Item, Value] = Work(item, digest)
+        pending: PendingItem[Item, Value] = PendingItem(item, digest)
         self._held += 1
         if self._ordered:
-            self._queue.append(work)
+            self._queue.append(pending)
         if known is not None:
-            self._finish(work, known)
+            self._finish(pending, known)
         elif digest is not None and digest in self._leaders:
-            self._leaders[digest].followers.append(work)
+            self._leaders[digest].followers.append(pending)
         elif self._expired:
-            self._finish(work, self._not_begun(work))
+            self._finish(pending, self._not_begun(pending))
         else:
-            self._begin(work)
+            self._begin(pending)
 
-    def _begin(self, work: Work[Item, Value]) -> None:
-        if work.digest is not None:
-            self._leaders[work.digest] = work
+    def _begin(self, pending: PendingItem[Item, Value]) -> None:
+        if pending.digest is not None:
+            self._leaders[pending.digest] = pending
         ticket = self._limit.begin(self.wake)
-        watch = ItemWatch(ticket)
+        observer = ItemObserver(ticket)
         context = copy_context()
-        context.run(CONTEXT_OBSERVERS.set, (*CONTEXT_OBSERVERS.get(), watch))
-        record_intent: RecordIntent = partial(self._record_intent, work, watch)
+        context.run(CONTEXT_OBSERVERS.set, (*CONTEXT_OBSERVERS.get(), observer))
+        record_intent: RecordIntent = partial(self._record_intent, pending, observer)
         context.run(RECORD_INTENT.set, (*RECORD_INTENT.get(), record_intent))
-        if self._run_watch is not None:
-            context.run(self._run_watch.item_started)
-        task = asyncio.create_task(self._run(work, watch, ticket), context=context)
+        if self._run_observers is not None:
+            context.run(self._run_observers.item_started)
+        task = asyncio.create_task(self._run(pending, observer, ticket), context=context)
         self._running.add(task)
-        task.add_done_callback(lambda task: self._ended(work, ticket, task))
+        task.add_done_callback(lambda task: self._ended(pending, ticket, task))
 
     async def _record_intent(
-        self, work: Work[Item, Value], watch: ItemWatch, _: Operation[Any]
+        self, pending: PendingItem[Item, Value], observer: ItemObserver, _: Operation[Any]
     ) -> None:
         """Record that a request must not be sent twice; if this fails, it is not sent."""
-        watch.sends_once = True
+        observer.sends_once = True
         try:
-            is_new = await self._dedup.record_intent(work.item, work.digest)
+            is_new = await self._dedup.record_intent(pending.item, pending.digest)
         except JournalError as error:
-            self._break(error)
+            self._fail(error)
             raise copy(error) from None  # each call sets its own operation on the error
         if not is_new:
             raise JournalError("not sent: a damaged line may say that it was sent before")
 
-    async def _run(self, work: Work[Item, Value], watch: ItemWatch, ticket: Ticket) -> None:
+    async def _run(
+        self, pending: PendingItem[Item, Value], observer: ItemObserver, ticket: Ticket
+    ) -> None:
         """Make one call; its error is its result and does not affect other items."""
         began = time.monotonic()
         error: Exception | None = None
         value: Value | None = None
         was_interrupted = False
         try:
-            value = await self._call_until_taken(work.item, watch, ticket)
+            value = await self._call_until_taken(pending.item, observer, ticket)
         except asyncio.CancelledError:
             was_interrupted = self._closing or self._expired
-            error = watch.interrupted(self._why(), by_deadline=self._expired and not self._closing)
+            error = observer.interrupted(
+                self._end_reason(), by_deadline=self._expired and not self._closing
+            )
         except Exception as raised:  # noqa: BLE001 - the user's function may raise anything
             error = raised
         told = error.attempts if isinstance(error, GatewayError) else ()
         result: BulkResult[Item, Value] = BulkResult(
-            item=work.item,
+            item=pending.item,
             error=error,
-            attempts=watch.attempts or len(told),
+            attempts=observer.attempts or len(told),
             elapsed=time.monotonic() - began,
             _value=value,
         )
         if was_interrupted:
-            self._dedup.interrupted(work.digest, result, watch)
-            work.result = result if self._broken is None else None
+            self._dedup.interrupted(pending.digest, result, observer)
+            pending.result = result if self._run_error is None else None
         else:
-            work.result = self._dedup.ended(work.digest, result, watch)
+            pending.result = self._dedup.ended(pending.digest, result, observer)
 
-    async def _call_until_taken(self, item: Item, watch: ItemWatch, ticket: Ticket) -> Value:
+    async def _call_until_taken(self, item: Item, observer: ItemObserver, ticket: Ticket) -> Value:
         """Make one call, and repeat it after each 429 as long as this is safe."""
-        waits = Waits(watch, self._patience)
+        backoff = Backoff(observer, self._patience)
         while True:
             try:
                 return await self._call(item)
             except RateLimitedError as error:
-                if (seconds := waits.after(error)) is None:
+                if (seconds := backoff.after(error)) is None:
                     raise
-                if not watch.was_told:
+                if not observer.was_told:
                     ticket.attempt_finished(Attempt(error.outcome, error.status, None, 0.0))
             ticket.retry_scheduled(seconds)
             await asyncio.sleep(seconds)
 
-    def _why(self) -> str:
+    def _end_reason(self) -> str:
         """Say why a call was ended early."""
         if self._closing:
             return "the run was closed before the call had ended"
@@ -225,39 +229,41 @@ class Runner(Generic[Item, Value]):
             return f"the deadline of {self._deadline:g} s for the whole run passed"
         return "the call was cancelled from within"
 
-    def _ended(self, work: Work[Item, Value], ticket: Ticket, task: asyncio.Task[None]) -> None:
+    def _ended(
+        self, pending: PendingItem[Item, Value], ticket: Ticket, task: asyncio.Task[None]
+    ) -> None:
         self._running.discard(task)
         failure = None if task.cancelled() else task.exception()
-        ticket.ended(failure or (work.result.error if work.result else None))
+        ticket.ended(failure or (pending.result.error if pending.result else None))
         if failure is not None:
-            self._break(failure)
-        if work.digest is not None:
-            del self._leaders[work.digest]
-        if work.result is None and self._broken is not None:
+            self._fail(failure)
+        if pending.digest is not None:
+            del self._leaders[pending.digest]
+        if pending.result is None and self._run_error is not None:
             return  # the error of the run is raised instead
         # A task that is cancelled before its first step never runs.
-        result, work.result = work.result or self._not_begun(work), None
-        self._finish(work, result)
-        for follower in work.followers:
+        result, pending.result = pending.result or self._not_begun(pending), None
+        self._finish(pending, result)
+        for follower in pending.followers:
             self._finish(follower, replace(result, item=follower.item))
 
-    def _finish(self, work: Work[Item, Value], result: BulkResult[Item, Value]) -> None:
-        work.result = result
+    def _finish(self, pending: PendingItem[Item, Value], result: BulkResult[Item, Value]) -> None:
+        pending.result = result
         self._ready += 1
         if not self._ordered:
-            self._queue.append(work)
+            self._queue.append(pending)
         self.wake()
 
-    def _not_begun(self, work: Work[Item, Value]) -> BulkResult[Item, Value]:
+    def _not_begun(self, pending: PendingItem[Item, Value]) -> BulkResult[Item, Value]:
         error = DeadlineExceededError(
             f"not begun, nothing was sent: the deadline of {self._deadline or 0:g} s for the whole "
             "run passed"
         )
-        return BulkResult(item=work.item, error=error, elapsed=0.0, _value=None)
+        return BulkResult(item=pending.item, error=error, elapsed=0.0, _value=None)
 
-    def _break(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         """End the run, because its results cannot be written."""
-        self._broken = self._broken or error
+        self._run_error = self._run_error or error
         self._closing = True
         for task in self._running:
             task.cancel()

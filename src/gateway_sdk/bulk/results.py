@@ -63,7 +63,7 @@ class Progress:
 OnProgress = Callable[[Progress], object]
 
 
-class Meter:
+class ProgressMeter:
     """Counts results and reports the progress."""
 
     def __init__(self, tell: OnProgress | None, total: int | None) -> None:

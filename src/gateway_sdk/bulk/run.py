@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from gateway_sdk._call.events import check_observers
 from gateway_sdk._config import check_seconds, check_switch, check_wait, is_async
-from gateway_sdk.bulk._dedup import Dedup, Memory
+from gateway_sdk.bulk._dedup import Dedup, KeyedResults
 from gateway_sdk.bulk._journal.journal import Journal
-from gateway_sdk.bulk._limit import Adaptive, Fixed, Limit, Tuner
+from gateway_sdk.bulk._limit import Adaptive, AdaptiveLimit, FixedLimit, Limit
+from gateway_sdk.bulk._observers import RunObservers
 from gateway_sdk.bulk._runner import Runner
 from gateway_sdk.bulk._source import Source, make_source
-from gateway_sdk.bulk._watch import RunWatch
-from gateway_sdk.bulk.results import BulkResult, Item, Meter, OnProgress, Value
+from gateway_sdk.bulk.results import BulkResult, Item, OnProgress, ProgressMeter, Value
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.observer import Observer, RunInfo
 
@@ -101,7 +101,7 @@ def run(
         told = check_observers(observers)
     except ConfigurationError as error:
         raise InvalidArgumentError(*error.args) from None
-    dedup: Dedup[Item, Value] = Dedup() if key is None else Memory(key)
+    dedup: Dedup[Item, Value] = Dedup() if key is None else KeyedResults(key)
     if journal is not None:
         dedup = Journal(
             _path(journal),
@@ -115,7 +115,7 @@ def run(
     elif job is not None or dump is not None or load is not None or retry_failed or repair:
         raise InvalidArgumentError("job, dump, load, retry_failed and repair go with journal=")
     total = len(items) if isinstance(items, Sized) else None
-    watch = RunWatch(told, RunInfo(total)) if told else None
+    run_observers = RunObservers(told, RunInfo(total)) if told else None
     runner = Runner[Item, Value](
         call,
         limit=limit_of(concurrency),
@@ -123,22 +123,27 @@ def run(
         ordered=ordered,
         deadline=deadline,
         patience=patience,
-        watch=watch,
+        observers=run_observers,
     )
-    return _counted(runner, make_source(items, runner.wake), Meter(on_progress, total), watch)
+    return _counted(
+        runner, make_source(items, runner.wake), ProgressMeter(on_progress, total), run_observers
+    )
 
 
 async def _counted(
-    runner: Runner[Item, Value], source: Source[Item], meter: Meter, watch: RunWatch | None
+    runner: Runner[Item, Value],
+    source: Source[Item],
+    meter: ProgressMeter,
+    run_observers: RunObservers | None,
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
     """Count each result, and pass it on."""
     results = runner.results(source)
-    with watch or nullcontext():
+    with run_observers or nullcontext():
         try:
             async for result in results:
                 meter.count(result)
-                if watch is not None:
-                    watch.count(result)
+                if run_observers is not None:
+                    run_observers.count(result)
                 yield result
         finally:
             await results.aclose()
@@ -171,11 +176,11 @@ def limit_of(concurrency: object) -> Limit:
         InvalidArgumentError: it is none of what the argument takes.
     """
     if concurrency == "adaptive":
-        return Tuner(Adaptive())
+        return AdaptiveLimit(Adaptive())
     if isinstance(concurrency, Adaptive):
-        return Tuner(concurrency)
+        return AdaptiveLimit(concurrency)
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
         raise InvalidArgumentError(
             "concurrency must be a whole number of at least 1, 'adaptive', or an Adaptive"
         )
-    return Fixed(concurrency)
+    return FixedLimit(concurrency)

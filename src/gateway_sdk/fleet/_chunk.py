@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from gateway_sdk._config import LOGGER
 from gateway_sdk.bulk._dedup import Dedup
-from gateway_sdk.bulk._journal.journal import written
+from gateway_sdk.bulk._journal.journal import failure_of
 from gateway_sdk.bulk._limit import Limit, Ticket
+from gateway_sdk.bulk._observers import ItemObserver
 from gateway_sdk.bulk._runner import Runner
 from gateway_sdk.bulk._source import PlainSource
-from gateway_sdk.bulk._watch import ItemWatch
 from gateway_sdk.bulk.results import BulkResult
 from gateway_sdk.errors import (
     AuthError,
@@ -219,16 +219,16 @@ class _ChunkRunner(Runner[Entry, Any]):
             ordered=False,
             deadline=None,
             patience=None,
-            watch=None,
+            observers=None,
         )
         self._wait = wait
 
-    async def _call_until_taken(self, item: Entry, watch: ItemWatch, ticket: Ticket) -> Any:
+    async def _call_until_taken(self, item: Entry, observer: ItemObserver, ticket: Ticket) -> Any:
         while True:
             try:
-                return await super()._call_until_taken(item, watch, ticket)
+                return await super()._call_until_taken(item, observer, ticket)
             except (AuthError, UnauthorizedError) as error:
-                if not watch.may_begin_again(error):
+                if not observer.may_begin_again(error):
                     raise
                 await self._wait(error)
 
@@ -281,20 +281,20 @@ class _Results(Dedup[Entry, Any]):
         return False
 
     def ended(
-        self, digest: bytes | None, result: BulkResult[Entry, Any], watch: ItemWatch
+        self, digest: bytes | None, result: BulkResult[Entry, Any], observer: ItemObserver
     ) -> BulkResult[Entry, Any]:
         """Pass a result to the writer, unless the item is another worker's."""
         del digest
         error = result.error
-        if isinstance(error, ConfigurationError | SessionStateError) and watch.may_repeat:
+        if isinstance(error, ConfigurationError | SessionStateError) and observer.may_repeat:
             # Every other item would fail likewise, and none of them is to blame.
             self._error = self._error or error
         elif result.item.index not in self.of_others:
-            self._writer.add(_record(result, watch), at_once=watch.sends_once)
+            self._writer.add(_record(result, observer), at_once=observer.sends_once)
         return result
 
 
-def _record(result: BulkResult[Entry, Any], watch: ItemWatch) -> ItemRecord:
+def _record(result: BulkResult[Entry, Any], observer: ItemObserver) -> ItemRecord:
     """Return what is stored of a result."""
     error, value = result.error, None
     if error is None:
@@ -302,8 +302,8 @@ def _record(result: BulkResult[Entry, Any], watch: ItemWatch) -> ItemRecord:
             value = value_text(result.value)
         except ValueError as problem:
             error = GatewayError(f"the value is no JSON ({problem}): return JSON or a model")
-            error.outcome = watch.outcome
-    failure = None if error is None else written(error, watch)
+            error.outcome = observer.outcome
+    failure = None if error is None else failure_of(error, observer)
     state = State.DONE if failure is None else State.FAILED
     if failure and not failure.safe_to_repeat and failure.outcome == Outcome.UNKNOWN.name:
         state = State.UNKNOWN

@@ -72,8 +72,8 @@ class JournalFile:
         self.descriptor = -1
         self._failure: JournalError | None = None
         self._unsynced = 0
-        self._on_disk = 0
-        self._name_matters = self._name_is_down = False
+        self._synced = 0
+        self._must_sync_name = self._name_is_synced = False
         self._synced_at = time.monotonic()
         self._syncing: asyncio.Task[None] | None = None
 
@@ -92,23 +92,23 @@ class JournalFile:
             try:
                 descriptor = os.open(self.path, self._flags, 0o600)
             except OSError as error:
-                raise self.trouble(f"cannot be opened: {error.strerror}") from None
+                raise self.error(f"cannot be opened: {error.strerror}") from None
             try:
-                self.descriptor = self._taken(descriptor)
+                self.descriptor = self._lock(descriptor)
             finally:
                 if not self.is_open:
                     os.close(descriptor)
         self.size = os.fstat(self.descriptor).st_size
 
-    def _taken(self, descriptor: int) -> int:
+    def _lock(self, descriptor: int) -> int:
         """Lock a file, and return it if the path still leads to it; -1 if it was replaced."""
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise self.trouble("is not an ordinary file")
+            raise self.error("is not an ordinary file")
         try:
             lock(descriptor)
         except OSError:
-            raise self.trouble("is in use by another run: wait for its end") from None
+            raise self.error("is in use by another run: wait for its end") from None
         with suppress(FileNotFoundError):
             if os.path.samestat(status, self.path.stat()):
                 return descriptor
@@ -140,13 +140,13 @@ class JournalFile:
         self.size = size
 
     @property
-    def beside(self) -> Path:
+    def damaged_path(self) -> Path:
         """The path of the file that keeps damaged lines."""
         return self.path.with_name(f"{self.path.name}.damaged")
 
-    def keep_beside(self, texts: Iterable[bytes]) -> None:
-        """Add damaged lines to the file `beside`; blocks."""
-        with os.fdopen(os.open(self.beside, _FLAGS | _NO_LINK, 0o600), "ab") as file:
+    def keep_damaged(self, texts: Iterable[bytes]) -> None:
+        """Add damaged lines to the file at `damaged_path`; blocks."""
+        with os.fdopen(os.open(self.damaged_path, _FLAGS | _NO_LINK, 0o600), "ab") as file:
             for text in texts:
                 file.write(text if text.endswith(b"\n") else text + b"\n")
             file.flush()
@@ -190,7 +190,7 @@ class JournalFile:
             with suppress(OSError):  # if this fails, the next run removes the half line
                 if os.fstat(self.descriptor).st_size == self.size + written:  # no bytes of others
                     os.ftruncate(self.descriptor, self.size)
-            self._failure = self.trouble(
+            self._failure = self.error(
                 f"cannot be written: {why}; its lines are complete, so run the same again"
             )
             raise self._failure
@@ -205,14 +205,14 @@ class JournalFile:
         if due or self._unsynced >= SYNC_LINES:
             self._begin_sync()
 
-    async def reach_disk(self, offset: int) -> None:
+    async def wait_until_synced(self, offset: int) -> None:
         """Wait until the line at this offset is on the disk; several waits share one sync.
 
         Raises:
             JournalError: the disk failed.
         """
-        self._name_matters = True
-        while self._on_disk <= offset:
+        self._must_sync_name = True
+        while self._synced <= offset:
             if self._failure is not None:
                 raise self._failure
             await asyncio.wait([self._begin_sync()])
@@ -227,11 +227,11 @@ class JournalFile:
         """Sync in a thread: it takes milliseconds, or seconds on a busy disk."""
         size, self._unsynced = self.size, 0
         try:
-            await asyncio.to_thread(self._write_down)
+            await asyncio.to_thread(self._sync_in_thread)
             self._check_place()
-            self._on_disk = size
+            self._synced = size
         except OSError as error:
-            self._failure = self.trouble(f"cannot be written: {error.strerror}")
+            self._failure = self.error(f"cannot be written: {error.strerror}")
         except JournalError as error:
             self._failure = error  # nothing more is written
             if not os.fstat(self.descriptor).st_nlink:
@@ -240,12 +240,12 @@ class JournalFile:
             self._synced_at = time.monotonic()
             self._syncing = None
 
-    def _write_down(self) -> None:
+    def _sync_in_thread(self) -> None:
         """Sync the lines, and the name of the file if that is needed."""
         os.fsync(self.descriptor)
-        if self._name_matters and not self._name_is_down:
+        if self._must_sync_name and not self._name_is_synced:
             sync_folder(self.path.parent)
-            self._name_is_down = True
+            self._name_is_synced = True
 
     def _check_place(self) -> None:
         """Check that the path leads to the file that this run has written, unchanged by others.
@@ -267,7 +267,7 @@ class JournalFile:
             if os.path.samestat(own, there):
                 what = "was cut off" if own.st_size < self.size else "was added"
                 why = f"{abs(own.st_size - self.size)} bytes: something {what}"
-        raise self.trouble(f"{CHANGED}: {why}")
+        raise self.error(f"{CHANGED}: {why}")
 
     def _rescue(self) -> str:
         """Copy a deleted file to a new one, and describe the result; blocks."""
@@ -310,6 +310,6 @@ class JournalFile:
         if self._failure is not None:
             raise self._failure
 
-    def trouble(self, what: str) -> JournalError:
+    def error(self, what: str) -> JournalError:
         """Return an error that names the file."""
         return JournalError(f"the journal {self.path} {what}")

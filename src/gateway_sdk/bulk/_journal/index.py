@@ -25,7 +25,7 @@ _SHORT: Final = head_of("")[1]
 
 
 @dataclass(slots=True)
-class Stretch:
+class DamagedLines:
     """Consecutive damaged lines.
 
     Attributes:
@@ -43,7 +43,7 @@ class Stretch:
         return b"".join(self.lines)
 
 
-def pieces(text: bytes) -> Iterator[tuple[Head | None, bytes]]:
+def split_damaged(text: bytes) -> Iterator[tuple[Head | None, bytes]]:
     """Split damaged lines into lines with a valid head, and the parts between them.
 
     A valid head gives the length of its line, so the next line begins after it. If no line begins
@@ -61,7 +61,7 @@ def pieces(text: bytes) -> Iterator[tuple[Head | None, bytes]]:
         at = end
 
 
-def mended(job: str, text: bytes) -> Iterator[bytes]:
+def repaired(job: str, text: bytes) -> Iterator[bytes]:
     """Return the lines that replace consecutive damaged lines.
 
     A complete line is kept, without the bytes that an editor added around it. A line whose head
@@ -69,7 +69,7 @@ def mended(job: str, text: bytes) -> Iterator[bytes]:
     lines are dropped, so that their items are fetched again. A part without a head is replaced by
     a line that says that lines were lost.
     """
-    for head, piece in pieces(text):
+    for head, piece in split_damaged(text):
         if head is None:
             if piece.strip(_NOTHING) or len(piece) >= _SHORT:
                 yield Line(job=job, key=bytes(DIGEST_BYTES), state=LineState.LOST).encode()
@@ -81,9 +81,9 @@ def mended(job: str, text: bytes) -> Iterator[bytes]:
             ).encode()
 
 
-def jobs(stretches: Iterable[Stretch]) -> set[str]:
+def jobs_of(parts: Iterable[DamagedLines]) -> set[str]:
     """Return the jobs that the damaged lines name."""
-    heads = (head for stretch in stretches for head, _ in pieces(stretch.text))
+    heads = (head for part in parts for head, _ in split_damaged(part.text))
     return {head.job for head in heads if head is not None}
 
 
@@ -124,7 +124,7 @@ class Index:
         self._lacks_end = False
 
     @property
-    def knows_all(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether no line was lost, so that an item without a line was never started."""
         return _LOST not in self._offsets
 
@@ -132,7 +132,7 @@ class Index:
         """Return the offset of the line of a key; None if it has none."""
         return self._offsets.get(key)
 
-    def note(self, key: bytes, offset: int) -> None:
+    def set(self, key: bytes, offset: int) -> None:
         """Make this the valid line of its key."""
         self._offsets[key] = offset
 
@@ -148,9 +148,9 @@ class Index:
         damaged = self._scan()
         if damaged:
             self._check_damage(damaged)
-        self._mend_end()
+        self._repair_end()
         if damaged:
-            self._file.keep_beside([stretch.text for stretch in damaged])
+            self._file.keep_damaged([part.text for part in damaged])
             self._file.replace(self._repaired(damaged))
             self._scan()
         if len(self._offsets) < self._lines and CAN_REPLACE:
@@ -158,11 +158,11 @@ class Index:
             self._file.replace(line for at, line in self._file.lines() if at in counting)
             self._scan()
 
-    def _scan(self) -> list[Stretch]:
+    def _scan(self) -> list[DamagedLines]:
         """Index each line, and return the damaged lines."""
         self._offsets.clear()
         self._lines, self._torn, self._lacks_end = 0, None, False
-        damaged: list[Stretch] = []
+        damaged: list[DamagedLines] = []
         end = -1
         for number, (offset, text) in enumerate(self._file.lines(), 1):
             try:
@@ -172,7 +172,7 @@ class Index:
                     self._torn = offset
                     break
                 if offset != end:
-                    damaged.append(Stretch(number, offset))
+                    damaged.append(DamagedLines(number, offset))
                 damaged[-1].lines.append(text)
                 end = offset + len(text)
                 continue
@@ -180,7 +180,7 @@ class Index:
             self._lacks_end = not text.endswith(b"\n")
         return damaged
 
-    def _mend_end(self) -> None:
+    def _repair_end(self) -> None:
         """Add the missing end of the last line, or remove the line if it is incomplete."""
         if self._torn is not None:
             self._file.truncate(self._torn)
@@ -220,38 +220,38 @@ class Index:
 
     def _check_job(self, job: str) -> None:
         if job != self._job:
-            raise self._file.trouble(
+            raise self._file.error(
                 f"belongs to the job {job!r}, not to {self._job!r}: give another file"
             )
 
-    def _check_damage(self, damaged: list[Stretch]) -> None:
+    def _check_damage(self, damaged: list[DamagedLines]) -> None:
         """Check that the file is a journal of this job, and may be repaired."""
-        first, count = damaged[0].number, sum(len(stretch.lines) for stretch in damaged)
-        named = jobs(damaged)
+        first, count = damaged[0].number, sum(len(part.lines) for part in damaged)
+        named = jobs_of(damaged)
         if not self._lines and not named:
-            raise self._file.trouble(f"is not a journal: see its line {first}; give another file")
+            raise self._file.error(f"is not a journal: see its line {first}; give another file")
         for job in named:
             self._check_job(job)
         if not self._repair:
             more = f", and {count - 1} more" if count > 1 else ""
-            raise self._file.trouble(
+            raise self._file.error(
                 f"is damaged: see its line {first}{more}; repair=True goes on without such lines, "
-                f"keeps them in {self._file.beside}, and fetches their items again"
+                f"keeps them in {self._file.damaged_path}, and fetches their items again"
             )
         if not CAN_REPLACE:
-            raise self._file.trouble("cannot be repaired on Windows: repair it on another system")
+            raise self._file.error("cannot be repaired on Windows: repair it on another system")
 
-    def _repaired(self, damaged: list[Stretch]) -> Iterator[bytes]:
+    def _repaired(self, damaged: list[DamagedLines]) -> Iterator[bytes]:
         """Yield all complete lines, and replacements of the damaged ones."""
-        stretches = iter(damaged)
-        stretch = next(stretches, None)
+        parts = iter(damaged)
+        part = next(parts, None)
         end = -1
         for offset, line in self._file.lines():
             if offset < end:
                 continue
-            if stretch is None or offset != stretch.begin:
+            if part is None or offset != part.begin:
                 yield line
                 continue
-            end = offset + sum(map(len, stretch.lines))
-            yield from mended(self._job, stretch.text)
-            stretch = next(stretches, None)
+            end = offset + sum(map(len, part.lines))
+            yield from repaired(self._job, part.text)
+            part = next(parts, None)

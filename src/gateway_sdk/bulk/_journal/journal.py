@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway_sdk import errors
-from gateway_sdk.bulk._dedup import Dedup, Key, digest_of
+from gateway_sdk.bulk._dedup import Dedup, KeyFunction, digest_of
 from gateway_sdk.bulk._journal.file import CHANGED, JournalFile
 from gateway_sdk.bulk._journal.index import UNREADABLE, Index
 from gateway_sdk.bulk._journal.line import Failure, Line, LineState
-from gateway_sdk.bulk._watch import ItemWatch
+from gateway_sdk.bulk._observers import ItemObserver
 from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
 from gateway_sdk.operations import OPERATIONS
@@ -33,7 +33,7 @@ class Journal(Dedup[Item, Value]):
         path: Path,
         job: str,
         *,
-        key: Key[Item] | None,
+        key: KeyFunction[Item] | None,
         dump: Callable[[Value], Any] | None,
         load: Callable[[Any], Value] | None,
         retry_failed: bool,
@@ -46,7 +46,7 @@ class Journal(Dedup[Item, Value]):
         self._begun: dict[bytes, int] = {}
         self._file = JournalFile(path)
         self._index = Index(self._file, job, retry_failed=retry_failed, repair=repair)
-        self._unsure: set[bytes] = set()
+        self._maybe_sent: set[bytes] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def open(self) -> None:
@@ -68,7 +68,7 @@ class Journal(Dedup[Item, Value]):
         try:
             self._index.read()
         except OSError as error:
-            raise self._file.trouble(f"cannot be read: {error.strerror}") from None
+            raise self._file.error(f"cannot be read: {error.strerror}") from None
 
     async def aclose(self) -> None:
         """Sync and close the file."""
@@ -86,11 +86,11 @@ class Journal(Dedup[Item, Value]):
         try:
             line = Line.decode(self._file.read(offset))
         except (OSError, ValueError):
-            raise self._file.trouble(CHANGED) from None
+            raise self._file.error(CHANGED) from None
         if line.key != digest:
-            raise self._file.trouble(CHANGED)
+            raise self._file.error(CHANGED)
         failure = _UNFINISHED if line.state is LineState.BEGUN else line.failure
-        error: Exception | None = remade(failure) if failure else None
+        error: Exception | None = error_of(failure) if failure else None
         value = None
         if error is None:
             try:
@@ -123,48 +123,48 @@ class Journal(Dedup[Item, Value]):
             )
         key = digest or b""
         if key not in self._begun:
-            if not self._index.knows_all:
-                self._unsure.add(key)
+            if not self._index.is_complete:
+                self._maybe_sent.add(key)
                 return False
             line = Line(job=self._job, key=key, once=True, state=LineState.BEGUN, item=item)
             self._begun[key] = self._append(digest, line.encode())
-        await self._file.reach_disk(self._begun[key])
+        await self._file.wait_until_synced(self._begun[key])
         return True
 
     def ended(
-        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> BulkResult[Item, Value]:
         """Write a result; a value that is not JSON is a failure.
 
         For an item that may have been sent before, the result is an error of outcome UNKNOWN.
         """
-        if digest in self._unsure:
-            self._unsure.remove(digest)
-            result = replace(result, error=remade(UNREADABLE), _value=None)
-            line = replace(self._line(digest, result, watch), failure=UNREADABLE)
+        if digest in self._maybe_sent:
+            self._maybe_sent.remove(digest)
+            result = replace(result, error=error_of(UNREADABLE), _value=None)
+            line = replace(self._line(digest, result, observer), failure=UNREADABLE)
             self._append(digest, line.encode())
             return result
         try:
-            text = self._line(digest, result, watch).encode()
+            text = self._line(digest, result, observer).encode()
         except Exception as error:  # noqa: BLE001 - the user's dump; its text may show the value
-            result = replace(result, error=_no_json(error, watch), _value=None)
-            text = self._line(digest, result, watch).encode()
+            result = replace(result, error=_no_json(error, observer), _value=None)
+            text = self._line(digest, result, observer).encode()
         self._append(digest, text)
         self._begun.pop(digest or b"", None)
         return result
 
     def interrupted(
-        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> None:
         """Write the result of a call that must not be sent twice; other calls are repeated."""
-        self._unsure.discard(digest or b"")
+        self._maybe_sent.discard(digest or b"")
         if self._begun.pop(digest or b"", None) is not None:
-            line = self._line(digest, result, watch)
-            state = LineState.INTERRUPTED if watch.may_repeat else LineState.FAILED
+            line = self._line(digest, result, observer)
+            state = LineState.INTERRUPTED if observer.may_repeat else LineState.FAILED
             self._append(digest, replace(line, state=state).encode())
 
     def _line(
-        self, digest: bytes | None, result: BulkResult[Item, Value], watch: ItemWatch
+        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> Line:
         failed = result.error is not None
         value = None
@@ -173,11 +173,11 @@ class Journal(Dedup[Item, Value]):
         return Line(
             job=self._job,
             key=digest or b"",
-            once=watch.sends_once,
+            once=observer.sends_once,
             state=LineState.FAILED if failed else LineState.DONE,
             item=result.item,
             value=value,
-            failure=written(result.error, watch) if result.error is not None else None,
+            failure=failure_of(result.error, observer) if result.error is not None else None,
             attempts=result.attempts,
             elapsed=result.elapsed,
         )
@@ -185,18 +185,18 @@ class Journal(Dedup[Item, Value]):
     def _append(self, digest: bytes | None, text: bytes) -> int:
         """Write a line and return its offset; it is now the valid line of its key."""
         offset = self._file.append(text)
-        self._index.note(digest or b"", offset)
+        self._index.set(digest or b"", offset)
         self._file.sync_soon()
         return offset
 
 
-def _no_json(error: Exception, watch: ItemWatch) -> JournalError:
+def _no_json(error: Exception, observer: ItemObserver) -> JournalError:
     """Return the error for a value that cannot be written, without the text of the cause."""
     failure = JournalError(
         f"the value cannot be written to the journal ({type(error).__name__}): "
         "give dump=, a function that converts it to JSON"
     )
-    failure.outcome = watch.outcome
+    failure.outcome = observer.outcome
     return failure
 
 
@@ -206,26 +206,26 @@ _KINDS: Final[dict[str, type[GatewayError]]] = {
 _REPEATABILITY: Final = {operation.name: operation.repeatability for operation in OPERATIONS}
 
 
-def written(error: Exception, watch: ItemWatch) -> Failure:
+def failure_of(error: Exception, observer: ItemObserver) -> Failure:
     """Return what a file may hold of an error: no texts of the user or the gateway."""
     name = type(error).__name__
     if not isinstance(error, GatewayError):
-        outcome = watch.outcome.name if watch.was_told else None
+        outcome = observer.outcome.name if observer.was_told else None
         # Only the user knows whether a repetition may succeed.
-        return Failure(error=name, outcome=outcome, safe_to_repeat=watch.may_repeat)
+        return Failure(error=name, outcome=outcome, safe_to_repeat=observer.may_repeat)
     ours = _KINDS.get(name) is type(error)
     return Failure(
         error=name,
         message=str(error.args[0]) if ours and error.args else None,
         operation=error.operation,
-        outcome=(watch.outcome if watch.was_told else error.outcome).name,
+        outcome=(observer.outcome if observer.was_told else error.outcome).name,
         status=getattr(error, "status", None),
-        safe_to_repeat=watch.may_repeat and error.safe_to_repeat,
-        retryable=watch.may_repeat and error.retryable,
+        safe_to_repeat=observer.may_repeat and error.safe_to_repeat,
+        retryable=observer.may_repeat and error.retryable,
     )
 
 
-def remade(failure: Failure) -> GatewayError:
+def error_of(failure: Failure) -> GatewayError:
     """Return the error for an entry of a journal; a foreign error becomes a `GatewayError`."""
     kind = _KINDS.get(failure.error, GatewayError)
     message = failure.message or f"{failure.error}, in an earlier run"

@@ -1,4 +1,4 @@
-"""What the calls of one item did, and how long it waits after a 429."""
+"""Observes a run: the calls of each item, its waits after a 429, and what observers are told."""
 
 import random
 import time
@@ -24,7 +24,7 @@ _SPREAD: Final = 1.0
 """The largest random addition in seconds, so that items do not come back together."""
 
 
-class ItemWatch(Observer):
+class ItemObserver(Observer):
     """Observes every call that is made in the task of one item.
 
     Args:
@@ -120,7 +120,7 @@ class ItemWatch(Observer):
         return error
 
 
-class RunWatch:
+class RunObservers:
     """The observers of a run, from its beginning to its end."""
 
     def __init__(self, observers: Sequence[Observer], run: RunInfo) -> None:
@@ -156,18 +156,18 @@ class RunWatch:
             tell(observer.run_finished, self._run, self._done, self._failed, error, elapsed)
 
 
-class Waits:
+class Backoff:
     """The waits of one item after refusals with 429.
 
     Args:
-        watch: What the item's calls did.
+        observer: What the item's calls did.
         patience: Seconds that the item may wait in total; None for no limit.
     """
 
-    def __init__(self, watch: ItemWatch, patience: float | None) -> None:
-        self._watch = watch
+    def __init__(self, observer: ItemObserver, patience: float | None) -> None:
+        self._observer = observer
         self._patience = patience
-        self._backoff = _FIRST_WAIT
+        self._next_wait = _FIRST_WAIT
         self._waited = 0.0
 
     def after(self, error: RateLimitedError) -> float | None:
@@ -175,10 +175,10 @@ class Waits:
 
         At least as many as the gateway asked for.
         """
-        if not self._watch.may_begin_again(error):
+        if not self._observer.may_begin_again(error):
             return None
-        asked = self._backoff if error.retry_after is None else error.retry_after
-        self._backoff = min(2 * self._backoff, _LONGEST_WAIT)
+        asked = self._next_wait if error.retry_after is None else error.retry_after
+        self._next_wait = min(2 * self._next_wait, _LONGEST_WAIT)
         # No security needed here: the random part only spreads the items.
         wait = asked + random.random() * min(max(asked, _FIRST_WAIT), _SPREAD)  # noqa: S311
         self._waited += wait

@@ -119,7 +119,7 @@ def log_likelihood(refused: float, attempts: float, rate: float) -> float:
     )
 
 
-class Base:
+class BaseRate:
     """The refusals that have nothing to do with the number of calls at once.
 
     They are learned while fewer calls are in flight than the gateway is known to accept.
