@@ -191,7 +191,7 @@ class GatewaySession:
                 go to another gateway than that of GATEWAY_BASE_URL; the message names it.
         """
         # Only a session from the environment may need the stores and the login.
-        from gateway_sdk.auth._environment import with_access_token  # noqa: PLC0415
+        from gateway_sdk.auth._settings import with_access_token  # noqa: PLC0415
 
         check_overrides(overrides, inspect.signature(cls).parameters)
         _config.check_same_gateway(overrides)

@@ -16,7 +16,7 @@ from gateway_sdk import (
 )
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
 from gateway_sdk.auth._shared_source import _MAX_REFUSED
-from gateway_sdk.auth.token import HeldToken, text_of
+from gateway_sdk.auth.token import CachedToken, text_of
 from tests.support.logins import KEY, Clock, Person, Store, at_once, make_token
 from tests.support.secrecy import CANARY, texts_of
 
@@ -260,7 +260,7 @@ async def test_a_token_that_is_not_refused_is_returned_even_late(refused: int) -
 def test_a_source_shows_no_token_and_is_not_pickled() -> None:
     """Its text names the store; it cannot be pickled or copied, for it holds a secret."""
     source = SharedTokenSource(MemoryStore())
-    source._held = HeldToken(make_token("held"), 0, 0, 0)
+    source._cached = CachedToken(make_token("held"), 0, 0, 0)
 
     assert repr(source) == "<SharedTokenSource in <MemoryStore>>"
     for save in (pickle.dumps, copy.copy, copy.deepcopy):

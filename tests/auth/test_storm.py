@@ -21,7 +21,7 @@ from gateway_sdk.auth import (
     login,
 )
 from gateway_sdk.auth.stores._base import LoginClaim
-from gateway_sdk.auth.token import HeldToken, text_of
+from gateway_sdk.auth.token import CachedToken, text_of
 from tests.support.calls import CALLS
 from tests.support.logins import Clock, Person, Store, make_token
 from tests.support.scripted import ScriptedEngine
@@ -375,7 +375,7 @@ async def test_a_token_from_another_event_loop_is_taken() -> None:
     await asyncio.sleep(0)
 
     other = make_token("other")
-    source._held = HeldToken(other, 30, 0, 0)
+    source._cached = CachedToken(other, 30, 0, 0)
 
     assert await asking is other
     assert (store.loads, person.asked) == (0, 0)

@@ -15,7 +15,7 @@ from gateway_sdk.sandbox._interface import (
     REVISION,
     REVISIONS,
     STRING,
-    Many,
+    Array,
     Record,
     Shape,
     ShapeError,
@@ -64,7 +64,7 @@ REFUSED: list[tuple[Any, str]] = [
 def _shape_of(kind: str, *, nullable: bool = False) -> Shape:
     """Make the shape of a type of the table."""
     if kind.startswith("["):
-        return Many(_shape_of(kind[1:-1]))
+        return Array(_shape_of(kind[1:-1]))
     if kind not in MODELS:
         return SCALARS[kind, nullable]
     fields = {

@@ -174,7 +174,7 @@ class CallbackHandler(Generic[T]):
         if path not in {self._path, *self._starts}:
             return CallbackReply(404, b"There is nothing here.\n")
         if request.method == "GET":
-            return _not_alone(request) or self._lead_on(path, request) or _page()
+            return _refuse_embedded(request) or self._redirect(path, request) or _page()
         if request.method == "POST" and path == self._path:
             return self._check_post(request)
         return CallbackReply(405, b"Only GET and POST.\n", more={"Allow": "GET, POST"})
@@ -188,7 +188,7 @@ class CallbackHandler(Generic[T]):
             return _message(409, *_TOO_LATE)
         return self._finish_login(*response, self._starts_of(request)[0].delete_cookie())
 
-    def _lead_on(self, path: str, request: CallbackRequest) -> CallbackReply | None:
+    def _redirect(self, path: str, request: CallbackRequest) -> CallbackReply | None:
         """Lead from a start address to the authorization URL; None for another address."""
         start = self._starts.get(path)
         if start is None:
@@ -198,7 +198,9 @@ class CallbackHandler(Generic[T]):
             return CallbackReply(302, more=leading)
         if not self.is_done:
             self.is_done, self._error = True, LoginError(_OPENED_TWICE)
-        return CallbackReply(409, f"{_sentence(_OPENED_TWICE)}. Start the login again.\n".encode())
+        return CallbackReply(
+            409, f"{_capitalized(_OPENED_TWICE)}. Start the login again.\n".encode()
+        )
 
     def _check_post(self, request: CallbackRequest) -> CallbackReply | None:
         """Refuse what the receiver's own page does not send, in the browser that began."""
@@ -229,7 +231,7 @@ class CallbackHandler(Generic[T]):
         except Exception as error:  # noqa: BLE001 - `result` raises it
             self.is_done, self._error = True, error
             why = f"{error}." if isinstance(error, LoginError) else "Something went wrong."
-            told = _message(200, "You are not logged in", f"{_sentence(why)} {_CLOSE}")
+            told = _message(200, "You are not logged in", f"{_capitalized(why)} {_CLOSE}")
         else:
             self.is_done = True
             told = _message(200, "You are logged in", f"{_DONE} {_CLOSE}", good=True)
@@ -263,7 +265,7 @@ def _parse(body: bytes) -> tuple[str, str] | None:
     return fragment, query
 
 
-def _not_alone(request: CallbackRequest) -> CallbackReply | None:
+def _refuse_embedded(request: CallbackRequest) -> CallbackReply | None:
     """Refuse to be embedded in another page, and to be loaded before the user wants it."""
     # Fetch Metadata: browsers that send this header send "document" for a page of its own.
     if request.header("sec-fetch-dest") not in (None, "document"):
@@ -285,7 +287,7 @@ def _message(status: int, heading: str, text: str, *, good: bool = False) -> Cal
     return CallbackReply(status, json.dumps(shown).encode(), "application/json")
 
 
-def _sentence(text: str) -> str:
+def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 

@@ -23,7 +23,7 @@ _KEEP: Final = 10.0
 _logger = logging.getLogger("gateway_sdk.auth")
 
 
-class LoginTurns:
+class CrossProcessLogin:
     """Waits while another process logs in, and then takes its token, or logs in.
 
     That needs a store with `claim_login`. Where there is none, or it fails, a second window is
@@ -47,7 +47,7 @@ class LoginTurns:
         self._find = find
         self._keep_token = keep
 
-    async def take(self, log_in: Callable[[], Awaitable[Token]]) -> Token:
+    async def log_in(self, log_in: Callable[[], Awaitable[Token]]) -> Token:
         """Log in and keep the token, or return the token of another process's login.
 
         Raises:
@@ -122,9 +122,9 @@ class LoginCooldown:
         acquire: Callable[[], Awaitable[Token]],
         hold: float,
         clock: Callable[[], float],
-        turns: LoginTurns,
+        cross_process: CrossProcessLogin,
     ) -> None:
-        self._turns = turns
+        self._cross_process = cross_process
         self._acquire = acquire
         self._hold = hold
         self._clock = clock
@@ -153,7 +153,7 @@ class LoginCooldown:
             )
         self._failure = None
         try:
-            token = await self._turns.take(self._run_login)
+            token = await self._cross_process.log_in(self._run_login)
         except LoginError as error:
             # A copy without the traceback, whose frames hold the login's secrets.
             self._token, self._failure, self._ended_at = None, copy.copy(error), self._clock()

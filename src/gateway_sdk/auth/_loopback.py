@@ -135,14 +135,14 @@ def _user_of(peer: Any, own: Any) -> int | None:
     try:
         with socket.socket(netlink, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
             kernel.settimeout(0)  # the kernel has replied before `send` returns
-            kernel.send(_question(peer, own))
+            kernel.send(_netlink_request(peer, own))
             reply = kernel.recv(4096)
     except OSError:
         return None
     return _read_owner(reply)
 
 
-def _question(peer: Any, own: Any) -> bytes:
+def _netlink_request(peer: Any, own: Any) -> bytes:
     """Return the request for the one socket that is at *peer* and connected to *own*."""
     family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
     hosts = [socket.inet_pton(family, host).ljust(16, b"\0") for host in (peer[0], own[0])]
@@ -183,7 +183,7 @@ then read the reply."""
 _PIECE: Final = 16 * 1024
 
 
-class _RefusedError(Exception):
+class _RequestRefusedError(Exception):
     """The request is refused before its end was read."""
 
     def __init__(self, reply: CallbackReply) -> None:
@@ -215,7 +215,7 @@ async def serve(
         reply = reply_to_head(request)
         if reply is None:
             reply = reply_to_body(replace(request, body=await _read_body(http, reader, request)))
-    except _RefusedError as refused:
+    except _RequestRefusedError as refused:
         reply = refused.reply
     except EOFError:  # browsers open connections in advance and close them unused
         return
@@ -230,7 +230,7 @@ async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> Call
     """Read a request's head.
 
     Raises:
-        _RefusedError: It is not HTTP, or too long, or its body has no length.
+        _RequestRefusedError: It is not HTTP, or too long, or its body has no length.
         EOFError: The browser closed the connection without sending one.
     """
     head = await _next(http, reader, MAX_HEAD)
@@ -243,7 +243,7 @@ async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> Call
     )
     # Chunks of one byte cost 3 microseconds each, and no browser sends a page's JSON in chunks.
     if request.header("transfer-encoding") is not None:
-        raise _RefusedError(CallbackReply(411, b"Only a body with Content-Length.\n"))
+        raise _RequestRefusedError(CallbackReply(411, b"Only a body with Content-Length.\n"))
     return request
 
 
@@ -253,10 +253,10 @@ async def _read_body(
     """Read a request's body.
 
     Raises:
-        _RefusedError: It is too long, or the browser closed the connection before its end.
+        _RequestRefusedError: It is too long, or the browser closed the connection before its end.
     """
     if int(request.header("content-length") or 0) > MAX_BODY:
-        raise _RefusedError(CallbackReply(413, b"Too long.\n"))
+        raise _RequestRefusedError(CallbackReply(413, b"Too long.\n"))
     body = bytearray()
     while isinstance(event := await _next(http, reader, MAX_BODY), h11.Data):
         body += event.data
@@ -270,14 +270,14 @@ async def _next(http: h11.Connection, reader: asyncio.StreamReader, limit: int) 
             # h11 limits what is incomplete only; after the last byte, it needs no data.
             room = limit - len(http.trailing_data[0])
             if not room:
-                raise _RefusedError(CallbackReply(431, b"Too long.\n"))
+                raise _RequestRefusedError(CallbackReply(431, b"Too long.\n"))
             http.receive_data(await reader.read(min(room, _PIECE)))
             head, _, _ = http.trailing_data[0].partition(b"\r\n\r\n")
             if http.their_state is h11.IDLE and head.count(b"\n") >= _MAX_LINES:
-                raise _RefusedError(CallbackReply(431, b"Too many lines.\n"))
+                raise _RequestRefusedError(CallbackReply(431, b"Too many lines.\n"))
     except h11.RemoteProtocolError as error:
         reply = CallbackReply(error.error_status_hint, b"Not an HTTP request.\n")
-        raise _RefusedError(reply) from None
+        raise _RequestRefusedError(reply) from None
     return event
 
 

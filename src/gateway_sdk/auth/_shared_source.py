@@ -11,10 +11,15 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from gateway_sdk._config import check_wait
 from gateway_sdk._repr import safe_repr
-from gateway_sdk.auth._login_coordination import LoginCooldown, LoginTurns, SingleFlight, is_recent
+from gateway_sdk.auth._login_coordination import (
+    CrossProcessLogin,
+    LoginCooldown,
+    SingleFlight,
+    is_recent,
+)
 from gateway_sdk.auth._store_access import StoreAccess
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
-from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, HeldToken, Token, text_of
+from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
     GatewayError,
@@ -105,9 +110,11 @@ class SharedTokenSource:
         self._hold = check_wait("hold", hold)
         self._clock = clock
         self._monotonic = monotonic
-        turns = LoginTurns(self._access, self._find, self._keep_token)
-        self._login = None if acquire is None else LoginCooldown(acquire, self._hold, clock, turns)
-        self._held: HeldToken | None = None
+        cross_process = CrossProcessLogin(self._access, self._find, self._keep_token)
+        self._login = (
+            None if acquire is None else LoginCooldown(acquire, self._hold, clock, cross_process)
+        )
+        self._cached: CachedToken | None = None
         self._renew_again_at = -math.inf
         self._refused: dict[str, _Refusal] = {}
         self._refusing = threading.Lock()  # several event loops may have several threads
@@ -174,21 +181,21 @@ class SharedTokenSource:
 
     def _working(self) -> Token | None:
         """Return the token in memory if it works, and see to its renewal when that is due."""
-        held = self._held
-        if held is None:
+        cached = self._cached
+        if cached is None:
             return None
-        now = self._now(held)
-        if now < held.renew_at and not self._refused:
-            return held.token  # as nearly always
-        if not self._works(held):
+        now = self._now(cached)
+        if now < cached.renew_at and not self._refused:
+            return cached.token  # as nearly always
+        if not self._works(cached):
             return None
-        if now >= held.renew_at and self._monotonic() >= self._renew_again_at:
+        if now >= cached.renew_at and self._monotonic() >= self._renew_again_at:
             self._renew_again_at = self._monotonic() + _RENEWAL_INTERVAL
             self._renewal.start()
-        return held.token
+        return cached.token
 
-    def _now(self, held: HeldToken) -> float:
-        return held.now(self._clock(), self._monotonic())
+    def _now(self, cached: CachedToken) -> float:
+        return cached.now(self._clock(), self._monotonic())
 
     def _is_refused(self, token: Token) -> bool:
         """Return whether a token must not be sent.
@@ -201,30 +208,30 @@ class SharedTokenSource:
 
     async def _renew(self) -> None:
         """Find a token: in the store, or else by a login."""
-        if self._is_fresh(self._held):
+        if self._is_fresh(self._cached):
             return  # another event loop has renewed it
         loaded = await self._load()
-        found = None if loaded is None else self._hold_of(loaded)
-        if self._is_fresh(found) or (self._works(found) and not self._works(self._held)):
-            self._held = found
+        found = None if loaded is None else self._cached_of(loaded)
+        if self._is_fresh(found) or (self._works(found) and not self._works(self._cached)):
+            self._cached = found
         elif self._login is not None:
-            self._held = self._hold_of(await self._login.log_in(self._is_refused))
-        elif not self._works(self._held):
+            self._cached = self._cached_of(await self._login.log_in(self._is_refused))
+        elif not self._works(self._cached):
             reason = self._unusable_reason(loaded)
             raise LoginRequiredError(f"{reason}: log in with `gateway login`")
 
     async def _find(self) -> Token | None:
         """Return a token of another process or event loop that makes a login unnecessary."""
-        held = self._held
-        if not self._is_fresh(held):
+        cached = self._cached
+        if not self._is_fresh(cached):
             with suppress(GatewayError):  # the login's token replaces what cannot be read
                 loaded = await self._access.load()
-                held = None if loaded is None else self._hold_of(loaded)
-        return held.token if held is not None and self._is_fresh(held) else None
+                cached = None if loaded is None else self._cached_of(loaded)
+        return cached.token if cached is not None and self._is_fresh(cached) else None
 
     async def _keep_token(self, token: Token) -> None:
         self.note_success(token)  # a server may issue the same token again
-        self._held = self._hold_of(token)
+        self._cached = self._cached_of(token)
         await self._access.save(token)
 
     async def _load(self) -> Token | None:
@@ -235,18 +242,20 @@ class SharedTokenSource:
                 raise
             return None  # the login's token replaces it
 
-    def _hold_of(self, token: Token) -> HeldToken:
-        if self._held is not None and self._held.token == token:
-            return self._held  # which knows for how long it has been there
-        return HeldToken(token, self._leeway, self._clock(), self._monotonic())
+    def _cached_of(self, token: Token) -> CachedToken:
+        if self._cached is not None and self._cached.token == token:
+            return self._cached  # which knows for how long it has been there
+        return CachedToken(token, self._leeway, self._clock(), self._monotonic())
 
-    def _works(self, held: HeldToken | None) -> bool:
+    def _works(self, cached: CachedToken | None) -> bool:
         return (
-            held is not None and self._now(held) < held.ends_at and not self._is_refused(held.token)
+            cached is not None
+            and self._now(cached) < cached.ends_at
+            and not self._is_refused(cached.token)
         )
 
-    def _is_fresh(self, held: HeldToken | None) -> bool:
-        return held is not None and self._works(held) and self._now(held) < held.renew_at
+    def _is_fresh(self, cached: CachedToken | None) -> bool:
+        return cached is not None and self._works(cached) and self._now(cached) < cached.renew_at
 
     def _unusable_reason(self, loaded: Token | None) -> str:
         if loaded is None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from pydantic import SecretStr
 
 from gateway_sdk._config import is_async
-from gateway_sdk.auth.token import AccessToken, HeldToken, Token, problem_of, text_of
+from gateway_sdk.auth.token import AccessToken, CachedToken, Token, problem_of, text_of
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 
 _logger = logging.getLogger("gateway_sdk.auth")
@@ -53,7 +53,7 @@ class StaticTokenSource:
     """One token, until it expires."""
 
     def __init__(self, token: Token) -> None:
-        self._held = HeldToken(token, 0.0, time.time(), time.monotonic())
+        self._cached = CachedToken(token, 0.0, time.time(), time.monotonic())
 
     async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - there is no other
         """Return the token, even if it was rejected.
@@ -61,7 +61,7 @@ class StaticTokenSource:
         Raises:
             LoginRequiredError: It has expired.
         """
-        return _unexpired(self._held.token, self._held.now(time.time(), time.monotonic()))
+        return _unexpired(self._cached.token, self._cached.now(time.time(), time.monotonic()))
 
 
 class FunctionTokenSource:

@@ -103,7 +103,7 @@ class Token:
         raise TypeError("a Token is a secret: it cannot be pickled")
 
 
-class HeldToken:
+class CachedToken:
     """A token, and how to tell the time for it.
 
     The time of day can be set back, and then a token would count as valid for too long. So it is

@@ -19,7 +19,7 @@ from platformdirs import user_config_path
 
 from gateway_sdk._config import ENVIRONMENT, is_loopback, parse_url, with_environment
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
-from gateway_sdk.auth._environment import token_store, with_access_token
+from gateway_sdk.auth._settings import token_store, with_access_token
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.output.files import write_file
 from gateway_sdk.cli.output.key_values import KeyValue

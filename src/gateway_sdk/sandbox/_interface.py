@@ -26,13 +26,13 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Many:
+class Array:
     """An array of any length, empty or not."""
 
     item: "Shape"
 
 
-Shape: TypeAlias = Scalar | Record | Many
+Shape: TypeAlias = Scalar | Record | Array
 
 
 class ShapeError(ValueError):
@@ -77,13 +77,13 @@ def check(value: object, shape: Shape, path: str = "$") -> None:
     match shape:
         case Scalar():
             _require(shape.accepts(value), f"{path} must be {shape.name}")
-        case Many():
+        case Array():
             _check_items(value, shape, path)
         case _:
             _check_fields(value, shape, path)
 
 
-def _check_items(value: object, shape: Many, path: str) -> None:
+def _check_items(value: object, shape: Array, path: str) -> None:
     _require(isinstance(value, list), f"{path} must be an array")
     for position, item in enumerate(cast("list[object]", value)):
         check(item, shape.item, f"{path}[{position}]")
@@ -185,7 +185,7 @@ DOCUMENTS_ITEM = Record(
         "documentType": NULLABLE_STRING,
         "location": NULLABLE_STRING,
         "status": NULLABLE_STRING,
-        "metadata": Many(METADATA_ITEM),
+        "metadata": Array(METADATA_ITEM),
     }
 )
 
@@ -234,7 +234,7 @@ ADDRESS = Record(
         "city": NULLABLE_STRING,
         "zipCode": NULLABLE_STRING,
         "street": NULLABLE_STRING,
-        "streetNumber": Many(STRING),
+        "streetNumber": Array(STRING),
         "building": NULLABLE_STRING,
         "apartment": NULLABLE_STRING,
         "entrance": NULLABLE_STRING,
@@ -242,8 +242,8 @@ ADDRESS = Record(
         "doorNumber": NULLABLE_STRING,
         "geoPosition": GEO_POSITION,
         "alternative": ALTERNATIVE,
-        "relatedToAddress": Many(RELATED_TO_ADDRESS_ITEM),
-        "additionalData": Many(ADDITIONAL_DATA_ITEM),
+        "relatedToAddress": Array(RELATED_TO_ADDRESS_ITEM),
+        "additionalData": Array(ADDITIONAL_DATA_ITEM),
     }
 )
 
@@ -269,10 +269,10 @@ PERSON_DATA = Record(
         "fullName": NULLABLE_STRING,
         "email": NULLABLE_STRING,
         "groupId": NULLABLE_STRING,
-        "documents": Many(DOCUMENTS_ITEM),
-        "telephoneNumbers": Many(TELEPHONE_NUMBERS_ITEM),
-        "SecretQuestion": Many(SECRET_QUESTION_ITEM),
-        "addresses": Many(ADDRESSES_ITEM),
+        "documents": Array(DOCUMENTS_ITEM),
+        "telephoneNumbers": Array(TELEPHONE_NUMBERS_ITEM),
+        "SecretQuestion": Array(SECRET_QUESTION_ITEM),
+        "addresses": Array(ADDRESSES_ITEM),
     }
 )
 
@@ -285,7 +285,7 @@ CREATE_REQUEST = Record(
         "customerStatus": NULLABLE_STRING,
         "categorization": NULLABLE_STRING,
         "person": PERSON_DATA,
-        "notifications": Many(NOTIFICATIONS_ITEM),
+        "notifications": Array(NOTIFICATIONS_ITEM),
         "isB2B": BOOLEAN,
         "sharePercentage": NULLABLE_INT64,
         "ultimatePercentage": NULLABLE_INT64,
@@ -295,7 +295,7 @@ CREATE_REQUEST = Record(
 
 # Interface: Resources, Revision entry; Endpoints 2
 REVISION = Record({"key": STRING, "value": STRING}, complete=True)
-REVISIONS = Record({"revisions": Many(REVISION)}, complete=True)
+REVISIONS = Record({"revisions": Array(REVISION)}, complete=True)
 
 # Interface: Resources, Exchange rate series request
 EXCHANGE_RATE_SERIES = Record(

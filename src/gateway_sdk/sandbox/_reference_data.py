@@ -106,13 +106,13 @@ def reference_rates() -> ReferenceRates:
         return _load()
 
 
-Country = dict[str, int | str]
+CountryRecord = dict[str, int | str]
 
 
 class CountryList(NamedTuple):
     """The complete records, by three-letter code, and the names of the incomplete ones."""
 
-    records: list[Country]
+    records: list[CountryRecord]
     incomplete: list[str]
 
 
