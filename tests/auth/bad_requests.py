@@ -1,4 +1,4 @@
-"""Requests that the receiver turns away, each with its status; HOST is replaced by its address."""
+"""Requests that the receiver refuses, each with its status; HOST stands for its address."""
 
 from tests.auth.visits import RIGHT, WRONG, answer, post, visit
 

@@ -1,4 +1,4 @@
-"""Answers that are wrong, or look so: number, name, parts, and what has to become of each."""
+"""Invalid responses, and valid ones that look invalid: number, name, parts, expected result."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,7 +21,7 @@ _NOT_OURS: Final = StateMismatchError
 
 @dataclass(frozen=True)
 class Case:
-    """An answer in its parts, or as the whole address that somebody pasted."""
+    """A response in its parts, or as the whole URL that a user pasted."""
 
     number: int
     name: str
@@ -36,17 +36,17 @@ class Case:
 
 
 def _with_token(text: str) -> str:
-    """Return a good answer but for its token."""
+    """Return a valid response with another token."""
     return f"access_token={text}&token_type=Bearer&state={{state}}"
 
 
 def _with_life(text: str) -> str:
-    """Return a good answer with this expires_in."""
+    """Return a valid response with this expires_in."""
     return f"{GOOD}&expires_in={text}"
 
 
 def _with_words(text: str) -> str:
-    """Return a refusal with these words of the server."""
+    """Return an error response with these texts of the server."""
     return f"error=access_denied&state={{state}}&error_description={text}"
 
 

@@ -1,4 +1,4 @@
-"""Those who take part in a login: a browser, a person who pastes, and somebody who reads along."""
+"""The participants of a login: a browser, a user who pastes, and another user who reads along."""
 
 import asyncio
 import http.client
@@ -22,19 +22,19 @@ FOREIGN = f"access_token={TOKEN}&token_type=Bearer&state=CANARY"
 
 
 def asked_in(url: str) -> tuple[str, str]:
-    """Return the redirect URI and the state in the address that a person logs in at."""
+    """Return the redirect URI and the state of an authorization URL."""
     asked = parse_qs(urlsplit(url).query)
     return asked["redirect_uri"][0], asked["state"][0]
 
 
 def answer_to(url: str, answer: str) -> str:
-    """Return the address that the browser is sent back to, with an answer that repeats STATE."""
+    """Return the URL that the browser is sent back to, with a response that repeats STATE."""
     redirect_uri, state = asked_in(url)
     return f"{redirect_uri}#{answer.replace('STATE', state)}"
 
 
 def start(url: str) -> tuple[str, str]:
-    """Open a start URL as a browser does: return where it leads, and the cookie that it sets."""
+    """Open a start URL as a browser does; return its target and the cookie that it sets."""
     place = urlsplit(url)
     with closing(http.client.HTTPConnection(place.netloc, timeout=20)) as line:
         line.request("GET", place.path)
@@ -45,7 +45,7 @@ def start(url: str) -> tuple[str, str]:
 
 
 def go(address: str, cookie: str = "") -> int:
-    """Open an address as a browser does, do what the page's script does, return the status."""
+    """Open a URL as a browser does, do what the page's script does, and return the status."""
     place = urlsplit(address)
     headers = {
         "Origin": f"http://{place.netloc}",
@@ -76,7 +76,7 @@ class Surfer:
         self.statuses: list[int] = []
 
     def __call__(self, url: str) -> bool:
-        """Log in at an address."""
+        """Log in at a URL."""
         self.opened.append(url)
         leads_to, cookie = start(url) if url.startswith("http://127.0.0.1:") else (url, "")
         self.went.append(leads_to)
@@ -86,7 +86,7 @@ class Surfer:
 
 
 class Reader:
-    """Somebody who reads what is shown, and goes to the address by hand."""
+    """A user who reads the shown lines, and opens the URL by hand."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -98,28 +98,28 @@ class Reader:
         self._read.set()
 
     async def line(self, pattern: str) -> str:
-        """Return what matches this, as soon as a line that does is shown."""
+        """Return the match of a pattern, as soon as a line that matches is shown."""
         while not (found := re.search(pattern, "\n".join(self.texts))):
             self._read.clear()
             await self._read.wait()
         return found[0]
 
     async def url(self) -> str:
-        """Return the authorization URL, as soon as it is shown."""
+        """Return the authorization URL as soon as it is shown."""
         return await self.line(r"https://\S+")
 
     async def start_url(self) -> str:
-        """Return the URL of this machine, as soon as it is shown."""
+        """Return the URL of this machine as soon as it is shown."""
         return await self.line(r"http://127\.0\.0\.1:\S+")
 
     async def go(self, answer: str) -> int:
-        """Go to the URL of this machine with a browser, and return the status of the answer."""
+        """Open the URL of this machine with a browser, and return the status."""
         leads_to, cookie = await asyncio.to_thread(start, await self.start_url())
         return await asyncio.to_thread(go, answer_to(leads_to, answer), cookie)
 
 
 class Paster:
-    """Somebody who pastes what a test says; None is the end of the input."""
+    """A user who pastes what a test tells; None is the end of the input."""
 
     def __init__(self) -> None:
         self.lines: asyncio.Queue[str | None] = asyncio.Queue()
@@ -140,7 +140,7 @@ class Paster:
 
 
 def command(folder: Path) -> str:
-    """Return the command of a browser that logs in, and writes down where it went."""
+    """Return the command of a browser that logs in, and writes down the URLs that it opened."""
     words = (sys.executable, __file__, str(folder / "went"))
     return " ".join([*map(shlex.quote, words), "%s"])
 

@@ -1,4 +1,4 @@
-"""A flow whose answers the tests write, and what an error or a log says of them."""
+"""A flow whose responses the tests write, and what errors and logs show of them."""
 
 import logging
 import pickle
@@ -25,7 +25,7 @@ Finish = Callable[[LoginAttempt, str, str], Token]
 
 
 def state_of(attempt: LoginAttempt) -> str:
-    """Return the state, from where the authorization server has it."""
+    """Return the state as the authorization server receives it."""
     (state,) = parse_qs(urlsplit(attempt.url).query)["state"]
     return state
 
@@ -33,7 +33,7 @@ def state_of(attempt: LoginAttempt) -> str:
 def granted(
     value: str = CANARY, *, life: float | None = None, scope: frozenset[str] = SCOPE
 ) -> Token:
-    """Return the token that an answer at NOW should bring."""
+    """Return the token that a response at NOW should give."""
     ends = None if life is None else NOW + life
     return Token(value, expires_at=ends, obtained_at=NOW, scope=scope)
 
@@ -44,31 +44,31 @@ def clear(token: Token) -> str:
 
 
 def fill(text: str, attempt: LoginAttempt) -> str:
-    """Put the state of an attempt where a text says {state}, or {swapped} for the wrong case."""
+    """Replace {state} by the state of an attempt, and {swapped} by the state in the wrong case."""
     state = state_of(attempt)
     return text.replace("{state}", state).replace("{swapped}", state.swapcase())
 
 
 def flow_for(answer: str) -> ImplicitFlow:
-    """Return the flow that reads an answer: one that demands an issuer if the answer has one."""
+    """Return the flow that reads a response: it requires an issuer if the response has one."""
     return WITH_ISSUER if re.search(r"[&?#]iss=", f"&{answer}") else FLOW
 
 
 def finish(attempt: LoginAttempt, fragment: str, query: str = "") -> Token:
-    """Hand over an answer in its parts."""
+    """Finish a login with the parts of a response."""
     return flow_for(f"{fragment}&{query}").finish(
         attempt, fragment=fill(fragment, attempt), query=fill(query, attempt), now=NOW
     )
 
 
 def finish_url(attempt: LoginAttempt, fragment: str, query: str = "") -> Token:
-    """Hand over the same answer as the address that a browser shows."""
+    """Finish a login with the same response as the URL that a browser shows."""
     url = CALLBACK + (f"?{query}" if query else "") + (f"#{fragment}" if fragment else "")
     return paste(attempt, url)
 
 
 def paste(attempt: LoginAttempt, url: str) -> Token:
-    """Hand over a whole address."""
+    """Finish a login with a whole URL."""
     return flow_for(url).finish_url(attempt, fill(url, attempt), now=NOW)
 
 
@@ -76,7 +76,7 @@ WAYS: Final[dict[str, Finish]] = {"finish": finish, "finish_url": finish_url}
 
 
 def told(error: BaseException) -> str:
-    """Return everything that an error gives away: as text, pickled, and as a traceback."""
+    """Return everything that an error shows: as text, pickled, and as a traceback."""
     pickles = [pickle.dumps(error, protocol) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
     chain: list[BaseException] = []
     link: BaseException | None = error
@@ -94,7 +94,7 @@ def told(error: BaseException) -> str:
 
 @contextmanager
 def log_book() -> Iterator[list[str]]:
-    """Collect what anybody logs at any level, with the arguments that a handler may print."""
+    """Collect all log records of any level, with the arguments that a handler may print."""
     lines: list[str] = []
 
     class Book(logging.Handler):

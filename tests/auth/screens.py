@@ -1,4 +1,4 @@
-"""Standard inputs: a terminal, from the side of the person before it, or any file descriptor."""
+"""Standard inputs: a terminal as its user sees it, or any file descriptor."""
 
 import asyncio
 import os
@@ -23,14 +23,14 @@ class Input:
 
 
 class Screen:
-    """A terminal, from the side of the person before it."""
+    """A terminal, as its user sees it."""
 
     def __init__(self) -> None:
         self.ours, self.theirs = pty.openpty()
         self.mode = termios.tcgetattr(self.theirs)
 
     def is_as_before(self) -> bool:
-        """Tell whether the terminal is in the mode that it was in."""
+        """Tell whether the terminal is in its original mode."""
         return termios.tcgetattr(self.theirs) == self.mode
 
     async def type(self, text: str) -> None:
@@ -55,7 +55,7 @@ class Screen:
 
 
 async def reading(paste: PasteFromTerminal) -> asyncio.Task[str]:
-    """Start to read a line, and return when the terminal is ready for it."""
+    """Start to read a line, and return when the terminal is ready."""
     task = asyncio.create_task(_line(paste))
     await asyncio.sleep(0)
     return task

@@ -1,4 +1,4 @@
-"""What becomes of each bad answer, of the attempt that it came for, and of the next answer."""
+"""The result of each invalid response: for its login, and for the next response."""
 
 import pytest
 
@@ -13,7 +13,7 @@ OURS = [case for case in CASES if case.expected is not StateMismatchError]
 
 
 def outcome(case: Case, attempt: LoginAttempt, way: Finish) -> Token | type[LoginError]:
-    """Hand over an answer, and give the token or the class of the error."""
+    """Finish a login with a response, and return the token or the class of the error."""
     try:
         return (
             paste(attempt, case.pasted) if case.pasted else way(attempt, case.fragment, case.query)
@@ -23,21 +23,21 @@ def outcome(case: Case, attempt: LoginAttempt, way: Finish) -> Token | type[Logi
 
 
 def test_the_table_is_complete() -> None:
-    """Every number from 1 to 50 is in the table, and no name is there twice."""
+    """Every number from 1 to 50 is in the table, and no name is repeated."""
     assert {case.number for case in CASES} == set(range(1, 51))
     assert len({str(case) for case in CASES}) == len(CASES)
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_each_answer_is_read_for_what_it_is(case: Case, way: Finish) -> None:
-    """An answer is one class of error, or one token, whichever way it comes."""
+def test_each_response_has_its_result(case: Case, way: Finish) -> None:
+    """A response gives one class of error or one token, whether given in parts or as a URL."""
     assert outcome(case, FLOW.start(CALLBACK), way) == case.expected
 
 
 @pytest.mark.parametrize("case", FOREIGN, ids=str)
-def test_an_answer_that_is_not_ours_leaves_the_attempt_open(case: Case) -> None:
-    """Without our state nothing ends an attempt: the right answer is still taken after it."""
+def test_a_response_with_another_state_leaves_the_attempt_open(case: Case) -> None:
+    """Without the login's state no response ends an attempt: the valid one is still accepted."""
     attempt = FLOW.start(CALLBACK)
 
     outcome(case, attempt, finish)
@@ -47,8 +47,8 @@ def test_an_answer_that_is_not_ours_leaves_the_attempt_open(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", OURS, ids=str)
-def test_an_answer_that_is_ours_ends_the_attempt(case: Case) -> None:
-    """With our state, good, denied or malformed, an answer is the only one of its attempt."""
+def test_a_response_with_the_state_ends_the_attempt(case: Case) -> None:
+    """With the login's state, a response ends its attempt: valid, denied or malformed."""
     attempt = FLOW.start(CALLBACK)
 
     outcome(case, attempt, finish)
@@ -60,7 +60,7 @@ def test_an_answer_that_is_ours_ends_the_attempt(case: Case) -> None:
 
 @pytest.mark.parametrize("text", ["{} x", "{}\r\nX: 1", "{}\x00", "{}\n", "\ud800{}", "{}\xe4"])
 def test_raw_characters_in_a_token_are_refused(text: str) -> None:
-    """What never comes through a browser unencoded, but through other hands, is refused too."""
+    """Characters that a browser would have encoded are refused too."""
     token = text.format(CANARY)
 
     with pytest.raises(MalformedResponseError, match="RFC 6750"):
@@ -69,8 +69,8 @@ def test_raw_characters_in_a_token_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(("length", "expected"), [(64 * 1024, granted), (64 * 1024 + 1, None)])
 @pytest.mark.parametrize("in_query", [0, 1, 30_000])
-def test_the_longest_answer_is_64_kib(length: int, expected: object, in_query: int) -> None:
-    """Fragment and query together may hold 65536 characters, and not one more."""
+def test_the_longest_response_has_64_kib(length: int, expected: object, in_query: int) -> None:
+    """Fragment and query together may have 65536 characters, and no more."""
     attempt = FLOW.start(CALLBACK)
     state = len(attempt.url.partition("state=")[2])
     query = "x" * in_query
@@ -83,8 +83,8 @@ def test_the_longest_answer_is_64_kib(length: int, expected: object, in_query: i
         assert finish(attempt, fragment, query) == granted()
 
 
-def test_an_attempt_takes_only_its_own_answer() -> None:
-    """Of two attempts at once each is ended by its own state, in any order."""
+def test_an_attempt_accepts_only_its_own_response() -> None:
+    """Of two attempts at the same time, each is ended by its own state, in any order."""
     first, second = FLOW.start(CALLBACK), FLOW.start(CALLBACK)
     state = first.url.partition("state=")[2]
 
@@ -96,8 +96,8 @@ def test_an_attempt_takes_only_its_own_answer() -> None:
 
 
 @pytest.mark.parametrize("fragment", [GOOD, "error=access_denied&state={state}", "state={state}"])
-def test_a_used_attempt_is_over_for_good(fragment: str) -> None:
-    """A second answer is refused whatever the first was, and whatever the second is."""
+def test_an_attempt_cannot_be_used_twice(fragment: str) -> None:
+    """A second response is refused, whether the first one was valid or not."""
     attempt = FLOW.start(CALLBACK)
     outcome(Case(0, "first", StateMismatchError, fragment), attempt, finish)
 

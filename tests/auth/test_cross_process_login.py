@@ -1,4 +1,4 @@
-"""Several processes that need a login at once."""
+"""Several processes that need a login at the same time."""
 
 import asyncio
 import gc
@@ -79,8 +79,8 @@ def opens(
             server.kill()
 
 
-async def test_of_four_processes_one_asks(opens: Callable[[], TokenStore]) -> None:
-    """Four sources that share a store and need a login at once ask one person once."""
+async def test_of_four_processes_one_opens_a_login(opens: Callable[[], TokenStore]) -> None:
+    """Four sources that share a store and need a login at the same time open one login."""
     person = Person()
     person.may_answer.clear()
     sources = [SharedTokenSource(opens(), person) for _ in range(4)]
@@ -95,8 +95,10 @@ async def test_of_four_processes_one_asks(opens: Callable[[], TokenStore]) -> No
     assert person.asked == 1
 
 
-async def test_a_failure_is_told_to_all_that_waited(opens: Callable[[], TokenStore]) -> None:
-    """Who says no to one process is not asked by the others; a new process may ask again."""
+async def test_a_failure_is_reported_to_all_waiting_processes(
+    opens: Callable[[], TokenStore],
+) -> None:
+    """A user who refused is not asked by the waiting processes; a new process may ask again."""
     person = Person(LoginError("no"), LoginError("no again"))
     for _ in range(2):
         person.may_answer.clear()
@@ -119,7 +121,7 @@ async def test_a_failure_is_told_to_all_that_waited(opens: Callable[[], TokenSto
 
 
 async def test_when_a_login_is_ended_the_next_process_asks(opens: Callable[[], TokenStore]) -> None:
-    """A process that ends before its user has answered leaves the login to another one."""
+    """If a process ends before its user has logged in, another one opens the login."""
     first, second = Person(), Person()
     first.may_answer.clear()
     sources = SharedTokenSource(opens(), first), SharedTokenSource(opens(), second)
@@ -157,7 +159,7 @@ class Waiting:
         source._access.claim_login = claim  # type: ignore[method-assign]
 
     async def all_wait(self) -> None:
-        """Wait until each has seen that another one logs in."""
+        """Wait until each source has seen that another one logs in."""
         for event in self._events:
             await event.wait()
 
@@ -190,7 +192,7 @@ class Processes:
             self.said.put((process, line.strip()))
 
     def end(self) -> None:
-        """Kill those that still run."""
+        """Kill the processes that still run."""
         for process in self.all:
             process.kill()
             process.wait()
@@ -202,8 +204,8 @@ class Processes:
                 stream.close()
 
 
-def test_real_processes_ask_one_person_once_and_do_not_wait_for_a_dead_one(tmp_path: Path) -> None:
-    """One of four asks; when it is killed another one asks, and all others get that token."""
+def test_real_processes_open_one_login_and_do_not_wait_for_a_killed_one(tmp_path: Path) -> None:
+    """One of four opens a login; when it is killed, another one does, and all get its token."""
     processes = Processes(tmp_path / "tokens", 4)
     try:
         started = [processes.said.get(timeout=60) for _ in range(5)]
@@ -225,7 +227,7 @@ def test_real_processes_ask_one_person_once_and_do_not_wait_for_a_dead_one(tmp_p
 
 
 async def test_a_store_without_claims_asks_at_once() -> None:
-    """A store of the user's needs no claims."""
+    """A store of the user does not need `claim_login`."""
 
     class Plain:
         key = None
@@ -245,10 +247,10 @@ async def test_a_store_without_claims_asks_at_once() -> None:
 
 
 @pytest.mark.parametrize("granted_first", [True, False])
-async def test_claims_that_fail_are_no_obstacle(
+async def test_failing_claims_do_not_stop_a_login(
     granted_first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a claim cannot be had, or not be given back, the login takes place."""
+    """If a claim cannot be made or ended, the login takes place without it."""
 
     class Failing(Store):
         async def claim_login(self) -> LoginClaim:
@@ -272,7 +274,7 @@ async def test_claims_that_fail_are_no_obstacle(
 async def test_a_claim_that_fails_while_one_waits_ends_the_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who cannot see any more whether another process logs in does so."""
+    """A process that can no longer see whether another one logs in opens a login itself."""
     monkeypatch.setattr(login_coordination, "_POLL", 0)
     store = Store()
     await store.claim_login()
@@ -315,7 +317,7 @@ async def test_a_store_that_fails_while_one_waits_is_asked_again(
 
 
 def test_a_claim_is_kept_while_the_login_lasts() -> None:
-    """Every ten seconds it is renewed, even if that failed before; after the login no more."""
+    """It is renewed every ten seconds, even after a failed renewal, until the login ends."""
     kept: list[float] = []
 
     async def scenario() -> None:
@@ -343,7 +345,7 @@ def test_a_claim_is_kept_while_the_login_lasts() -> None:
 
 
 def test_an_event_loop_that_was_closed_in_mid_login_blocks_no_other() -> None:
-    """A claim in memory ends with its event loop, however that ends."""
+    """A claim in memory ends with its event loop, also if the loop was closed early."""
     store = MemoryStore()
     loop = asyncio.new_event_loop()
     claim = loop.run_until_complete(store.claim_login())
@@ -375,14 +377,14 @@ with asyncio.Runner() as runner:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_claim_in_memory_does_not_hold_in_a_forked_process() -> None:
-    """There nobody would ever give it back, and each call would wait until its deadline."""
+    """No process would ever end that claim, and each call would wait until its deadline."""
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=60)
 
 
 async def test_a_mark_that_lapses_with_a_killed_process_is_no_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In Redis an earlier failure's mark goes with the claim: then who waited asks its user."""
+    """In Redis, the mark of an earlier failure can lapse: then a waiting process asks its user."""
     monkeypatch.setattr(login_coordination, "_POLL", 0)
     store, person = Store(), Person()
     store._claims.failure = "of a login some minutes ago"
@@ -411,9 +413,9 @@ def test_a_claim_of_a_file_that_is_dropped_is_given_back(tmp_path: Path) -> None
 
 
 def test_a_forked_process_does_not_give_back_what_its_parent_has(tmp_path: Path) -> None:
-    """A child that drops its copy of a claim leaves the claim alone."""
+    """A child process that drops its copy of a claim does not end the claim."""
     claim = FileClaim(tmp_path / "lock")
-    claim._pid += 1  # as in a child
+    claim._pid += 1  # as in a child process
 
     claim._descriptor, kept = os.dup(claim._descriptor), claim._descriptor
     claim._close()
@@ -424,7 +426,7 @@ def test_a_forked_process_does_not_give_back_what_its_parent_has(tmp_path: Path)
 
 
 async def test_a_file_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
-    """The error names the file; it is opened as a private one, and no link is followed."""
+    """The error names the file; it is opened with mode 0600, and no link is followed."""
     store = PrivateFileStore(KEY, tmp_path / "tokens")
     await (await store.claim_login()).end(failed=True)
     lock = store.path.with_suffix(".lock")
@@ -439,7 +441,7 @@ async def test_a_file_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
 async def test_a_claim_of_a_file_is_given_back_even_if_its_mark_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk keeps no process from its turn."""
+    """On a full disk, the claim still ends."""
 
     def full(descriptor: int, data: bytes) -> int:
         raise OSError(28, os.strerror(28))
@@ -453,10 +455,10 @@ async def test_a_claim_of_a_file_is_given_back_even_if_its_mark_cannot_be_writte
 
 
 @NEEDS_REDIS
-async def test_a_claim_in_redis_lapses_and_takes_no_other_away(
+async def test_a_claim_in_redis_lapses_and_ends_no_other_claim(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that was killed blocks the others for 30 s; a late one ends no claim of others."""
+    """A killed process blocks the others for 30 s; a late process ends no claim of others."""
     server = RedisServer(tmp_path)
     server.start()
     try:
@@ -467,7 +469,7 @@ async def test_a_claim_in_redis_lapses_and_takes_no_other_away(
         async with store._connected() as redis:
             (name,) = await redis.keys()
             assert 0 < await redis.pttl(name) <= 30_000
-            await redis.delete(name)  # as if the time were over
+            await redis.delete(name)  # as if its time had passed
         second = await store.claim_login()
         await first.end(failed=True)
         await first.keep()
@@ -480,7 +482,7 @@ async def test_a_claim_in_redis_lapses_and_takes_no_other_away(
 
 
 def test_a_wait_for_another_process_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """An operator can see why a process does not ask."""
+    """An operator can see why a process does not open a login."""
     caplog.set_level("INFO", "gateway_sdk.auth")
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""When a token is too old to be sent, and how its end reads."""
+"""When a token is too old to be sent, and how its end is shown."""
 
 import math
 import time
@@ -15,7 +15,7 @@ MOMENTS = st.floats(0, 4e9)
 
 
 def lasting(life: float | None) -> Token:
-    """Return a token obtained at NOW that lasts so many seconds."""
+    """Return a token obtained at NOW that lasts this number of seconds."""
     return Token("x", expires_at=None if life is None else NOW + life, obtained_at=NOW)
 
 
@@ -25,7 +25,7 @@ def lasting(life: float | None) -> Token:
         (3600, 30, 3570),
         (3600, 0, 3600),
         (3600, 360, 3240),
-        (3600, 361, 3240),  # a tenth of the life at the most
+        (3600, 361, 3240),  # at most a tenth of the lifetime
         (3600, 7200, 3240),
         (300, 30, 270),
         (299, 30, 269.1),
@@ -39,9 +39,9 @@ def lasting(life: float | None) -> Token:
 def test_a_token_expires_its_leeway_early_to_the_instant(
     life: float, leeway: float, usable: float
 ) -> None:
-    """Just before its end less the leeway a token is sent; from that very moment on it is not."""
+    """Until its end minus the leeway a token is sent, and from that moment on it is not."""
     token = lasting(life)
-    end = NOW + life - min(leeway, life - usable)  # rounded as any computation of it is
+    end = NOW + life - min(leeway, life - usable)  # rounded like the computation in the code
 
     assert end == pytest.approx(NOW + usable, abs=1e-6)
     assert not token.expired(end - 1e-6, leeway)
@@ -52,7 +52,7 @@ def test_a_token_expires_its_leeway_early_to_the_instant(
 
 
 def test_the_leeway_is_half_a_minute() -> None:
-    """Who gives no leeway gets 30 seconds, but no more than a tenth of the token's life."""
+    """Without a leeway argument it is 30 s, but at most a tenth of the token's lifetime."""
     assert DEFAULT_LEEWAY == 30
 
     assert not lasting(3600).expired(NOW + 3569.9)
@@ -63,27 +63,27 @@ def test_the_leeway_is_half_a_minute() -> None:
 
 @pytest.mark.parametrize("life", [1, 60, 3600])
 @pytest.mark.parametrize("leeway", [0, 30, 1e9])
-def test_no_token_is_born_expired(life: float, leeway: float) -> None:
-    """However large the leeway, a new token is sent; otherwise login would follow login."""
+def test_a_new_token_has_not_expired(life: float, leeway: float) -> None:
+    """A new token is sent, however large the leeway: otherwise each login would cause the next."""
     assert not lasting(life).expired(NOW, leeway)
 
 
 @pytest.mark.parametrize("now", [0.0, NOW, 1e12])
 def test_a_token_of_unknown_life_never_expires(now: float) -> None:
-    """Without an end a token is used until it is refused."""
+    """A token without an end is used until it is refused."""
     assert not lasting(None).expired(now)
     assert not lasting(None).expired(now, leeway=1e9)
 
 
 @pytest.mark.parametrize("now", [0.0, NOW - 3600, NOW - 1])
-def test_a_clock_that_went_back_does_not_expire_a_token(now: float) -> None:
-    """Before it was obtained a token is as good as new."""
+def test_a_clock_that_was_set_back_does_not_expire_a_token(now: float) -> None:
+    """Before its time of issue, a token counts as new."""
     assert not lasting(3600).expired(now)
 
 
 @pytest.mark.parametrize("leeway", [0, 30, 1e9])
 def test_a_token_that_ended_before_it_was_obtained_ends_when_it_says(leeway: float) -> None:
-    """A clock that was wrong makes no life of less than nothing."""
+    """A wrong clock does not give a negative lifetime."""
     token = Token("x", expires_at=100, obtained_at=NOW)
 
     assert token.expired(100, leeway)
@@ -95,7 +95,7 @@ def test_a_token_that_ended_before_it_was_obtained_ends_when_it_says(leeway: flo
 def test_expiry_comes_once_and_near_the_end(
     obtained_at: float, expires_at: float, one: float, other: float, leeway: float
 ) -> None:
-    """Whatever the clock, who is expired stays so; never before nine tenths, never after all."""
+    """An expired token stays expired, and no token expires before nine tenths of its lifetime."""
     token = Token("x", expires_at=expires_at, obtained_at=obtained_at)
     earlier, later = sorted((one, other))
 
@@ -120,7 +120,7 @@ def test_expiry_comes_once_and_near_the_end(
 def test_the_end_reads_the_same_everywhere(
     monkeypatch: pytest.MonkeyPatch, zone: str, expires_at: float | None, read: str
 ) -> None:
-    """The end is told in UTC, whatever the zone of the machine; an unknown one is empty."""
+    """The end is shown in UTC, in any time zone of the machine; an unknown end is empty."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:

@@ -16,20 +16,20 @@ from tests.support.records import GOOD, IN_A_STORE
 
 @pytest.fixture
 def store(tmp_path: Path) -> PrivateFileStore:
-    """Provide a store in a folder that is not there yet."""
+    """Provide a store in a folder that does not exist yet."""
     return PrivateFileStore(KEY, tmp_path / "state" / "tokens")
 
 
 @pytest.fixture
 def no_umask() -> Iterator[None]:
-    """Let nothing but the program itself keep others out."""
+    """Set the umask to 0, so that only the program's own modes protect files."""
     before = os.umask(0)
     yield
     os.umask(before)
 
 
 async def test_a_file_keeps_the_last_token(store: PrivateFileStore) -> None:
-    """There is none at first; then the last one that was saved, until it is deleted."""
+    """At first there is no token; then it is the last one saved, until it is deleted."""
     assert await store.load() is None
     await store.delete()
 
@@ -44,7 +44,7 @@ async def test_a_file_keeps_the_last_token(store: PrivateFileStore) -> None:
 
 
 async def test_each_key_has_a_file_of_its_own(tmp_path: Path) -> None:
-    """Tokens for two gateways lie side by side."""
+    """Tokens for two gateways are stored beside each other."""
     other_key = type(KEY)(KEY.authorization_url, KEY.client_id, "https://other.test")
     mine, other = PrivateFileStore(KEY, tmp_path), PrivateFileStore(other_key, tmp_path)
     await mine.save(make_token("mine"))
@@ -57,8 +57,8 @@ async def test_each_key_has_a_file_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_umask")
-async def test_nobody_else_can_read_it(tmp_path: Path, store: PrivateFileStore) -> None:
-    """Whatever the umask: each folder that is made has mode 0700, and the file 0600."""
+async def test_other_users_cannot_read_it(tmp_path: Path, store: PrivateFileStore) -> None:
+    """With any umask, each created folder has mode 0700, and the file has 0600."""
     before = mode_of(tmp_path)
 
     await store.save(make_token("kept"))
@@ -70,10 +70,10 @@ async def test_nobody_else_can_read_it(tmp_path: Path, store: PrivateFileStore) 
 
 
 @pytest.mark.usefixtures("no_umask")
-async def test_nobody_else_can_read_it_while_it_is_written(
+async def test_other_users_cannot_read_it_while_it_is_written(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no moment in which the file has another mode."""
+    """The file never has another mode."""
     modes: list[int] = []
     real = os.fsync
 
@@ -89,7 +89,7 @@ async def test_nobody_else_can_read_it_while_it_is_written(
 
 @pytest.mark.parametrize("record", IN_A_STORE.values(), ids=IN_A_STORE)
 async def test_a_broken_file_is_named_and_not_shown(store: PrivateFileStore, record: bytes) -> None:
-    """What is no token for this key is refused; saving another one mends it."""
+    """A record without a valid token for this key is refused; saving another one repairs it."""
     await store.save(make_token("kept"))
     store.path.write_bytes(record)
 
@@ -100,7 +100,7 @@ async def test_a_broken_file_is_named_and_not_shown(store: PrivateFileStore, rec
 
 
 async def test_a_file_that_is_cut_anywhere_is_broken(store: PrivateFileStore) -> None:
-    """No beginning of a record is taken for the whole."""
+    """No part of a record is accepted as the whole record."""
     await store.save(make_token("kept"))
     record = store.path.read_bytes()
 
@@ -110,26 +110,26 @@ async def test_a_file_that_is_cut_anywhere_is_broken(store: PrivateFileStore) ->
 
 
 async def test_no_more_than_a_record_is_read(store: PrivateFileStore) -> None:
-    """A file that somebody filled up is not taken into memory, though it begins well."""
+    """A file that became very large is not read into memory, even if its start is valid."""
     await store.save(make_token("kept"))
     store.path.write_bytes(json.dumps({**GOOD, "more": "x" * 2**20}).encode())
     assert "has no valid token" in await refusal(store)
     with store.path.open("wb") as file:
-        file.truncate(2**32)  # a sparse one, which takes no room
+        file.truncate(2**32)  # a sparse file, which needs no space
 
     assert "has no valid token" in await refusal(store)
 
 
 def test_a_store_shows_its_path_and_can_be_pickled(store: PrivateFileStore) -> None:
-    """It holds no secret, so it may go to another process."""
+    """It holds no secret, so it may be sent to another process."""
     copied = pickle.loads(pickle.dumps(store))  # noqa: S301 - ours
 
     assert repr(copied) == repr(store) == f"<PrivateFileStore {store.path}>"
     assert (copied.key, copied.path) == (store.key, store.path)
 
 
-def test_making_a_store_touches_nothing(tmp_path: Path) -> None:
-    """Nothing is read or made before it is needed."""
+def test_making_a_store_does_no_io(tmp_path: Path) -> None:
+    """No file is read or created before it is needed."""
     PrivateFileStore(KEY, tmp_path / "state")
 
     assert names_in(tmp_path) == []
@@ -139,7 +139,7 @@ def test_making_a_store_touches_nothing(tmp_path: Path) -> None:
 def test_by_default_it_is_in_the_folder_for_state(
     folder: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The default follows XDG_STATE_HOME, and is nobody else's."""
+    """The default follows XDG_STATE_HOME, and only this user can read it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
     path = PrivateFileStore(KEY, folder).path
@@ -147,10 +147,10 @@ def test_by_default_it_is_in_the_folder_for_state(
     assert path == tmp_path / "gateway-sdk" / "tokens" / f"{KEY.digest}.json"
 
 
-async def test_where_files_have_no_modes_none_is_asked_for(
+async def test_a_system_without_file_modes_is_supported(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On Windows a profile's folders are private already, and os.getuid is not there."""
+    """On Windows, the folders of a profile are private already, and os.getuid is missing."""
     monkeypatch.setattr(file_store, "_HAS_MODES", False)
     monkeypatch.delattr(os, "getuid")
 
@@ -163,8 +163,8 @@ async def test_where_files_have_no_modes_none_is_asked_for(
     assert "is not an ordinary file" in await refusal(store)
 
 
-async def test_deleting_takes_what_a_killed_process_left(store: PrivateFileStore) -> None:
-    """A draft holds a token too: nothing of it stays behind."""
+async def test_deleting_removes_drafts_of_killed_processes(store: PrivateFileStore) -> None:
+    """A draft holds a token too, so it is deleted."""
     await store.save(make_token("kept"))
     draft = store.path.with_name(f".{store.path.name}.0123456789abcdef")
     draft.write_bytes(store.path.read_bytes())
@@ -177,10 +177,10 @@ async def test_deleting_takes_what_a_killed_process_left(store: PrivateFileStore
 @pytest.mark.parametrize(
     ("content", "mode"), [(b"{", 0o600), (b"", 0o600), (json.dumps(GOOD).encode(), 0o644)]
 )
-async def test_a_login_takes_the_place_of_a_record_that_cannot_be_used(
+async def test_a_login_replaces_an_unusable_record(
     store: PrivateFileStore, content: bytes, mode: int
 ) -> None:
-    """Where somebody can log in, a broken or an open file is no obstacle: it is replaced."""
+    """Where a user can log in, an invalid or a public file is replaced."""
     await store.save(make_token("old"))
     store.path.write_bytes(content)
     store.path.chmod(mode)

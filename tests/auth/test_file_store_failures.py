@@ -15,12 +15,12 @@ from tests.support.secrecy import CANARY, logged
 
 @pytest.fixture
 def store(tmp_path: Path) -> PrivateFileStore:
-    """Provide a store in a folder that is not there yet."""
+    """Provide a store in a folder that does not exist yet."""
     return PrivateFileStore(KEY, tmp_path / "state" / "tokens")
 
 
 async def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
-    """A folder that cannot be is named with the reason, whatever is done."""
+    """Every operation names the folder that cannot be created, and the reason."""
     (tmp_path / "file").write_bytes(b"")
     store = PrivateFileStore(KEY, tmp_path / "file" / "tokens")
 
@@ -44,7 +44,7 @@ async def test_a_folder_in_place_of_the_file_is_an_error(store: PrivateFileStore
 async def test_a_file_that_fails_while_it_is_read_is_an_error(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that fails is told as such."""
+    """An error of the disk is in the message."""
 
     class Failing(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:
@@ -57,10 +57,10 @@ async def test_a_file_that_fails_while_it_is_read_is_an_error(
 
 
 @pytest.mark.parametrize(("owner", "step"), [(os, "open"), (os, "fsync"), (Path, "replace")])
-async def test_wherever_writing_fails_the_old_token_stays(
+async def test_the_old_token_stays_if_writing_fails(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch, owner: object, step: str
 ) -> None:
-    """Each step may fail: the error says why, the old token is there, and no draft is."""
+    """Each step may fail: the error gives the reason, the old token stays, and no draft is left."""
 
     def fail(*arguments: object, **options: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -77,7 +77,7 @@ async def test_wherever_writing_fails_the_old_token_stays(
 async def test_a_folder_that_cannot_be_flushed_is_no_error(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once the file is in its place the token is kept, even where folders cannot be synced."""
+    """After the file was replaced the token is stored, even if the folder cannot be synced."""
     real = os.open
 
     def no_folders(path: Path, flags: int, mode: int = 0o777) -> int:
@@ -94,7 +94,7 @@ async def test_a_folder_that_cannot_be_flushed_is_no_error(
 async def test_a_store_that_cannot_write_still_serves_the_login(
     store: PrivateFileStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The source that got a token uses it, and warns with the place and the reason."""
+    """The source that got a token uses it, and warns with the path and the reason."""
     store.path.parent.mkdir(parents=True)
     store.path.parent.chmod(0o777)
     source = SharedTokenSource(store, Person())

@@ -16,7 +16,7 @@ ONLY_ROOT = pytest.mark.skipif(
 
 @pytest.fixture
 def store(tmp_path: Path) -> PrivateFileStore:
-    """Provide a store in a folder that is not there yet."""
+    """Provide a store in a folder that does not exist yet."""
     return PrivateFileStore(KEY, tmp_path / "state" / "tokens")
 
 
@@ -27,17 +27,17 @@ def _replace(path: Path, make: Callable[[Path], object]) -> None:
 
 
 def link_to_it(path: Path) -> None:
-    """Put a link in place of the file, to the very same token."""
+    """Put a link to the same token in place of the file."""
     _replace(path, lambda path: path.symlink_to("elsewhere"))
 
 
 def dangling_link(path: Path) -> None:
-    """Put a link to nothing in place of the file."""
+    """Put a dangling link in place of the file."""
     _replace(path, lambda path: path.symlink_to("nowhere"))
 
 
 def pipe(path: Path) -> None:
-    """Put a pipe in place of the file, into which nobody writes."""
+    """Put a pipe that has no writer in place of the file."""
     _replace(path, os.mkfifo)
 
 
@@ -64,7 +64,7 @@ def folder(path: Path) -> None:
 async def test_a_file_that_others_may_have_made_or_read_is_refused(
     store: PrivateFileStore, spoil: Callable[[Path], None], told: str
 ) -> None:
-    """It is not waited for, not followed and not believed: an error names it and says why."""
+    """It is not read, not followed and does not block: the error names it and the reason."""
     await store.save(make_token("kept"))
     descriptors = len(names_in(Path("/dev/fd")))
 
@@ -77,10 +77,10 @@ async def test_a_file_that_others_may_have_made_or_read_is_refused(
 
 
 @pytest.mark.parametrize("spoil", [link_to_it, dangling_link, pipe])
-async def test_what_lies_in_place_of_the_file_is_replaced(
+async def test_another_object_in_place_of_the_file_is_replaced(
     store: PrivateFileStore, spoil: Callable[[Path], None]
 ) -> None:
-    """Saving puts a file there, and what a link leads to is not touched."""
+    """Saving puts a file there; the target of a link is not changed."""
     await store.save(make_token("kept"))
     spoil(store.path)
     before = store.path.with_name("elsewhere").read_bytes()
@@ -96,7 +96,7 @@ async def test_what_lies_in_place_of_the_file_is_replaced(
 async def test_a_link_in_place_of_the_draft_is_not_followed(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
-    """Even somebody who could guess the draft's name could not lead it elsewhere."""
+    """Even a program that guesses the draft's name cannot redirect it."""
     monkeypatch.setattr(secrets, "token_hex", lambda size: "ab" * size)
     await store.save(old := make_token("old"))
     other = store.path.with_name("elsewhere")
@@ -115,7 +115,7 @@ async def test_a_link_in_place_of_the_draft_is_not_followed(
 async def test_a_folder_that_others_can_write_is_refused(
     store: PrivateFileStore, mode: int
 ) -> None:
-    """Nothing is put where others could put something in its place."""
+    """No token is stored where other users could replace it."""
     store.path.parent.mkdir(parents=True)
     store.path.parent.chmod(mode)
 
@@ -125,7 +125,7 @@ async def test_a_folder_that_others_can_write_is_refused(
 
 @ONLY_ROOT
 async def test_a_folder_of_another_user_is_refused(store: PrivateFileStore) -> None:
-    """Whoever owns the folder could put something in its place."""
+    """The owner of the folder could replace the file."""
     store.path.parent.mkdir(parents=True, mode=0o700)
     os.chown(store.path.parent, 12345, -1)
 
@@ -133,10 +133,10 @@ async def test_a_folder_of_another_user_is_refused(store: PrivateFileStore) -> N
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o755, 0o750])
-async def test_a_folder_that_others_can_look_into_will_do(
+async def test_a_folder_that_others_can_read_is_accepted(
     store: PrivateFileStore, mode: int
 ) -> None:
-    """The file is private by itself."""
+    """The mode of the file is enough."""
     store.path.parent.mkdir(parents=True)
     store.path.parent.chmod(mode)
 

@@ -15,19 +15,19 @@ from tests.support.logins import KEY, make_token
 
 @pytest.fixture
 def store(tmp_path: Path) -> PrivateFileStore:
-    """Provide a store in a folder that is not there yet."""
+    """Provide a store in a folder that does not exist yet."""
     return PrivateFileStore(KEY, tmp_path / "tokens")
 
 
 def drafts_of(store: PrivateFileStore) -> list[Path]:
-    """Return the files next to a store's own."""
+    """Return the files beside the file of a store."""
     return [path for path in store.path.parent.iterdir() if path != store.path]
 
 
 async def test_a_logout_leaves_a_draft_that_is_being_written(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A save beside a logout of another process succeeds, with its first draft."""
+    """Saving succeeds with its first draft while another process logs out."""
     real, logouts = os.fsync, 0
 
     def log_out_and_sync(descriptor: int) -> None:
@@ -48,7 +48,7 @@ async def test_a_logout_leaves_a_draft_that_is_being_written(
 async def test_a_draft_that_is_removed_before_it_is_locked_is_written_again(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A logout between the creation of a draft and its lock costs another draft, not the token."""
+    """A logout between the creation of a draft and its lock costs a draft, not the token."""
     real, removed = fcntl.flock, 0
 
     def remove_and_lock(descriptor: int, how: int) -> None:
@@ -68,7 +68,7 @@ async def test_a_draft_that_is_removed_before_it_is_locked_is_written_again(
 async def test_a_folder_in_which_each_draft_vanishes_is_an_error(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Saving does not go on for ever."""
+    """Saving ends after a limited number of drafts."""
 
     def remove(descriptor: int, how: int) -> None:
         for draft in drafts_of(store):
@@ -81,10 +81,10 @@ async def test_a_folder_in_which_each_draft_vanishes_is_an_error(
 
 
 @pytest.mark.parametrize("kind", ["no module", "no locks in the file system"])
-async def test_where_files_cannot_be_locked_tokens_are_stored_all_the_same(
+async def test_tokens_are_stored_without_file_locks(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """Without locks a token is saved, loaded and deleted, and a lock counts as had."""
+    """Without locks a token is saved, loaded and deleted, and locking seems to succeed."""
 
     def no_locks(descriptor: int, how: int) -> None:
         raise OSError(95, "Operation not supported")
@@ -109,7 +109,7 @@ async def test_where_files_cannot_be_locked_tokens_are_stored_all_the_same(
 async def test_a_link_in_place_of_a_draft_is_removed_and_not_followed(
     store: PrivateFileStore, tmp_path: Path
 ) -> None:
-    """Deleting touches nothing outside the folder."""
+    """Deleting changes no file outside the folder."""
     await store.save(make_token("kept"))
     (elsewhere := tmp_path / "elsewhere").write_bytes(b"other")
     store.path.with_name(f".{store.path.name}.link").symlink_to(elsewhere)

@@ -44,7 +44,7 @@ DEATHS = {
     "after that": "os.fsync = die_the_second_time",
 }
 
-# In a name space of its own, so that the file system is gone with the process, however it ends.
+# In a mount namespace of the process, so that the file system goes when the process ends.
 IN_FOUR_KIBIBYTES = (
     *("unshare", "--mount", "sh", "-c"),
     'mount -t tmpfs -o size=4k,mode=0700 tmpfs "$0" && exec "$@"',
@@ -77,7 +77,7 @@ class Starter:
         self.started: list[subprocess.Popen[str]] = []
 
     def __call__(self, code: str, name: str, *within: str) -> subprocess.Popen[str]:
-        """Start one that runs some code under a name, perhaps within another program."""
+        """Start a process that runs code under a name, or within another program."""
         key = (KEY.authorization_url, KEY.client_id, KEY.gateway)
         process = subprocess.Popen(
             [*within, sys.executable, "-c", code, name, str(self._store.path.parent), *key],
@@ -91,7 +91,7 @@ class Starter:
 
 @pytest.fixture
 def start(store: PrivateFileStore) -> Iterator[Starter]:
-    """Provide the starter of processes; none outlives its test."""
+    """Provide the starter of processes; it ends all of them after the test."""
     starter = Starter(store)
     yield starter
     for process in starter.started:
@@ -102,7 +102,7 @@ def start(store: PrivateFileStore) -> Iterator[Starter]:
 async def test_processes_that_save_at_once_never_break_the_file(
     store: PrivateFileStore, start: Starter
 ) -> None:
-    """While two processes write, a third one reads whole tokens only; no draft is left."""
+    """While two processes write, a third one reads only whole tokens; no draft is left."""
     await store.save(make_token("kept"))
     writers = [start(WRITER, name) for name in ("one", "two")]
     read: set[str] = set()
@@ -128,7 +128,7 @@ async def test_processes_that_save_at_once_never_break_the_file(
 async def test_a_writer_that_is_killed_leaves_the_old_token_or_the_new(
     store: PrivateFileStore, start: Starter, death: str
 ) -> None:
-    """Whatever step it dies at, what is there is whole, and the next writer gets on with it."""
+    """At each step, the file that is left is whole, and the next writer works."""
     await store.save(old := make_token("old"))
     writer = start(f"{PRELUDE}{DIES}{death}\nsave(7)", "new")
     assert await asyncio.to_thread(writer.wait) == -signal.SIGKILL
@@ -147,7 +147,7 @@ async def test_a_writer_that_is_killed_leaves_the_old_token_or_the_new(
 async def test_a_writer_that_is_killed_at_any_moment_breaks_nothing(
     store: PrivateFileStore, start: Starter
 ) -> None:
-    """A process that saves without end is killed, and its last token is whole."""
+    """A process that saves in a loop is killed, and its last token is whole."""
     writer = start(
         f"{PRELUDE}import itertools\nprint('ready', flush=True)\n"
         "for number in itertools.count(): save(number)",
@@ -167,7 +167,7 @@ async def test_a_writer_that_is_killed_at_any_moment_breaks_nothing(
 
 
 def can_mount() -> bool:
-    """Tell whether we may mount a file system, out of sight of everybody else."""
+    """Tell whether this process may mount a file system that other processes do not see."""
     if sys.platform != "linux" or not shutil.which("unshare"):
         return False
     with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +179,7 @@ def can_mount() -> bool:
     not can_mount(), reason="not tested, because no file system can be mounted here"
 )
 def test_on_a_full_disk_the_old_token_stays(store: PrivateFileStore, start: Starter) -> None:
-    """If there is no room for the new token, that is said, and nothing is lost or left."""
+    """If the new token does not fit, the error says so, and the old one stays."""
     store.path.parent.mkdir()
 
     full = start(PRELUDE + FULL_DISK, "full", *IN_FOUR_KIBIBYTES, str(store.path.parent))
@@ -190,13 +190,13 @@ def test_on_a_full_disk_the_old_token_stays(store: PrivateFileStore, start: Star
         "old",
         store.path.name,
     ]
-    assert names_in(store.path.parent) == []  # it was written elsewhere
+    assert names_in(store.path.parent) == []  # it was written to another file
 
 
 async def test_a_worker_finds_the_token_of_a_login_elsewhere(
     store: PrivateFileStore, start: Starter
 ) -> None:
-    """A process that nobody can log in to uses what another process kept, without a restart."""
+    """A headless process uses the token of another process's login, without a restart."""
     source = SharedTokenSource(store)
     with pytest.raises(LoginRequiredError):
         await source.token()

@@ -1,4 +1,4 @@
-"""How an implicit flow is set up: what is taken, and what is refused at once."""
+"""How an implicit flow is set up: the accepted and the refused arguments."""
 
 import pickle
 from types import MappingProxyType
@@ -63,7 +63,7 @@ from tests.auth.responses import AUTHORIZE, CALLBACK, CANARY, told
         ("https://as.test/?a=1&%61=1", "present twice"),
     ],
 )
-def test_an_address_where_nobody_can_log_in_is_refused(url: Any, problem: str) -> None:
+def test_an_invalid_authorization_url_is_refused(url: Any, problem: str) -> None:
     """The message says what is wrong with the authorization URL, and shows no password."""
     with pytest.raises(ConfigurationError, match=f"authorization_url.*({problem})|{problem}") as at:
         ImplicitFlow(url, "client-1")
@@ -88,8 +88,8 @@ def test_an_address_where_nobody_can_log_in_is_refused(url: Any, problem: str) -
         "HTTP://LOCALHOST/authorize",
     ],
 )
-def test_an_address_where_one_can_log_in_is_taken(url: str) -> None:
-    """It is https anywhere, or http on this machine, with a path and a query of its own."""
+def test_a_valid_authorization_url_is_accepted(url: str) -> None:
+    """A URL with https, or with http on this machine; it may have a path and a query."""
     flow = ImplicitFlow(url, "client-1")
 
     assert flow.authorization_url == url
@@ -100,21 +100,21 @@ def test_an_address_where_one_can_log_in_is_taken(url: str) -> None:
     "client_id",
     ["", None, 7, b"client", ["client"], "cli\xe4nt", "client\n", "\t", "a\x7f", "\ud800"],
 )
-def test_a_client_id_that_is_none_is_refused(client_id: Any) -> None:
-    """A client's name is printable ASCII (RFC 6749, A.1), and not nothing."""
+def test_an_invalid_client_id_is_refused(client_id: Any) -> None:
+    """A client id is printable ASCII (RFC 6749, A.1) and not empty."""
     with pytest.raises(ConfigurationError, match=r"^client_id "):
         ImplicitFlow(AUTHORIZE, client_id)
 
 
 @pytest.mark.parametrize("client_id", ["client-1", "a b", "a&b=c#d?e/~", "%7Bid%7D", "x" * 4096])
 def test_a_client_id_is_kept(client_id: str) -> None:
-    """What looks odd but can be a client's name is taken as it is."""
+    """An unusual but valid client id is accepted unchanged."""
     assert ImplicitFlow(AUTHORIZE, client_id).client_id == client_id
 
 
 @pytest.mark.parametrize("issuer", [7, b"https://as.test", ["https://as.test"], True])
-def test_an_issuer_that_is_no_text_is_refused(issuer: Any) -> None:
-    """An issuer could otherwise never be equal, or never be compared."""
+def test_an_issuer_of_another_type_is_refused(issuer: Any) -> None:
+    """An issuer of another type could never be equal."""
     with pytest.raises(ConfigurationError, match=r"^issuer "):
         ImplicitFlow(AUTHORIZE, "client-1", issuer=issuer)
 
@@ -122,8 +122,8 @@ def test_an_issuer_that_is_no_text_is_refused(issuer: Any) -> None:
 @pytest.mark.parametrize(
     "scope", [None, 7, b"read", ["a b"], [7], [["a"]], 'say"so', "a\nb", "\xe4"], ids=repr
 )
-def test_a_scope_that_is_none_is_refused(scope: Any) -> None:
-    """A scope is checked when the flow is made, and not by the server."""
+def test_an_invalid_scope_is_refused(scope: Any) -> None:
+    """A scope is checked when the flow is made, not by the server."""
     with pytest.raises(ConfigurationError, match=r"^scope "):
         ImplicitFlow(AUTHORIZE, "client-1", scope=scope)
 
@@ -150,13 +150,13 @@ def test_a_scope_that_is_none_is_refused(scope: Any) -> None:
     ids=repr,
 )
 def test_an_extra_that_cannot_be_sent_is_refused(extra: Any, problem: str) -> None:
-    """More parameters are texts, and neither ours nor those that the URL has already."""
+    """Extra parameters are strings, and not parameters that the flow or the URL already sets."""
     with pytest.raises(ConfigurationError, match=problem):
         ImplicitFlow(f"{AUTHORIZE}?own=1", "client-1", extra=extra)
 
 
 def test_an_extra_is_copied() -> None:
-    """What the caller does to the mapping later changes nothing, past the check least of all."""
+    """Later changes of the caller's mapping have no effect: they were not checked."""
     extra = {"prompt": "login"}
     flow = ImplicitFlow(AUTHORIZE, "client-1", extra=MappingProxyType(extra))
     extra["state"] = "mine"
@@ -168,14 +168,14 @@ def test_an_extra_is_copied() -> None:
 
 
 def test_a_flow_shows_client_and_host_only() -> None:
-    """The repr tells flows apart, without the query that an address may have."""
+    """The repr distinguishes flows, without the query of the URL."""
     flow = ImplicitFlow(f"{AUTHORIZE}?tenant={CANARY}", "client-1", extra={"hint": CANARY})
 
     assert repr(flow) == "<ImplicitFlow of 'client-1' at as.test>"
 
 
 def test_an_attempt_shows_neither_its_state_nor_its_url() -> None:
-    """An attempt says whether it is open, and is never pickled."""
+    """The repr says whether the attempt is open; an attempt cannot be pickled."""
     attempt = ImplicitFlow(AUTHORIZE, "client-1").start(CALLBACK)
 
     assert repr(attempt) == str(attempt) == "<LoginAttempt (open)>"

@@ -1,4 +1,4 @@
-"""The address that a login begins with, its state, and what has to be loaded for it."""
+"""The authorization URL of a login, its state, and the modules that a login loads."""
 
 import json
 import random
@@ -16,7 +16,7 @@ from tests.auth.responses import AUTHORIZE, CALLBACK, FLOW, state_of
 
 
 def parameters(url: str) -> list[tuple[str, str]]:
-    """Return all that an address asks, in order, with nothing dropped or merged."""
+    """Return all parameters of a URL in order, without dropping or merging any."""
     return parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
 
 
@@ -34,7 +34,7 @@ def parameters(url: str) -> list[tuple[str, str]]:
 def test_the_address_asks_for_a_token_and_nothing_else(
     scope: Any, asked: list[tuple[str, str]]
 ) -> None:
-    """RFC 6749, 4.2.1: each parameter once, and no scope where there is none."""
+    """RFC 6749, 4.2.1: each parameter once, and no scope if none is requested."""
     flow = ImplicitFlow(AUTHORIZE, "client & 1", scope=scope)
 
     attempt = flow.start(CALLBACK)
@@ -53,7 +53,7 @@ def test_the_address_asks_for_a_token_and_nothing_else(
 
 
 def test_the_address_keeps_its_own_query_and_gets_the_extra() -> None:
-    """What the authorization URL brings along is still there, decoded to the same."""
+    """The query of the authorization URL is kept, with the same decoded values."""
     flow = ImplicitFlow(
         "http://localhost:8080/a;v=1?tenant=a%20b+c&empty=&name=%C3%A4&next=%2F%3Fx%3D1%26y",
         "client-1",
@@ -79,7 +79,7 @@ def test_the_address_keeps_its_own_query_and_gets_the_extra() -> None:
 
 
 def test_no_two_logins_have_the_same_state() -> None:
-    """Of ten thousand states no two are equal, and each has at least 128 bits."""
+    """Ten thousand states are all different, and each has at least 128 bits."""
     states = {state_of(FLOW.start(CALLBACK)) for _ in range(10_000)}
 
     assert len(states) == 10_000
@@ -88,7 +88,7 @@ def test_no_two_logins_have_the_same_state() -> None:
 
 
 def test_no_state_can_be_guessed_from_a_seed() -> None:
-    """The state does not come from the generator that anybody can seed."""
+    """The state does not come from a random generator that programs can seed."""
     before = random.getstate()
     try:
         random.seed(4711)
@@ -119,14 +119,14 @@ def test_no_state_can_be_guessed_from_a_seed() -> None:
         ("http://127.0.0.1:1/?a=b&access_token=", "parameter"),
     ],
 )
-def test_an_address_that_no_answer_can_come_to_is_refused(redirect_uri: Any, problem: str) -> None:
-    """RFC 6749, 3.1.2: an absolute address without a fragment; the message names it."""
+def test_an_invalid_redirect_uri_is_refused(redirect_uri: Any, problem: str) -> None:
+    """RFC 6749, 3.1.2: an absolute URL without a fragment; the message names the argument."""
     with pytest.raises(ConfigurationError, match=f"^redirect_uri .*{problem}"):
         FLOW.start(redirect_uri)
 
 
 def loaded(program: str) -> set[str]:
-    """Return the modules that a program adds to what httpx, pydantic and tenacity load."""
+    """Return the modules that a program loads in addition to httpx, pydantic and tenacity."""
     code = (
         "import httpx, json, pydantic, sys, tenacity; before = set(sys.modules)\n"
         f"{program}\n"
@@ -154,7 +154,7 @@ def roots(modules: set[str]) -> set[str]:
     ],
 )
 def test_what_only_logins_need_is_not_loaded_without_one(program: str) -> None:
-    """Importing the package loads no library of the logins and of the token stores."""
+    """Importing the package loads no library that only logins and token stores need."""
     modules = loaded(program)
 
     assert "gateway_sdk" in modules
@@ -169,8 +169,8 @@ def test_what_only_logins_need_is_not_loaded_without_one(program: str) -> None:
     }
 
 
-def test_a_login_loads_only_what_is_pure_of_authlib() -> None:
-    """Of authlib a login takes the building of an address, and nothing that signs or sends."""
+def test_a_login_loads_only_pure_parts_of_authlib() -> None:
+    """Of authlib, a login uses what builds a URL, and nothing that signs or sends."""
     modules = loaded(
         "from gateway_sdk.auth import ImplicitFlow\n"
         "flow = ImplicitFlow('https://as.test/', 'client-1')\n"

@@ -1,4 +1,4 @@
-"""Answers that bring a token, answers that say no, and what is kept of the server's words."""
+"""Responses with a token, error responses, and what is kept of the server's texts."""
 
 import hmac
 import logging
@@ -50,14 +50,14 @@ from tests.auth.responses import (
 def test_a_good_answer_brings_its_token(
     fragment: str, query: str, expected: Token, way: Finish
 ) -> None:
-    """The token has the value, the life and the scope of the answer, counted from now."""
+    """The token has the value, the lifetime and the scope of the response, from now on."""
     assert way(FLOW.start(CALLBACK), fragment, query) == expected
 
 
 @pytest.mark.parametrize("encode", [str, quote, lambda text: quote(text, safe=""), "form"])
 @pytest.mark.parametrize("text", ["a+b/c==", "ya29.A-_~+/", "+", "/=", "a" * 4096])
 def test_a_token_survives_every_encoding(text: str, encode: object) -> None:
-    """Raw or percent-encoded, a plus in a token is a plus and never becomes a space."""
+    """Raw or percent-encoded, a plus in a token stays a plus and never becomes a space."""
     encoded = (
         urlencode({"access_token": text})
         if encode == "form"
@@ -71,7 +71,7 @@ def test_a_token_survives_every_encoding(text: str, encode: object) -> None:
 
 @pytest.mark.parametrize("iss", ["https://as.test", "https://other.test", ""])
 def test_without_an_issuer_any_iss_is_taken(iss: str) -> None:
-    """Only who says which server it must be has an answer's iss compared."""
+    """The `iss` of a response is compared only if an issuer was given."""
     flow = ImplicitFlow(AUTHORIZE, "client-1")
     attempt = flow.start(CALLBACK)
     answer = {"access_token": CANARY, "token_type": "Bearer", "state": state_of(attempt)}
@@ -85,14 +85,14 @@ def test_without_an_issuer_any_iss_is_taken(iss: str) -> None:
     "iss", ["https://as.test/", "HTTPS://as.test", "https://as.test%20", "https://as.tes"]
 )
 def test_an_iss_is_compared_as_it_stands(iss: str) -> None:
-    """An issuer is compared character by character (RFC 9207, 2.4)."""
+    """Issuers are compared character by character (RFC 9207, 2.4)."""
     with pytest.raises(MalformedResponseError, match="iss"):
         finish(FLOW.start(CALLBACK), f"{GOOD}&iss={iss}")
 
 
 @pytest.mark.parametrize("answer", [GOOD, "error=access_denied&state={state}"])
 def test_with_an_issuer_an_answer_must_have_one(answer: str) -> None:
-    """Another server could leave it out; an error needs it too (RFC 9207, 2.4)."""
+    """Another server could leave it out; an error response needs it too (RFC 9207, 2.4)."""
     attempt = WITH_ISSUER.start(CALLBACK)
     with pytest.raises(MalformedResponseError, match=r"has no issuer \(iss\)$"):
         WITH_ISSUER.finish(attempt, fragment=fill(answer, attempt), now=NOW)
@@ -116,10 +116,10 @@ def test_with_an_issuer_an_answer_must_have_one(answer: str) -> None:
 )
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("in_query", [False, True])
-def test_a_standard_code_is_told_in_words(
+def test_a_standard_error_code_is_explained(
     code: str, words: str, way: Finish, in_query: bool
 ) -> None:
-    """An error of the standards says what it means and names its code, wherever it came."""
+    """The message explains a standard error code and names it, from fragment or query."""
     answer = f"error={code}&state={{state}}"
 
     with pytest.raises(AuthorizationDeniedError, match=words) as caught:
@@ -144,8 +144,8 @@ def test_a_standard_code_is_told_in_words(
         ("x" * 10_000, "x" * 300 + "..."),
     ],
 )
-def test_the_words_of_a_server_are_made_harmless(given: str, kept: str) -> None:
-    """Code, description and address stay on one line, printable and short; messages lack them."""
+def test_texts_of_a_server_are_made_harmless(given: str, kept: str) -> None:
+    """Code, description and URI are on one line, printable and short; messages do not show them."""
     answer = urlencode({"error": given, "error_description": given, "error_uri": given})
 
     with pytest.raises(AuthorizationDeniedError) as caught:
@@ -156,8 +156,8 @@ def test_the_words_of_a_server_are_made_harmless(given: str, kept: str) -> None:
     assert str(error) == "the authorization server refused the login"
 
 
-def test_a_life_that_is_no_number_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    """One warning says that expires_in is junk, and not what it was."""
+def test_an_invalid_lifetime_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """One warning says that expires_in is invalid, without its text."""
     with caplog.at_level(logging.WARNING):
         finish(FLOW.start(CALLBACK), f"{GOOD}&expires_in={CANARY}")
         finish(FLOW.start(CALLBACK), f"{GOOD}&expires_in=")
@@ -171,7 +171,7 @@ def test_a_life_that_is_no_number_is_warned_of(caplog: pytest.LogCaptureFixture)
 
 
 def test_states_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every state that is alone goes through hmac.compare_digest, and its word is final."""
+    """Every single state is compared with hmac.compare_digest, whose result decides."""
     compared: list[tuple[object, object]] = []
 
     def never(one: bytes, other: bytes) -> bool:
@@ -203,8 +203,8 @@ def test_states_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
         ("https://app.test/\xe4", "https://app.test/%C3%A4"),
     ],
 )
-def test_an_address_is_known_as_the_browser_shows_it(redirect_uri: str, address: str) -> None:
-    """What browsers write differently and mean the same is the same redirect URI."""
+def test_a_redirect_uri_is_recognized_as_browsers_write_it(redirect_uri: str, address: str) -> None:
+    """URLs that browsers write differently but that mean the same are the same redirect URI."""
     attempt: LoginAttempt = FLOW.start(redirect_uri)
 
     assert paste(attempt, f"{address}#{GOOD}") == granted(scope=SCOPE)

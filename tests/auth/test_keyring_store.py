@@ -20,7 +20,7 @@ from tests.support.secrecy import CANARY, logged, texts_of
 
 
 class Ring(keyring.backend.KeyringBackend):
-    """A keyring in memory, which notes the threads that use it, and fails if a test says so."""
+    """A keyring in memory, which records the threads that use it, and fails on request."""
 
     priority = 1
 
@@ -36,29 +36,29 @@ class Ring(keyring.backend.KeyringBackend):
             raise self.error
 
     def get_password(self, service: str, username: str) -> str | None:
-        """Return what is kept."""
+        """Return the stored text."""
         self._use()
         return self.kept.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        """Keep something."""
+        """Store a text."""
         self._use()
         self.kept[service, username] = password
 
     def delete_password(self, service: str, username: str) -> None:
-        """Forget what is kept, which must be there."""
+        """Delete a text, which must exist."""
         self._use()
         if self.kept.pop((service, username), None) is None:
             raise keyring.errors.PasswordDeleteError
 
 
 class PlaintextKeyring(Ring):
-    """A keyring by its name and its methods alone."""
+    """A keyring with the name and the methods of a plain-text one."""
 
 
 @pytest.fixture(autouse=True)
 def _as_it_was(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Put back the keyring of this process, and look for tokens in all that was logged."""
+    """Restore the keyring of this process, and search the log records for tokens."""
     caplog.set_level(logging.DEBUG)
     before = keyring.get_keyring()
     yield
@@ -68,7 +68,7 @@ def _as_it_was(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture
 def ring() -> Ring:
-    """Provide a keyring in memory, which is the one of this process."""
+    """Provide a keyring in memory as the keyring of this process."""
     ring = Ring()
     keyring.set_keyring(ring)
     return ring
@@ -83,13 +83,13 @@ USES: dict[str, Callable[[KeyringStore], Any]] = {
 
 @pytest.fixture(params=USES.values(), ids=list(USES))
 def use(request: pytest.FixtureRequest) -> Callable[[KeyringStore], Any]:
-    """Provide each use of a store, one after the other."""
+    """Provide each operation of a store, one after the other."""
     use: Callable[[KeyringStore], Any] = request.param
     return use
 
 
 async def refusal(use: Callable[[KeyringStore], Any]) -> str:
-    """Return what a use of the store fails with, having looked for the token in it."""
+    """Return the error of an operation of a store, after searching it for the token."""
     with pytest.raises(TokenStoreError) as caught:
         await use(KeyringStore(KEY))
     assert CANARY not in texts_of(caught.value)
@@ -97,7 +97,7 @@ async def refusal(use: Callable[[KeyringStore], Any]) -> str:
 
 
 async def test_a_keyring_keeps_the_last_token(ring: Ring) -> None:
-    """There is none at first; then the last one that was saved, until it is deleted."""
+    """At first there is no token; then it is the last one saved, until it is deleted."""
     store = KeyringStore(KEY)
     assert await store.load() is None
     await store.delete()
@@ -114,7 +114,7 @@ async def test_a_keyring_keeps_the_last_token(ring: Ring) -> None:
 
 @pytest.mark.usefixtures("ring")
 async def test_each_key_has_an_entry_of_its_own() -> None:
-    """Tokens for two gateways lie side by side."""
+    """Tokens for two gateways are stored beside each other."""
     other = KeyringStore(TokenKey(KEY.authorization_url, KEY.client_id, "https://other.test"))
     await KeyringStore(KEY).save(make_token("mine"))
 
@@ -127,15 +127,15 @@ async def test_each_key_has_an_entry_of_its_own() -> None:
 async def test_a_keyring_is_not_used_in_the_event_loop(
     ring: Ring, use: Callable[[KeyringStore], Any]
 ) -> None:
-    """A keyring may ask a person to unlock it, so it is used in other threads."""
+    """A keyring may ask its user to unlock it, so it is used in other threads."""
     await use(KeyringStore(KEY))
 
     assert ring.threads
     assert threading.get_ident() not in ring.threads
 
 
-async def test_without_a_keyring_it_says_so(use: Callable[[KeyringStore], Any]) -> None:
-    """Nothing is put elsewhere, such as in a plain file."""
+async def test_a_missing_keyring_is_an_error(use: Callable[[KeyringStore], Any]) -> None:
+    """The token is not stored elsewhere, such as in a plain file."""
     keyring.set_keyring(keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call]
 
     assert await refusal(use) == "the keyring cannot be used here: NoKeyringError"
@@ -144,7 +144,7 @@ async def test_without_a_keyring_it_says_so(use: Callable[[KeyringStore], Any]) 
 async def test_a_keyring_that_is_switched_off_keeps_nothing(
     use: Callable[[KeyringStore], Any],
 ) -> None:
-    """A keyring that takes everything and gives nothing back is none."""
+    """A backend that accepts everything and stores nothing is refused."""
     keyring.set_keyring(keyring.backends.null.Keyring())  # type: ignore[no-untyped-call]
 
     assert "is switched off" in await refusal(use)
@@ -154,7 +154,7 @@ async def test_a_keyring_that_is_switched_off_keeps_nothing(
 async def test_a_plain_file_is_refused(
     monkeypatch: pytest.MonkeyPatch, use: Callable[[KeyringStore], Any], chained: bool
 ) -> None:
-    """A keyring that is a plain file is not used, not even behind others."""
+    """A keyring that is a plain file is refused, also within a chain of keyrings."""
     plain = PlaintextKeyring()
     monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: [Ring(), plain])
     chainer = keyring.backends.chainer.ChainerBackend()  # type: ignore[no-untyped-call]
@@ -164,8 +164,8 @@ async def test_a_plain_file_is_refused(
     assert plain.threads == set()
 
 
-async def test_a_chain_of_real_keyrings_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is refused is the plain file, and not the chain."""
+async def test_a_chain_of_real_keyrings_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain file is refused, not the chain."""
     rings = [Ring(), Ring()]
     monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: rings)
     chainer = keyring.backends.chainer.ChainerBackend()  # type: ignore[no-untyped-call]
@@ -186,10 +186,10 @@ async def test_a_chain_of_real_keyrings_will_do(monkeypatch: pytest.MonkeyPatch)
         LookupError(CANARY),
     ],
 )
-async def test_whatever_a_keyring_raises_is_a_store_error(
+async def test_any_error_of_a_keyring_is_a_store_error(
     ring: Ring, use: Callable[[KeyringStore], Any], error: Exception
 ) -> None:
-    """A locked or broken keyring is told by the type of its error alone."""
+    """The message about a locked or broken keyring has only the type of its error."""
     ring.error = error
 
     assert await refusal(use) == f"the keyring cannot be used here: {type(error).__name__}"
@@ -197,7 +197,7 @@ async def test_whatever_a_keyring_raises_is_a_store_error(
 
 @pytest.mark.parametrize("kind", [kind for kind in IN_A_STORE if IN_A_STORE[kind].isascii()])
 async def test_a_broken_entry_is_an_error_that_does_not_show_it(ring: Ring, kind: str) -> None:
-    """What is no token for this key is refused; saving another one mends it."""
+    """A record without a valid token for this key is refused; saving another one repairs it."""
     ring.kept["gateway-sdk", KEY.digest] = IN_A_STORE[kind].decode()
 
     assert (await refusal(USES["load"])).startswith("the keyring has no valid token for")
@@ -207,7 +207,7 @@ async def test_a_broken_entry_is_an_error_that_does_not_show_it(ring: Ring, kind
 
 
 async def test_a_locked_keyring_does_not_stop_a_process_that_has_a_token(ring: Ring) -> None:
-    """The token in memory is used; only who needs another one is told."""
+    """The token in memory is used; only a call that needs another token fails."""
     store, person = KeyringStore(KEY), Person()
     source = SharedTokenSource(store, person)
     token = await source.token()
@@ -221,7 +221,7 @@ async def test_a_locked_keyring_does_not_stop_a_process_that_has_a_token(ring: R
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that cannot work is not made."""
+    """A store that cannot work is not created."""
     monkeypatch.setitem(sys.modules, "keyring", None)
 
     with pytest.raises(ConfigurationError, match=r"pip install 'gateway-sdk\[keyring\]'"):
@@ -229,6 +229,6 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_store_shows_its_entry(ring: Ring) -> None:
-    """Its text says where a person finds the entry; making it asks the keyring nothing."""
+    """The repr says where a user finds the entry; creating the store does not use the keyring."""
     assert repr(KeyringStore(KEY)) == f"<KeyringStore gateway-sdk/{KEY.digest}>"
     assert ring.threads == set()

@@ -1,4 +1,4 @@
-"""A login: the browser that is opened, what is shown, and what comes of each answer."""
+"""A login: the browser that is opened, the lines that are shown, the result of each response."""
 
 import logging
 import socket
@@ -41,14 +41,14 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 
 def must_be_closed(url: str) -> None:
-    """Require that nobody listens any more where the answer to a login goes."""
+    """Require that no program listens at the redirect URI any more."""
     host, _, port = asked_in(url)[0].split("/")[2].partition(":")
     with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
         probe.connect((host, int(port)))
 
 
 async def test_a_browser_logs_in() -> None:
-    """The token of the answer comes back, with the life that it has from now on."""
+    """The token of the response is returned, with its lifetime from now on."""
     surfer, reader = Surfer(GOOD), Reader()
 
     token = await login(FLOW, browser=surfer, show=reader, clock=lambda: 1000.0)
@@ -59,7 +59,7 @@ async def test_a_browser_logs_in() -> None:
 
 
 async def test_what_is_shown() -> None:
-    """A person reads an address of their own, which is not the browser's, and never a state."""
+    """A user reads another URL than the browser gets, and never the state."""
     surfer, reader = Surfer(FOREIGN, GOOD), Reader()
 
     await login(FLOW, browser=surfer, show=reader)
@@ -72,7 +72,7 @@ async def test_what_is_shown() -> None:
 
 
 async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where nothing else is said, it does not mix with what a program prints."""
+    """By default, the shown lines do not mix with the program's output."""
     surfer = Surfer(GOOD)
 
     await login(FLOW, browser=surfer)
@@ -90,10 +90,10 @@ async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixtur
         (MALFORMED, MalformedResponseError, "the token_type in the response is not Bearer"),
     ],
 )
-async def test_an_answer_that_is_no_token_ends_the_login(
+async def test_a_response_without_a_token_ends_the_login(
     answer: str, error: type[LoginError], text: str
 ) -> None:
-    """A refusal or a broken answer with our state is an error of its own, without its contents."""
+    """A refusal or an invalid response with the login's state has its own error, without texts."""
     surfer, reader = Surfer(answer), Reader()
 
     with pytest.raises(error) as caught:
@@ -105,8 +105,8 @@ async def test_an_answer_that_is_no_token_ends_the_login(
     must_be_closed(surfer.went[0])
 
 
-async def test_an_answer_to_another_login_is_turned_away() -> None:
-    """Answers with another state, with none and with two are refused until the right one comes."""
+async def test_a_response_to_another_login_is_refused() -> None:
+    """Responses with another state, no state or two are refused until the right one comes."""
     surfer = Surfer(
         FOREIGN, "", "error=access_denied", "state=STATE&state=STATE", "state=\ud800", GOOD
     )
@@ -118,7 +118,7 @@ async def test_an_answer_to_another_login_is_turned_away() -> None:
     assert surfer.statuses == [400, 400, 400, 400, 400, 200]
 
 
-async def test_nobody_logs_in_in_time() -> None:
+async def test_a_login_times_out() -> None:
     """The error says so, and the port is closed."""
     reader = Reader()
 
@@ -129,8 +129,8 @@ async def test_nobody_logs_in_in_time() -> None:
         start(await reader.start_url())
 
 
-async def test_a_port_that_is_taken_is_said_before_anything_is_shown() -> None:
-    """Nobody is sent to log in where the answer would go to another program."""
+async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:
+    """No user logs in if the response would go to another program."""
     reader = Reader()
     async with LoopbackReceiver() as other:
         with pytest.raises(ReceiverUnavailableError):
@@ -148,8 +148,8 @@ async def test_a_port_that_is_taken_is_said_before_anything_is_shown() -> None:
         ({"timeout": 0, "redirect_uri": ELSEWHERE}, "timeout must be more than 0 seconds"),
     ],
 )
-async def test_what_cannot_work_is_said_at_once(options: dict[str, Any], problem: str) -> None:
-    """A wrong option is a ConfigurationError before anything is shown."""
+async def test_invalid_arguments_are_refused_at_once(options: dict[str, Any], problem: str) -> None:
+    """An invalid argument is a ConfigurationError before a line is shown."""
     reader = Reader()
 
     with pytest.raises(ConfigurationError, match=problem):
@@ -159,7 +159,7 @@ async def test_what_cannot_work_is_said_at_once(options: dict[str, Any], problem
 
 
 async def test_nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither the token nor the state is in any record, whatever the level."""
+    """Neither the token nor the state is in a log record of any level."""
     surfer, reader = Surfer(FOREIGN, GOOD), Reader()
 
     token = await login(FLOW, browser=surfer, show=reader)
@@ -173,7 +173,7 @@ async def test_nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Non
 
 @pytest.mark.parametrize("order", [1, -1])
 async def test_a_token_counts_more_than_an_error(order: int) -> None:
-    """Where two ways end in the same turn, the one that brought a token wins."""
+    """If both ways end in the same turn of the event loop, the one with the token counts."""
     token = Token(TOKEN)
 
     async def works() -> Token:

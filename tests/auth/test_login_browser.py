@@ -1,4 +1,4 @@
-"""The browser of a login: what opens it, and what happens where nothing does."""
+"""The browser of a login: what opens it, and what happens if none opens."""
 
 import asyncio
 import gc
@@ -38,8 +38,8 @@ def _breaks(url: str) -> bool:
 @pytest.mark.parametrize(
     "browser", [_breaks, lambda url: False, lambda url: 0, "no-such-browser", "no-such-browser %s"]
 )
-async def test_a_browser_that_does_not_open_is_said(browser: Any) -> None:
-    """The login goes on, and the address that was shown is used by hand."""
+async def test_a_browser_that_does_not_open_is_reported(browser: Any) -> None:
+    """The login goes on, and the user opens the shown URL by hand."""
     reader = Reader()
     task = asyncio.create_task(login(FLOW, browser=browser, show=reader))
     await reader.line("No browser could be opened here.")
@@ -49,8 +49,8 @@ async def test_a_browser_that_does_not_open_is_said(browser: Any) -> None:
     assert len(reader.texts) == 3
 
 
-async def test_what_cannot_be_said_of_the_browser_is_no_end() -> None:
-    """Where even that fails to be shown, the login can still be finished."""
+async def test_an_error_while_showing_the_browser_problem_does_not_end_the_login() -> None:
+    """If even that message cannot be shown, the login can still be finished."""
     reader = Reader()
 
     def show(text: str) -> None:
@@ -66,7 +66,7 @@ async def test_what_cannot_be_said_of_the_browser_is_no_end() -> None:
 
 
 async def test_no_browser_is_opened_if_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With browser=False the address is shown and nothing is started."""
+    """With browser=False the URL is shown and no program is started."""
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     monkeypatch.setattr("webbrowser.get", opened.append)
@@ -81,7 +81,7 @@ async def test_no_browser_is_opened_if_none_is_wanted(monkeypatch: pytest.Monkey
 
 
 async def test_a_command_opens_the_browser(tmp_path: Path) -> None:
-    """A command gets an address that leads to the login in place of its %s."""
+    """A command gets a URL that leads to the login in place of its %s."""
     reader = Reader()
 
     token = await login(FLOW, browser=command(tmp_path), show=reader)
@@ -96,7 +96,7 @@ async def test_a_command_opens_the_browser(tmp_path: Path) -> None:
 async def test_the_environment_names_the_browser(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: str
 ) -> None:
-    """Without a word about it, the first one of $BROWSER that works is opened."""
+    """By default, the first working browser of $BROWSER is opened."""
     monkeypatch.setenv("BROWSER", before + command(tmp_path))
     # What the module has found out about this machine before.
     monkeypatch.setattr("webbrowser._tryorder", None)
@@ -127,7 +127,7 @@ async def test_a_browser_is_opened_where_the_answer_is_pasted() -> None:
 
 
 def test_a_browser_may_outlive_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
-    """A browser that blocks keeps no program from ending, and finds nobody to tell about it."""
+    """A blocking browser does not keep a program from ending, and its result is dropped."""
     files, left, began = open_files(), threading.Event(), threading.Event()
 
     def blocks(url: str) -> bool:
@@ -135,7 +135,7 @@ def test_a_browser_may_outlive_the_event_loop(caplog: pytest.LogCaptureFixture) 
         return left.wait()
 
     async def main() -> None:
-        asyncio.get_running_loop().slow_callback_duration = 60  # a slow machine is no finding
+        asyncio.get_running_loop().slow_callback_duration = 60  # slow steps are normal
         with pytest.raises(LoginTimeoutError):
             await login(FLOW, browser=blocks, show=str, timeout=0.01)
 

@@ -25,7 +25,7 @@ class Work:
         self.error: Exception | None = None
 
     async def __call__(self) -> int:
-        """Return how many pieces of work have begun."""
+        """Return how often the work has begun."""
         self.began += 1
         self.running += 1
         self.at_once = max(self.at_once, self.running)
@@ -44,13 +44,13 @@ class Work:
 
 
 async def turns(count: int = 5) -> None:
-    """Let every task go on for a few turns of the event loop."""
+    """Let every task run for a few turns of the event loop."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
 async def test_all_who_ask_while_it_runs_share_one_result() -> None:
-    """The work runs once for all who ask meanwhile, and anew for who asks later."""
+    """The work runs once for all callers that join while it runs, and again for later callers."""
     work = Work()
     flight = SingleFlight(work)
     callers = [asyncio.create_task(flight.join()) for _ in range(100)]
@@ -63,7 +63,7 @@ async def test_all_who_ask_while_it_runs_share_one_result() -> None:
 
 
 async def test_an_error_is_raised_to_all() -> None:
-    """Everyone who waits is told how the work failed."""
+    """Every caller that waits gets the error of the work."""
     work = Work()
     work.error = LookupError("gone")
     work.may_end.set()
@@ -75,8 +75,8 @@ async def test_an_error_is_raised_to_all() -> None:
     assert work.began == 1
 
 
-async def test_whoever_asked_first_may_leave() -> None:
-    """The work outlives the caller that began it: the others get its result."""
+async def test_the_first_caller_may_be_cancelled() -> None:
+    """The work goes on without the caller that started it: the others get its result."""
     work = Work()
     flight = SingleFlight(work)
     first, *others = [asyncio.create_task(flight.join()) for _ in range(5)]
@@ -92,7 +92,7 @@ async def test_whoever_asked_first_may_leave() -> None:
 
 
 async def test_the_work_goes_on_without_callers() -> None:
-    """Once nobody waits any more, the work goes on, and who joins next gets its result."""
+    """When no caller waits any more, the work goes on, and the next caller gets its result."""
     work = Work()
     flight = SingleFlight(work)
     callers = [asyncio.create_task(flight.join()) for _ in range(5)]
@@ -112,7 +112,7 @@ async def test_the_work_goes_on_without_callers() -> None:
 
 
 async def test_work_can_be_ended() -> None:
-    """Who ends it waits until it has cleaned up; who waited for it, or comes meanwhile, is told."""
+    """`end` waits for the cleaning up; callers that wait, or join meanwhile, get an error."""
     work = Work()
     work.may_clean_up.clear()
     flight = SingleFlight(work)
@@ -135,8 +135,8 @@ async def test_work_can_be_ended() -> None:
     assert flight._tasks == {}
 
 
-async def test_a_time_out_of_one_caller_harms_nobody() -> None:
-    """A caller whose time is up gets its TimeoutError, and the others the result."""
+async def test_a_time_out_of_one_caller_does_not_affect_others() -> None:
+    """A caller that times out gets its TimeoutError, and the others get the result."""
     work = Work()
     flight = SingleFlight(work)
     others = [asyncio.create_task(flight.join()) for _ in range(3)]
@@ -149,8 +149,8 @@ async def test_a_time_out_of_one_caller_harms_nobody() -> None:
     assert await asyncio.gather(*others) == [1] * 3
 
 
-async def test_an_error_that_nobody_waits_for_is_not_reported() -> None:
-    """Work that fails when nobody is left makes no report."""
+async def test_an_error_without_callers_is_not_reported() -> None:
+    """If the work fails when no caller waits, asyncio reports nothing."""
     reports: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))
     begun = asyncio.Event()
@@ -169,15 +169,15 @@ async def test_an_error_that_nobody_waits_for_is_not_reported() -> None:
     await asyncio.gather(caller, return_exceptions=True)
     await flight.end()
     assert caller.cancelled()
-    del caller  # whose traceback keeps the work alive
-    await asyncio.sleep(0)  # so does the turn in which we were told of its end
+    del caller  # its traceback keeps the work alive
+    await asyncio.sleep(0)  # so does the turn of the event loop that reported its end
     gc.collect()
 
     assert reports == []
 
 
 def test_event_loops_may_follow_each_other() -> None:
-    """Nothing of an event loop that has ended is left for the next one."""
+    """A closed event loop leaves nothing for the next one."""
 
     async def work() -> asyncio.AbstractEventLoop:
         await asyncio.sleep(0)
@@ -193,7 +193,7 @@ def test_event_loops_may_follow_each_other() -> None:
 
 
 def test_an_event_loop_that_was_closed_too_early_is_forgotten() -> None:
-    """Work that it left behind does not stay in memory for ever."""
+    """Its unfinished work does not stay in memory."""
 
     async def start() -> None:
         flight.start()._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -218,7 +218,7 @@ def test_event_loops_may_run_side_by_side() -> None:
     done: list[asyncio.AbstractEventLoop] = []
 
     async def work() -> None:
-        await asyncio.to_thread(both.wait)  # passed only if the work runs in both loops at once
+        await asyncio.to_thread(both.wait)  # passed only if both loops run the work together
         done.append(asyncio.get_running_loop())
 
     async def ask() -> None:
@@ -240,10 +240,10 @@ def test_event_loops_may_run_side_by_side() -> None:
         st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 30)), min_size=1, max_size=20
     )
 )
-def test_nothing_is_left_however_callers_come_and_go(
+def test_no_work_is_left_after_random_cancellations(
     callers: list[tuple[int, bool, int]],
 ) -> None:
-    """Who is not cancelled gets a result, one piece of work runs at a time, and none is left."""
+    """Callers that are not cancelled get a result, and no two runs overlap."""
 
     async def scenario() -> None:
         running = most = 0
@@ -269,7 +269,7 @@ def test_nothing_is_left_however_callers_come_and_go(
             if cancels and victim.cancel():
                 cancelled.add(victim)
         results = await asyncio.gather(*tasks, return_exceptions=True)
-        await turns(20)  # the work of those who were cancelled has ended by itself
+        await turns(20)  # the work of the cancelled callers has ended
 
         for task, result in zip(tasks, results, strict=True):
             assert result == "done" or task in cancelled

@@ -1,4 +1,4 @@
-"""A login whose answer is pasted, alone or beside a browser that hands it over."""
+"""A login whose response is pasted, alone or beside a browser that delivers it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 
 class Case:
-    """A login with a person who reads, and who pastes."""
+    """A login with a user who reads and pastes."""
 
     def __init__(self, redirect_uri: str = HERE, seconds: float = 60) -> None:
         self.reader, self.paster = Reader(), Paster()
@@ -54,13 +54,13 @@ class Case:
         )
 
     async def paste(self, *answers: str) -> None:
-        """Paste the address that the browser was sent to with an answer."""
+        """Paste the URL that the browser was sent to with a response."""
         url = await self.reader.url()
         for answer in answers:
             self.paster.lines.put_nowait(answer_to(url, answer))
 
     async def must_be_over(self) -> None:
-        """Require that nobody reads what is pasted, and nobody listens."""
+        """Require that the input is not read any more, and that no port is open."""
         assert not self.paster.is_reading
         place = asked_in(await self.reader.url())[0].split("/")[2]
         if place.startswith("127.0.0.1:"):
@@ -70,7 +70,7 @@ class Case:
 
 @pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
 async def test_a_pasted_address_logs_in(redirect_uri: str) -> None:
-    """An address can be pasted where a receiver waits too, and where none can."""
+    """A URL can be pasted with a receiver and without one."""
     case = Case(redirect_uri)
     await case.paste(GOOD)
 
@@ -81,8 +81,8 @@ async def test_a_pasted_address_logs_in(redirect_uri: str) -> None:
     assert case.reader.texts == [f"Log in at {at} address:", await case.reader.url(), PASTE_IT]
 
 
-async def test_a_browser_may_be_faster() -> None:
-    """Where the browser hands the answer over, nobody needs to paste, and reading stops."""
+async def test_a_browser_may_be_faster_than_pasting() -> None:
+    """If the browser delivers the response, reading the input stops."""
     case = Case()
 
     assert await case.reader.go(GOOD) == 200
@@ -91,7 +91,7 @@ async def test_a_browser_may_be_faster() -> None:
 
 
 async def test_both_at_once_are_one_login() -> None:
-    """An answer that is handed over and pasted at the same time brings one token."""
+    """A response that is delivered and pasted at the same time gives one token."""
     case = Case()
     handing_over = asyncio.create_task(case.reader.go(GOOD))
     await case.paste(GOOD)
@@ -104,7 +104,7 @@ async def test_both_at_once_are_one_login() -> None:
 
 @pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
 async def test_a_wrong_address_can_be_pasted_again(redirect_uri: str) -> None:
-    """Each address that does not belong to the login is said to be wrong, and not shown."""
+    """Each URL of another login is reported as wrong, and not shown."""
     case = Case(redirect_uri)
     for line in ("", "CANARY", "https://evil.test/#CANARY"):
         case.paster.lines.put_nowait(line)
@@ -124,10 +124,10 @@ async def test_a_wrong_address_can_be_pasted_again(redirect_uri: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "error"), [(DENIED, AuthorizationDeniedError), (MALFORMED, MalformedResponseError)]
 )
-async def test_a_pasted_answer_that_is_no_token_ends_the_login(
+async def test_a_pasted_response_without_a_token_ends_the_login(
     redirect_uri: str, answer: str, error: type[LoginError]
 ) -> None:
-    """A refusal or a broken answer is the same error as from a browser."""
+    """A refusal or an invalid response has the same error as from a browser."""
     case = Case(redirect_uri)
     await case.paste(answer)
 
@@ -139,7 +139,7 @@ async def test_a_pasted_answer_that_is_no_token_ends_the_login(
 
 @pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
 async def test_the_end_of_the_input_ends_the_login(redirect_uri: str) -> None:
-    """Who ends the input instead of pasting gives up."""
+    """A user who ends the input instead of pasting gives up the login."""
     case = Case(redirect_uri)
     case.paster.lines.put_nowait(None)
 
@@ -150,8 +150,8 @@ async def test_the_end_of_the_input_ends_the_login(redirect_uri: str) -> None:
 
 
 @pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
-async def test_nobody_pastes_in_time(redirect_uri: str) -> None:
-    """The time-out covers pasting, and ends it."""
+async def test_pasting_times_out(redirect_uri: str) -> None:
+    """The time-out includes pasting, and ends it."""
     case = Case(redirect_uri, seconds=0.01)
 
     with pytest.raises(LoginTimeoutError, match=r"^the login was not finished within 0\.01 s$"):
@@ -161,7 +161,7 @@ async def test_nobody_pastes_in_time(redirect_uri: str) -> None:
 
 @pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
 async def test_a_cancelled_login_stops_everything(redirect_uri: str) -> None:
-    """Cancelling the task that waits stops the pasting and closes the port."""
+    """Cancelling the waiting task stops the pasting and closes the port."""
     case = Case(redirect_uri)
     await case.reader.url()
     await case.paster.asked.wait()
@@ -172,8 +172,8 @@ async def test_a_cancelled_login_stops_everything(redirect_uri: str) -> None:
     await case.must_be_over()
 
 
-async def test_a_login_ends_after_all_that_belongs_to_it() -> None:
-    """With the token, nothing runs any more, not even for a connection that is still open."""
+async def test_a_login_leaves_no_task() -> None:
+    """After the login no task runs, also none of a connection that is still open."""
     case = Case()
     place = asked_in(await case.reader.url())[0].split("/")[2]
     reader, writer = await asyncio.open_connection(*place.split(":"))
@@ -189,7 +189,7 @@ async def test_a_login_ends_after_all_that_belongs_to_it() -> None:
 
 @pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
 async def test_an_outer_time_out_is_the_callers(redirect_uri: str) -> None:
-    """A time-out of who calls stays one, and is no LoginTimeoutError."""
+    """A caller's own time-out stays a TimeoutError, not a LoginTimeoutError."""
     with pytest.raises(TimeoutError) as caught:
         async with asyncio.timeout(0.01):
             await Case(redirect_uri).task
@@ -202,7 +202,7 @@ async def test_an_outer_time_out_is_the_callers(redirect_uri: str) -> None:
     "error", [TimeoutError("theirs"), OSError("theirs"), LookupError("theirs")]
 )
 async def test_what_pasting_raises_ends_the_login(redirect_uri: str, error: Exception) -> None:
-    """An error of the function that pastes goes up as it is, a time-out too."""
+    """An error of the paste function is raised unchanged, also a TimeoutError."""
 
     async def paste() -> str:
         raise error
@@ -216,7 +216,7 @@ async def test_what_pasting_raises_ends_the_login(redirect_uri: str, error: Exce
 @pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
 @pytest.mark.parametrize("last", range(4))
 async def test_what_showing_raises_ends_the_login(redirect_uri: str, last: int) -> None:
-    """An error of the function that shows goes up as it is, and nothing is left running."""
+    """An error of the show function is raised unchanged, and no task is left."""
     shown: list[str] = []
     paster = Paster()
     paster.lines.put_nowait("wrong")

@@ -1,4 +1,4 @@
-"""Nothing that an answer brings reaches a message, a pickle, a traceback or a log."""
+"""No text of a response is in a message, a pickle, a traceback or a log."""
 
 import logging
 from urllib.parse import quote
@@ -24,7 +24,7 @@ from tests.auth.responses import (
 
 
 def shown(case: Case, attempt: LoginAttempt, way: Finish) -> str:
-    """Hand over an answer, and return all that its token or its error shows."""
+    """Finish a login with a response, and return all that its token or its error shows."""
     try:
         token = (
             paste(attempt, case.pasted) if case.pasted else way(attempt, case.fragment, case.query)
@@ -37,7 +37,7 @@ def shown(case: Case, attempt: LoginAttempt, way: Finish) -> str:
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_answer_leaks(case: Case, way: Finish) -> None:
-    """Neither token nor state is in what is raised or returned, in the attempt, or in any log."""
+    """Neither token nor state is in the error, the result, the attempt, or a log record."""
     with log_book() as lines:
         attempt = FLOW.start(CALLBACK)
         texts = [shown(case, attempt, way), f"{attempt!r} {attempt} {FLOW!r}"]
@@ -50,8 +50,8 @@ def test_no_answer_leaks(case: Case, way: Finish) -> None:
 
 @pytest.mark.parametrize("name", ["error", "error_description", "error_uri"])
 @pytest.mark.parametrize("words", ["{canary}", "see #access_token={canary}", "{state}"])
-def test_the_words_of_a_server_do_not_leak(name: str, words: str) -> None:
-    """A server that repeats secrets in its error is heard by who asks for its words only."""
+def test_texts_of_a_server_do_not_leak(name: str, words: str) -> None:
+    """If a server repeats secrets in its error, they are only in the error's attributes."""
     attempt = FLOW.start(CALLBACK)
     said = words.format(canary=CANARY, state=state_of(attempt))
     code = "" if name == "error" else "error=access_denied&"
@@ -66,7 +66,7 @@ def test_the_words_of_a_server_do_not_leak(name: str, words: str) -> None:
 
 
 def test_a_used_answer_does_not_leak() -> None:
-    """An answer that comes again, or for another login, is refused without being shown."""
+    """A response that comes twice, or for another login, is refused without showing it."""
     attempt, other = FLOW.start(CALLBACK), FLOW.start(CALLBACK)
     finish(attempt, GOOD)
     foreign = GOOD.replace("{state}", state_of(attempt))
@@ -84,7 +84,7 @@ def test_a_used_answer_does_not_leak() -> None:
 
 
 def test_a_leak_would_be_seen() -> None:
-    """What the tests above look at does hold a secret in a cause, an argument or a log."""
+    """The helpers of these tests do find a secret in a cause, an argument or a log record."""
     secret = "LEAKED"
     nothing: dict[str, str] = {}
 

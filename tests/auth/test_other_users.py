@@ -1,4 +1,4 @@
-"""Another user of the machine, who can read the list of processes, during a login."""
+"""Another user of this machine, who can read the list of processes, during a login."""
 
 import encodings.idna  # noqa: F401 - another user may not be able to read it later
 import http.client
@@ -25,7 +25,7 @@ from tests.auth.visits import Waiting, post, visit, waiting
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a socket is")
 
 NOBODY = 65534
-# As the process began: the other user is made of it.
+# The user at the start: the other user is derived from it.
 IS_ROOT = sys.platform == "linux" and os.geteuid() == 0
 
 
@@ -47,7 +47,7 @@ def arguments_of_all() -> list[str]:
 
 
 def rob(mark: str) -> list[Any]:
-    """Return the URLs that processes with a mark show, and what trying to use them brings."""
+    """Return the URLs that processes with a mark show, and the results of trying to use them."""
     shown = "\n".join(text for text in arguments_of_all() if mark in text)
     urls = sorted(set(re.findall(r"https?://[^\0\n]+", shown)))
     statuses = []
@@ -63,7 +63,7 @@ def rob(mark: str) -> list[Any]:
 
 
 @linux_only
-async def test_who_lists_the_processes_cannot_end_the_login(tmp_path: Path) -> None:
+async def test_a_user_who_lists_the_processes_cannot_end_the_login(tmp_path: Path) -> None:
     """The browser's command shows no state, and its URL is refused to another user.
 
     Where the test is not run by root, it can only read the list of processes.
@@ -84,7 +84,7 @@ async def test_who_lists_the_processes_cannot_end_the_login(tmp_path: Path) -> N
 
 @pytest.fixture
 def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process have another user than its connections have."""
+    """Make this process run as another user than its connections."""
     user = os.geteuid()
     monkeypatch.setattr(_loopback, "_ROOT", -1)
     monkeypatch.setattr("os.getuid", lambda: user + 1)
@@ -97,7 +97,7 @@ def as_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_every_request_of_another_user_is_refused(
     monkeypatch: pytest.MonkeyPatch, redirect_uri: str
 ) -> None:
-    """Start, page and response are refused alike, and none of them counts."""
+    """The start address, the page and the response are refused, and change nothing."""
     if "::1" in redirect_uri and not socket.has_ipv6:
         pytest.skip("this machine has no IPv6")
     async with waiting(redirect_uri) as there:
@@ -119,18 +119,18 @@ def open_and_leave(there: Waiting, *, by_reset: bool) -> None:
 
 @linux_only
 @pytest.mark.parametrize("by_reset", [False, True])
-async def test_who_leaves_before_the_owner_is_asked_for_is_refused(by_reset: bool) -> None:
-    """A request whose sender is gone may be another user's: it does not open the start address."""
+async def test_a_connection_closed_before_the_owner_check_is_refused(by_reset: bool) -> None:
+    """A closed connection may be another user's: it does not open the start address."""
     async with waiting() as there:
         open_and_leave(there, by_reset=by_reset)
         await there.must_still_wait()
 
 
 @linux_only
-async def test_a_connection_that_is_reset_while_its_owner_is_asked_for_is_refused(
+async def test_a_connection_reset_during_the_owner_check_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Then the kernel knows of no owner, and what was sent can still be read."""
+    """The kernel then knows no owner, but the received bytes could still be read."""
     clients: list[socket.socket] = []
 
     def reset(peer: Any, own: Any) -> bool:
@@ -152,7 +152,7 @@ async def test_a_connection_that_is_reset_while_its_owner_is_asked_for_is_refuse
 async def test_where_the_user_is_unknown_the_cookie_decides(
     monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    """On other systems, and where the kernel does not tell, no request is refused for its user."""
+    """On other systems, or if the kernel does not answer, no request is refused for its user."""
     if missing == "the protocol":
         monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
     else:
@@ -182,7 +182,7 @@ def test_the_owner_of_a_socket_is_known(connected: Ends) -> None:
     client, served = connected
     near, far = client.getsockname(), served.getsockname()
     assert _loopback._user_of(near, far) == os.geteuid()
-    # The kernel falls back to the listener at the port, which says nothing of the connection.
+    # The kernel falls back to the listener at the port, which is not the connection's owner.
     assert _loopback._user_of(far, ("127.0.0.1", 1)) is None
     assert _loopback._user_of(("192.0.2.1", near[1]), far) is None
     client.close()
@@ -194,7 +194,7 @@ def test_the_owner_of_a_socket_is_known(connected: Ends) -> None:
 @pytest.mark.skipif(not IS_ROOT, reason="only root can open sockets as another user")
 @pytest.mark.parametrize(("user", "is_other"), [(NOBODY, True), (0, False)])
 def test_root_is_no_other_user(user: int, is_other: bool) -> None:
-    """Another user's socket is one, whoever holds it; root's is not, for everyone."""
+    """A socket of another user counts as another user's; a socket of root does not."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(20)
         code = (
@@ -209,7 +209,7 @@ def test_root_is_no_other_user(user: int, is_other: bool) -> None:
 
 
 def run_as_browser(report: str, url: str) -> None:
-    """Be the command that opens the browser: another user robs it first, then the user logs in."""
+    """Act as the command that opens the browser: another user tries first, then the user."""
     with Path(report).open("w", encoding="utf-8") as file:
         child = os.fork()
         if child == 0:

@@ -1,4 +1,4 @@
-"""Whatever comes back from a browser: a token that is ours, or a LoginError that shows nothing."""
+"""Any text from a browser gives a token that was issued to us, or a LoginError without its text."""
 
 from dataclasses import replace
 from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
@@ -30,7 +30,7 @@ NAMES = [
 ]
 VALUES = [CANARY, "Bearer", "mac", "60", "0", "-1", "read write", "access_denied", ""]
 
-# Lone surrogates too: they come in JSON, and from file names and terminals.
+# Lone surrogates too: JSON, file names and terminals can contain them.
 anything = st.text(
     st.characters(exclude_categories=())
     | st.characters(categories=["Cs"])
@@ -52,13 +52,13 @@ near = st.sampled_from(
 
 @st.composite
 def encoded(draw: st.DrawFn, text: str) -> str:
-    """Draw one of the ways in which a text may be percent-encoded, right or not."""
+    """Draw one of the ways in which a text may be percent-encoded, valid or not."""
     ways = (text, form_encoded(text), percent_encoded(text), mixed_encoded(text))
     return draw(st.sampled_from(ways))
 
 
 def form_encoded(text: str) -> str:
-    """Encode a text as forms do, its spaces as plus."""
+    """Encode a text as forms do, spaces as plus."""
     return quote_plus(text, errors="surrogatepass")
 
 
@@ -77,7 +77,7 @@ def mixed_encoded(text: str) -> str:
 
 @st.composite
 def answers(draw: st.DrawFn, core: list[tuple[str, str]]) -> str:
-    """Draw an answer of most of the core, in any order, and of a few pieces more."""
+    """Draw a response of most of the usual parameters, in any order, and of a few more."""
     more = st.tuples(st.sampled_from(NAMES) | anything, st.sampled_from(VALUES) | anything)
     pairs = [pair for pair in core if draw(st.integers(0, 9))]
     pairs += draw(st.lists(more, max_size=2))
@@ -97,12 +97,12 @@ anywhere = (
 
 
 def attempt() -> LoginAttempt:
-    """Return an open attempt whose state is known."""
+    """Return an open attempt with a known state."""
     return LoginAttempt(f"https://as.test/?state={STATE}", CALLBACK, STATE)
 
 
 def read(fragment: str, query: str, *, pasted: bool) -> tuple[LoginAttempt, Token | LoginError]:
-    """Hand over an answer to an open attempt."""
+    """Finish an open attempt with a response."""
     ours = attempt()
     try:
         if pasted:
@@ -127,8 +127,8 @@ def require_silence(result: Token | LoginError, lines: list[str]) -> None:
 
 @settings(deadline=None)
 @given(anything | answers(GRANT), anything | answers(GRANT), st.booleans())
-def test_nothing_is_taken_without_our_state(fragment: str, query: str, pasted: bool) -> None:
-    """Whatever comes without our state is another login's, and the attempt goes on."""
+def test_no_response_without_the_state_is_accepted(fragment: str, query: str, pasted: bool) -> None:
+    """Every response without the state is refused, and the attempt stays open."""
     with log_book() as lines:
         ours, result = read(fragment, query, pasted=pasted)
 
@@ -142,7 +142,7 @@ def test_nothing_is_taken_without_our_state(fragment: str, query: str, pasted: b
 def test_an_answer_with_our_state_is_a_token_or_a_login_error(
     parts: tuple[str, str], pasted: bool
 ) -> None:
-    """A token comes of one state, one token in the fragment and no error; and nothing leaks."""
+    """A token needs one state, one token in the fragment and no error; no text leaks."""
     with log_book() as lines:
         ours, result = read(*parts, pasted=pasted)
 
@@ -153,12 +153,12 @@ def test_an_answer_with_our_state_is_a_token_or_a_login_error(
 
 
 def pairs_of(text: str) -> list[tuple[str, str]]:
-    """Take parameters apart as the standard library does."""
+    """Split parameters as the standard library does."""
     return parse_qsl(text, keep_blank_values=True)
 
 
 def seen(fragment: str, query: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Take a pasted address apart as the standard library does."""
+    """Split a pasted URL as the standard library does."""
     url = urlsplit("".join(f"{CALLBACK}?{query}#{fragment}".split()))
     return pairs_of(url.fragment), pairs_of(url.query)
 
@@ -166,7 +166,7 @@ def seen(fragment: str, query: str) -> tuple[list[tuple[str, str]], list[tuple[s
 def require_reason(
     token: Token, fragment: list[tuple[str, str]], query: list[tuple[str, str]]
 ) -> None:
-    """Require that an answer could bring this token, and had to."""
+    """Require that a response could give this token, and had to."""
     both = fragment + query
     assert both.count(OURS) == 1
     assert [text for name, text in fragment if name == "access_token" and text] == [clear(token)]
@@ -178,7 +178,7 @@ def require_reason(
 @settings(deadline=None)
 @given(near | addresses, answers([*GRANT, OURS]))
 def test_only_our_address_brings_a_token(address: str, answer: str) -> None:
-    """Whatever is pasted is a token or a LoginError, and a token comes from our address only."""
+    """Any pasted text gives a token or a LoginError, and only our redirect URI gives a token."""
     ours = attempt()
 
     try:
@@ -202,7 +202,7 @@ def test_only_our_address_brings_a_token(address: str, answer: str) -> None:
 def test_every_token_that_may_be_granted_comes_through(
     value: str, life: int | None, scope: set[str] | None, raw: bool
 ) -> None:
-    """Value, life and scope arrive as the server meant them, its plus raw or encoded."""
+    """Value, lifetime and scope arrive as the server meant them, with a plus raw or encoded."""
     said: dict[str, str] = {"state": STATE, "token_type": "Bearer"}
     if life is not None:
         said["expires_in"] = str(life)
@@ -216,8 +216,8 @@ def test_every_token_that_may_be_granted_comes_through(
 
 
 @given(anything, anything, st.booleans())
-def test_a_token_may_stand_in_a_header_or_is_none(before: str, after: str, wrapped: bool) -> None:
-    """Any text makes a token that is one line of ASCII, or an error that does not show it."""
+def test_every_token_is_valid_in_a_header(before: str, after: str, wrapped: bool) -> None:
+    """Any text gives a token of one ASCII line, or an error that does not show the text."""
     text = before + CANARY + after
 
     try:

@@ -28,10 +28,10 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 
 def other_address() -> str:
-    """Return an address by which other machines reach this one, or else 127.0.0.1."""
+    """Return an address by which other machines reach this one, or 127.0.0.1."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing
+            probe.connect(("192.0.2.1", 9))  # sends no packet
         except OSError:
             return "127.0.0.1"
         name: str = probe.getsockname()[0]
@@ -45,7 +45,7 @@ async def free_port() -> int:
 
 
 async def test_it_listens_on_this_machine_only() -> None:
-    """It has a port of its own on 127.0.0.1, and is not there for other machines."""
+    """It has its own port on 127.0.0.1, which other machines cannot reach."""
     async with waiting() as there:
         assert there.host == "127.0.0.1"
         assert there.receiver.redirect_uri == f"http://127.0.0.1:{there.port}/callback"
@@ -68,8 +68,8 @@ async def test_it_listens_on_this_machine_only() -> None:
         ("HTTP://LOCALHOST:0/callback", "/callback"),
     ],
 )
-async def test_any_address_of_this_machine_will_do(redirect_uri: str, path: str) -> None:
-    """The redirect URI keeps host, path and query; only port 0 becomes the one that was found."""
+async def test_any_address_of_this_machine_is_accepted(redirect_uri: str, path: str) -> None:
+    """The redirect URI keeps host, path and query; only port 0 is replaced by the real port."""
     async with waiting(redirect_uri) as there:
         expected = redirect_uri.lower().replace(":0", f":{there.port}")
         assert there.receiver.redirect_uri == expected
@@ -81,13 +81,13 @@ async def test_any_address_of_this_machine_will_do(redirect_uri: str, path: str)
 
 
 def test_an_address_is_named_as_browsers_write_it() -> None:
-    """A browser shortens an IPv6 address before it asks for it, and keeps all others."""
+    """A browser shortens an IPv6 address before a request, and keeps all other hosts."""
     assert _receiver.authority_of(httpx.URL("http://[0:0:0:0:0:0:0:1]:8765/")) == "[::1]:8765"
     assert _receiver.authority_of(httpx.URL("http://localhost:8765/")) == "localhost:8765"
 
 
-async def test_a_fixed_port_can_be_had_again_at_once() -> None:
-    """A port that was in the redirect URI is taken as it is, and given back with the answer."""
+async def test_a_fixed_port_is_free_again_at_once() -> None:
+    """A fixed port is used unchanged, and free again after the response."""
     port = await free_port()
     for _ in range(3):
         async with waiting(f"http://127.0.0.1:{port}/callback") as there:
@@ -101,7 +101,7 @@ async def test_a_fixed_port_can_be_had_again_at_once() -> None:
 async def test_bind_listens_elsewhere_under_the_same_name(
     changes: dict[str, str], status: int
 ) -> None:
-    """A port that is forwarded is bound where it is said, and requests still name the address."""
+    """The receiver listens at the address of `bind`, and requests still name the redirect URI."""
     async with waiting("http://localhost:0/callback", bind="127.0.0.1") as there:
         assert there.names == [("127.0.0.1", there.port)]
         assert there.authority == f"localhost:{there.port}"
@@ -110,7 +110,7 @@ async def test_bind_listens_elsewhere_under_the_same_name(
 
 
 async def test_bind_may_be_every_address() -> None:
-    """Whoever says 0.0.0.0 gets it, and requests still have to name the redirect URI's host."""
+    """With 0.0.0.0 it listens at all addresses; requests must still name the right host."""
     async with waiting(bind="0.0.0.0") as there:  # noqa: S104 - what it is about
         assert there.host == "0.0.0.0"  # noqa: S104 - same
         assert not is_refused(other_address(), there.port)
@@ -121,7 +121,7 @@ async def test_bind_may_be_every_address() -> None:
 @WITH_IPV6
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 async def test_localhost_is_both_addresses(host: str) -> None:
-    """A browser may go to either address of localhost and finds the same wait there."""
+    """A browser may use either address of localhost, with the same result."""
     async with waiting("http://localhost:0/callback") as there:
         assert there.names == [("127.0.0.1", there.port), ("::1", there.port)]
         assert (await there.send(post(answer(RIGHT)), host=host)).status == 200
@@ -132,7 +132,7 @@ async def test_localhost_is_both_addresses(host: str) -> None:
 
 @WITH_IPV6
 async def test_half_of_localhost_is_not_enough() -> None:
-    """Where another program has ::1, 127.0.0.1 is given back: an answer could go to the other."""
+    """If another program has ::1, 127.0.0.1 is closed: a response could go to that program."""
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
         port = other.getsockname()[1]
         with pytest.raises(ReceiverUnavailableError, match=f"port {port} of ::1 is in use"):
@@ -146,7 +146,7 @@ async def test_half_of_localhost_is_not_enough() -> None:
 async def test_localhost_is_one_address_without_ipv6(
     monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
-    """A machine without the address ::1, or without IPv6 altogether, listens at 127.0.0.1."""
+    """A machine without the address ::1, or without IPv6, listens at 127.0.0.1 only."""
 
     class Old(socket.socket):
         def __init__(self, family: int = -1, *arguments: Any, **more: Any) -> None:
@@ -166,8 +166,8 @@ async def test_localhost_is_one_address_without_ipv6(
     await receiver.__aexit__(None, None, None)
 
 
-async def test_a_port_is_shared_with_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where reusing a port would mean sharing it, the option against that takes its place."""
+async def test_a_port_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On systems where SO_REUSEADDR shares a port, the exclusive option is set instead."""
     monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_KEEPALIVE, raising=False)
     async with LoopbackReceiver() as receiver:
         [listener] = receiver._sockets
@@ -175,8 +175,8 @@ async def test_a_port_is_shared_with_nobody(monkeypatch: pytest.MonkeyPatch) -> 
         assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR) == 0
 
 
-async def test_a_port_that_is_taken_is_said() -> None:
-    """The error names the port and says what to do; nothing stays open."""
+async def test_a_port_in_use_is_an_error() -> None:
+    """The error names the port and the way out; no socket stays open."""
     async with waiting() as there:
         with pytest.raises(ReceiverUnavailableError) as caught:
             await LoopbackReceiver(there.receiver.redirect_uri).__aenter__()
@@ -189,8 +189,8 @@ async def test_a_port_that_is_taken_is_said() -> None:
     assert isinstance(caught.value, LoginError)
 
 
-async def test_an_address_that_is_not_ours_is_said() -> None:
-    """The error of an address that this machine does not have says so."""
+async def test_an_address_of_another_machine_is_an_error() -> None:
+    """The error says that this machine does not have the address."""
     message = r"^cannot listen at port 0 of 192\.0\.2\.1: C"
     with pytest.raises(ReceiverUnavailableError, match=message):
         await LoopbackReceiver(bind="192.0.2.1").__aenter__()
@@ -226,15 +226,15 @@ async def test_an_address_that_is_not_ours_is_said() -> None:
         (80, "must be a str"),
     ],
 )
-async def test_a_wrong_redirect_uri_is_refused_at_once(redirect_uri: Any, problem: str) -> None:
-    """What cannot be listened at is a ConfigurationError, before anything is opened."""
+async def test_an_invalid_redirect_uri_is_refused_at_once(redirect_uri: Any, problem: str) -> None:
+    """An invalid redirect URI is a ConfigurationError, before a socket is opened."""
     with pytest.raises(ConfigurationError, match=problem) as caught:
         LoopbackReceiver(redirect_uri)
     assert "CANARY" not in str(caught.value)
 
 
 async def test_a_receiver_is_open_inside_of_async_with_only() -> None:
-    """Waiting before it or after it is an error of use."""
+    """Waiting before or after `async with` is a SessionStateError."""
     receiver = LoopbackReceiver()
     with pytest.raises(SessionStateError, match="async with"):
         await receiver.receive(read_answer)
@@ -245,7 +245,7 @@ async def test_a_receiver_is_open_inside_of_async_with_only() -> None:
 
 
 async def test_a_receiver_waits_once() -> None:
-    """Waiting again, during the wait or after it, is an error of use and disturbs nobody."""
+    """A second wait, during the first or after it, is an error and does not affect the first."""
     async with waiting() as there:
         await there.send(visit())
         with pytest.raises(SessionStateError, match="once"):

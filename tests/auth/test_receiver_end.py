@@ -1,4 +1,4 @@
-"""How the wait for an answer ends, and that nothing of it is left then."""
+"""How the wait for a response ends, and that it leaves no socket and no task."""
 
 import asyncio
 import gc
@@ -34,7 +34,7 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 
 async def must_be_closed(there: Waiting) -> None:
-    """Require that nobody listens or is served, and that the port can be had again at once."""
+    """Require that no socket listens, no connection is served, and the port is free again."""
     assert there.receiver._connections == {}
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(there.host, there.port)
@@ -43,7 +43,7 @@ async def must_be_closed(there: Waiting) -> None:
 
 
 async def open_halves(there: Waiting) -> None:
-    """Open connections of which none is over."""
+    """Open connections whose requests are not complete."""
     for raw in HALVES:
         line = await there.connect()
         await line.send(raw)
@@ -51,7 +51,7 @@ async def open_halves(there: Waiting) -> None:
 
 
 async def test_the_port_is_closed_with_the_answer() -> None:
-    """A right answer ends the wait, closes the port and cuts every other connection."""
+    """A valid response ends the wait, closes the port and cuts all other connections."""
     async with waiting() as there:
         await open_halves(there)
         await there.must_still_wait()
@@ -59,7 +59,7 @@ async def test_the_port_is_closed_with_the_answer() -> None:
 
 
 async def test_the_port_is_closed_with_a_time_out() -> None:
-    """So does a time-out."""
+    """A time-out does the same."""
     async with waiting(timeout=0.01) as there:
         with pytest.raises(LoginTimeoutError):
             await there.task
@@ -67,7 +67,7 @@ async def test_the_port_is_closed_with_a_time_out() -> None:
 
 
 async def test_the_port_is_closed_with_a_cancellation() -> None:
-    """So does the cancellation of the task that waits, and it stays a cancellation."""
+    """A cancellation of the waiting task does the same, and stays a cancellation."""
     async with waiting() as there:
         await open_halves(there)
         there.task.cancel()
@@ -77,7 +77,7 @@ async def test_the_port_is_closed_with_a_cancellation() -> None:
 
 
 async def test_the_port_is_closed_by_leaving() -> None:
-    """A receiver that is left without a wait listens no more."""
+    """A receiver that is left without a wait stops listening."""
     async with LoopbackReceiver() as receiver:
         address = names_of(receiver)[0]
         with socket.create_connection(address):
@@ -95,8 +95,8 @@ async def test_the_port_is_closed_by_leaving() -> None:
         (RecursionError("CANARY"), "Something went wrong. You can"),
     ],
 )
-async def test_what_reading_the_answer_raises_ends_the_wait(error: Exception, text: str) -> None:
-    """The error goes to who waits as it is, and the page says what a person may know of it."""
+async def test_an_error_in_reading_the_response_ends_the_wait(error: Exception, text: str) -> None:
+    """The caller gets the error unchanged, and the page shows the part that its user may know."""
 
     def finish(fragment: str, query: str) -> str:
         raise error
@@ -116,7 +116,7 @@ async def test_what_reading_the_answer_raises_ends_the_wait(error: Exception, te
 
 
 async def test_an_outer_time_out_is_the_callers() -> None:
-    """A time-out of who calls stays one, and is no LoginTimeoutError."""
+    """A caller's own time-out stays a TimeoutError, not a LoginTimeoutError."""
     async with LoopbackReceiver() as receiver:
         receiver.start_url(AUTHORIZATION_URL)
         with pytest.raises(TimeoutError) as caught:
@@ -126,8 +126,8 @@ async def test_an_outer_time_out_is_the_callers() -> None:
     assert type(caught.value) is TimeoutError
 
 
-async def test_a_browser_that_leaves_has_still_handed_in_its_answer() -> None:
-    """An answer ends the wait even if nobody stays to read the reply."""
+async def test_a_browser_that_disconnects_has_delivered_its_response() -> None:
+    """A response ends the wait even if the browser does not read the reply."""
     async with waiting() as there:
         line = await there.connect()
         await line.send(post(answer(RIGHT)))
@@ -136,8 +136,8 @@ async def test_a_browser_that_leaves_has_still_handed_in_its_answer() -> None:
         assert await there.task == RIGHT
 
 
-async def test_an_answer_that_comes_again_finds_the_door_closed() -> None:
-    """After the right answer the same one is refused by the machine itself."""
+async def test_a_repeated_response_finds_the_port_closed() -> None:
+    """After the valid response, the same one is refused: the port is closed."""
     async with waiting() as there:
         await there.must_still_wait()
         with pytest.raises(ConnectionRefusedError):
@@ -148,15 +148,15 @@ async def test_an_answer_that_comes_again_finds_the_door_closed() -> None:
 def test_a_loop_that_is_closed_meanwhile_leaves_nothing(
     caplog: pytest.LogCaptureFixture, raw: bytes
 ) -> None:
-    """A program that ends in the middle of a wait, and of a request, ends quietly."""
+    """A program that ends during a wait and a request ends without an error message."""
     files = open_files()
 
     async def main() -> tuple[asyncio.Task[str], socket.socket]:
-        asyncio.get_running_loop().slow_callback_duration = 60  # a slow machine is no finding
+        asyncio.get_running_loop().slow_callback_duration = 60  # slow steps are normal
         there = Waiting(receiver := await LoopbackReceiver().__aenter__())
         client = socket.create_connection((there.host, there.port))
         client.sendall(raw)
-        await there.send(visit())  # by now the one before it is being served
+        await there.send(visit())  # by now the previous one is being served
         assert receiver._connections
         return there.task, client
 

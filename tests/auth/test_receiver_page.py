@@ -31,7 +31,7 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 
 class Reader(HTMLParser):
-    """Takes the page apart as a browser does."""
+    """Parses the page as a browser does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Reader(HTMLParser):
 
 
 def hash_of(text: str) -> str:
-    """Return the hash of a script or a style, as Content Security Policy spells it."""
+    """Return the hash of a script or a style, in the form of Content Security Policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -76,8 +76,8 @@ def hash_of(text: str) -> str:
         (post(answer(RIGHT)), 200, {"Content-Type": JSON}),
     ],
 )
-async def test_every_reply_is_kept_by_nobody(raw: bytes, status: int, more: dict[str, str]) -> None:
-    """Each reply has the same headers against caches, frames and guesses, and few of its own."""
+async def test_no_reply_is_cached(raw: bytes, status: int, more: dict[str, str]) -> None:
+    """Each reply has the same headers against caches, frames and content sniffing, and few more."""
     async with waiting() as there:
         reply = await there.send(raw)
 
@@ -90,7 +90,7 @@ async def test_every_reply_is_kept_by_nobody(raw: bytes, status: int, more: dict
 
 
 async def test_the_page_may_run_its_script_and_nothing_else() -> None:
-    """The policy names the one script and the one style of the page by what they are."""
+    """The policy allows the one script and the one style of the page by their hashes."""
     async with waiting() as there:
         reply = await there.send(visit())
     found = Reader()
@@ -115,7 +115,7 @@ async def test_the_page_may_run_its_script_and_nothing_else() -> None:
 
 
 def test_the_page_asks_for_nothing_from_elsewhere() -> None:
-    """It has no link, no image, no frame, no handler and no address of another place."""
+    """It has no link, image, frame, event handler or URL of another site."""
     found = Reader()
     names = {name for name, _ in found.attributes}
 
@@ -124,8 +124,8 @@ def test_the_page_asks_for_nothing_from_elsewhere() -> None:
     assert not re.search(rb"https?:|[\"'(=]\s*//|url\(|@import|\bimport\b", page())
 
 
-def test_the_page_takes_the_answer_out_of_the_address_bar_first() -> None:
-    """The address is replaced before the answer is sent, and the answer is written nowhere."""
+def test_the_page_clears_the_address_bar_first() -> None:
+    """The address bar is cleared before the response is sent, and nothing is stored."""
     [script] = Reader().texts["script"]
 
     assert script.index("history.replaceState") < script.index("fetch(")

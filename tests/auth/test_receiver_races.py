@@ -1,4 +1,4 @@
-"""What comes to the receiver in the very moment in which the wait begins or ends."""
+"""Connections and requests at the very moment in which the wait begins or ends."""
 
 import asyncio
 import socket
@@ -32,7 +32,7 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 @pytest.mark.parametrize("redirect_uri", ["http://127.0.0.1:0/callback", "http://localhost:0/"])
 @pytest.mark.parametrize("turns", range(5))
 async def test_a_wait_can_be_cancelled_while_it_begins(redirect_uri: str, turns: int) -> None:
-    """However early the cancellation comes, the sockets are out of the event loop and closed."""
+    """At any moment of the cancellation, the sockets are removed from the event loop and closed."""
     async with LoopbackReceiver(redirect_uri) as receiver:
         receiver.start_url(AUTHORIZATION_URL)
         descriptors = [listener.fileno() for listener in receiver._sockets]
@@ -48,11 +48,11 @@ async def test_a_wait_can_be_cancelled_while_it_begins(redirect_uri: str, turns:
 
 
 @pytest.mark.parametrize("turns", range(6))
-async def test_who_connects_while_the_wait_ends_is_cut_off(turns: int) -> None:
-    """A connection that is accepted in the very turn of the right answer is not kept."""
+async def test_a_connection_at_the_end_of_the_wait_is_closed(turns: int) -> None:
+    """A connection that is accepted in the same turn as the valid response is closed."""
     async with waiting() as there:
         line = await there.connect()
-        await there.send(visit())  # by now the one before it is being served
+        await there.send(visit())  # by now the previous one is being served
         await line.send(post(answer(RIGHT)))
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -63,10 +63,10 @@ async def test_who_connects_while_the_wait_ends_is_cut_off(turns: int) -> None:
 
 
 async def must_be_cut(there: Waiting, late: socket.socket) -> None:
-    """Require that a connection is not served when the wait is over, and has been closed."""
+    """Require that a connection is not served after the wait, and has been closed."""
     with late:
         await asyncio.wait([there.task])
-        for _ in range(4):  # turns, in which it would be served
+        for _ in range(4):  # turns in which it would be served
             await asyncio.sleep(0)
         assert there.receiver._connections == {}
         with suppress(ConnectionError):
@@ -74,8 +74,8 @@ async def must_be_cut(there: Waiting, late: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("turns", range(6))
-async def test_who_connects_while_the_wait_is_cancelled_is_cut_off(turns: int) -> None:
-    """Nor is one that is accepted in the turn in which the task that waits is cancelled."""
+async def test_a_connection_while_the_wait_is_cancelled_is_closed(turns: int) -> None:
+    """So is a connection that is accepted in the turn in which the waiting task is cancelled."""
     async with waiting() as there:
         await there.send(visit())
         late = socket.create_connection((there.host, there.port))
@@ -86,7 +86,7 @@ async def test_who_connects_while_the_wait_is_cancelled_is_cut_off(turns: int) -
 
 
 async def test_an_event_loop_may_have_no_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the event loop accepts in another way, as on Windows, the wait ends as well."""
+    """On an event loop without readers, as on Windows, the wait ends too."""
 
     def remove_reader(descriptor: object) -> None:
         raise NotImplementedError
@@ -99,7 +99,7 @@ async def test_an_event_loop_may_have_no_readers(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_of_two_answers_at_once_one_counts() -> None:
-    """The second one is told that it was too late, or cut off; it is never read."""
+    """The second one gets the reply that it was too late, or is closed; it is never read."""
     read: list[str] = []
 
     def finish(fragment: str, query: str) -> str:
@@ -120,7 +120,7 @@ async def test_of_two_answers_at_once_one_counts() -> None:
 
 @pytest.mark.parametrize("second", [RIGHT, WRONG])
 def test_a_second_answer_is_told_that_it_is_too_late(second: str) -> None:
-    """Once an answer was taken, any other is a conflict, right or wrong, and changes nothing."""
+    """After the first response, any other one is a 409, valid or not, and changes nothing."""
     start = StartAddress(AUTHORIZATION_URL)
     handler = CallbackHandler("127.0.0.1:7", "/callback", [start], read_answer)
     opened = handler.reply_to_head(CallbackRequest("GET", start.path, (("host", "127.0.0.1:7"),)))

@@ -1,4 +1,4 @@
-"""Requests to the receiver that are turned away: each has its status, and the wait goes on."""
+"""Requests that the receiver refuses: each has its status, and the wait goes on."""
 
 import json
 import socket
@@ -19,8 +19,8 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize(("raw", "status"), TURNED_AWAY.values(), ids=TURNED_AWAY)
-async def test_what_is_no_answer_of_the_page_is_turned_away(raw: bytes, status: int) -> None:
-    """It gets its status and nothing of the page, and the right answer still ends the wait."""
+async def test_a_request_that_is_not_of_the_page_is_refused(raw: bytes, status: int) -> None:
+    """It gets its status and no part of the page, and the valid response still ends the wait."""
     async with waiting() as there:
         reply = await there.send(raw)
 
@@ -32,8 +32,8 @@ async def test_what_is_no_answer_of_the_page_is_turned_away(raw: bytes, status: 
 
 
 @pytest.mark.parametrize("method", ["PUT", "HEAD", "OPTIONS", "DELETE", "PATCH", "TRACE", "get"])
-async def test_other_methods_are_turned_away(method: str) -> None:
-    """Only GET and POST are there, and no other site is allowed anything."""
+async def test_other_methods_are_refused(method: str) -> None:
+    """Only GET and POST are allowed, and other sites are allowed nothing."""
     async with waiting() as there:
         reply = await there.send(visit({"Origin": "http://evil.test"}, method=method))
 
@@ -52,8 +52,8 @@ async def test_other_methods_are_turned_away(method: str) -> None:
         visit(target="/callback?error=access_denied&state=ours"),
     ],
 )
-async def test_the_page_is_shown_to_whoever_goes_to_it(raw: bytes) -> None:
-    """A browser gets the page, as often as it asks, which ends no wait."""
+async def test_the_page_is_shown_to_every_browser(raw: bytes) -> None:
+    """A browser gets the page as often as it asks; that does not end the wait."""
     async with waiting() as there:
         for _ in range(2):
             reply = await there.send(raw)
@@ -82,8 +82,8 @@ async def test_the_page_is_shown_to_whoever_goes_to_it(raw: bytes) -> None:
         "with 98 lines",
     ],
 )
-async def test_an_answer_of_the_page_is_taken(raw: bytes) -> None:
-    """What the page sends ends the wait, whatever else the browser adds to it."""
+async def test_a_response_from_the_page_is_accepted(raw: bytes) -> None:
+    """The page's request ends the wait, also with headers that browsers add."""
     async with waiting() as there:
         reply = await there.send(raw)
 
@@ -92,8 +92,8 @@ async def test_an_answer_of_the_page_is_taken(raw: bytes) -> None:
         assert await there.task == RIGHT
 
 
-async def test_what_is_told_of_a_wrong_answer() -> None:
-    """The page is told that the answer belongs elsewhere, in JSON and without the answer."""
+async def test_the_reply_to_a_response_of_another_login() -> None:
+    """The page learns in JSON that the response belongs to another login, without the response."""
     async with waiting() as there:
         reply = await there.hand_in(WRONG)
 
@@ -106,8 +106,8 @@ async def test_what_is_told_of_a_wrong_answer() -> None:
 
 
 @pytest.mark.parametrize("length", [100_000, 250_000])
-async def test_a_reply_reaches_who_is_still_sending(length: int) -> None:
-    """A body that is too long is read on for a while, so that its refusal is not lost."""
+async def test_a_reply_reaches_a_client_that_is_still_sending(length: int) -> None:
+    """A body that is too long is read for a while, so that the client can read the refusal."""
     async with waiting() as there:
         line = await there.connect()
         await line.send(post(b"", {"Content-Length": "10000000"}))
@@ -119,8 +119,8 @@ async def test_a_reply_reaches_who_is_still_sending(length: int) -> None:
         await there.must_still_wait()
 
 
-async def test_who_never_stops_sending_is_cut_off() -> None:
-    """What follows a request that was turned away is not read for ever."""
+async def test_a_client_that_never_stops_sending_is_disconnected() -> None:
+    """After a refused request, reading stops at a limit."""
     async with waiting() as there:
         line = await there.connect()
         await line.send(post(b"", {"Content-Length": "100000000"}))
@@ -141,12 +141,12 @@ async def test_who_never_stops_sending_is_cut_off() -> None:
     ids=["nothing", "half a line", "half a head", "half a body"],
 )
 @pytest.mark.parametrize("leaves", [True, False])
-async def test_who_does_not_finish_a_request_keeps_nobody_waiting(
+async def test_an_unfinished_request_does_not_block_others(
     monkeypatch: pytest.MonkeyPatch,
     raw: bytes,
     leaves: bool,
 ) -> None:
-    """A connection has a time limit of its own, and may close at any point before."""
+    """A connection has its own time limit, and may be closed at any point before."""
     async with waiting() as there:
         await there.open()
         with monkeypatch.context() as patched:
@@ -162,8 +162,8 @@ async def test_who_does_not_finish_a_request_keeps_nobody_waiting(
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_many_idle_connections_lock_nobody_out(at_once: bool) -> None:
-    """The oldest connections make room for the new ones, so the browser always comes through."""
+async def test_many_idle_connections_do_not_lock_out_the_browser(at_once: bool) -> None:
+    """New connections close the oldest ones, so the browser can always connect."""
     async with waiting() as there:
         await there.send(visit())
         if at_once:

@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 async def test_it_leads_to_the_login_and_sets_a_cookie() -> None:
-    """The reply names the authorization URL, and a cookie for this login and this host only."""
+    """The reply names the authorization URL, and sets a cookie for this login and this host."""
     async with waiting() as there:
         reply = await there.open()
 
@@ -43,7 +43,7 @@ async def test_it_leads_to_the_login_and_sets_a_cookie() -> None:
 
 
 async def test_at_a_fixed_port_it_clears_what_was_stored_there(free_port: int) -> None:
-    """A service worker of an earlier page is removed; at a port of its own nothing is deleted."""
+    """A service worker of an earlier page is removed; at a free port nothing is deleted."""
     async with waiting() as there:
         assert "Clear-Site-Data" not in (await there.open()).headers
     async with waiting(f"http://127.0.0.1:{free_port}/callback") as there:
@@ -51,7 +51,7 @@ async def test_at_a_fixed_port_it_clears_what_was_stored_there(free_port: int) -
 
 
 async def test_a_second_browser_ends_the_wait() -> None:
-    """Another program opened the address: it gets nothing, and the login ends with an error."""
+    """A second browser or program opened the address: the login ends with an error."""
     async with waiting() as there:
         await there.open()
         reply = await there.send(visit(target=there.start))
@@ -62,8 +62,8 @@ async def test_a_second_browser_ends_the_wait() -> None:
     assert not {"Location", "Set-Cookie"} & reply.headers.keys()
 
 
-async def test_who_opens_it_first_cannot_log_in_once_the_browser_comes() -> None:
-    """Whichever of the two is the thief, the login ends; a thief cannot wait for the browser."""
+async def test_a_program_that_opens_it_first_cannot_log_in() -> None:
+    """If another program opens it first, the login ends when the user's browser opens it."""
     async with waiting() as there:
         thief = await there.open()
         assert thief.status == 302
@@ -73,7 +73,7 @@ async def test_who_opens_it_first_cannot_log_in_once_the_browser_comes() -> None
 
 
 async def test_the_same_browser_may_open_it_again() -> None:
-    """With its cookie it is led on, as often as it likes."""
+    """With its cookie, the browser is redirected as often as it asks."""
     async with waiting() as there:
         await there.open()
         again = await there.send(visit({"Cookie": "a=b; COOKIE"}, target=there.start))
@@ -93,10 +93,10 @@ async def test_the_same_browser_may_open_it_again() -> None:
         ({"Host": "evil.test"}, "GET", 421),
     ],
 )
-async def test_what_no_user_asked_for_does_not_open_it(
+async def test_previews_do_not_open_it(
     changes: dict[str, str | None], method: str, status: int
 ) -> None:
-    """A preview, a picture and a page in advance get nothing, and the browser still comes first."""
+    """A preview, an image and a prefetch are refused, and the browser can still open it."""
     async with waiting() as there:
         reply = await there.send(visit(changes, method=method, target=there.start))
 
@@ -106,7 +106,7 @@ async def test_what_no_user_asked_for_does_not_open_it(
 
 
 async def test_without_the_cookie_the_right_state_is_refused() -> None:
-    """A program that knows the state, but did not open the start address, does not end the wait."""
+    """A program that knows the state, but did not open the start address, cannot end the wait."""
     async with waiting() as there:
         for changes in ({"Cookie": None}, {"Cookie": "login-1=2"}):
             reply = await there.send(post(GOOD, changes))
@@ -116,7 +116,7 @@ async def test_without_the_cookie_the_right_state_is_refused() -> None:
 
 
 async def test_the_cookie_is_deleted_at_the_end() -> None:
-    """The reply to the right response deletes the cookie; one to a wrong one does not."""
+    """The reply to the valid response deletes the cookie; other replies do not."""
     async with waiting() as there:
         opened = await there.open()
         name = opened.headers["Set-Cookie"].partition("=")[0]
@@ -124,8 +124,8 @@ async def test_the_cookie_is_deleted_at_the_end() -> None:
         assert (await there.hand_in()).headers["Set-Cookie"].startswith(f"{name}=; Path=/; Max-Age")
 
 
-async def test_each_way_to_a_browser_has_an_address_of_its_own() -> None:
-    """Two addresses of a login can be opened by two browsers; either can finish it."""
+async def test_each_browser_has_its_own_start_address() -> None:
+    """Two start addresses of a login can be opened by two browsers; either can finish it."""
     async with LoopbackReceiver() as receiver:
         urls = {receiver.start_url(AUTHORIZATION_URL) for _ in range(100)}
         assert len(urls) == 100
@@ -134,7 +134,7 @@ async def test_each_way_to_a_browser_has_an_address_of_its_own() -> None:
 
 
 def test_a_start_after_the_end_changes_nothing() -> None:
-    """Once there is a result, a second browser is refused, and the result stays."""
+    """After the result, a second browser is refused, and the result stays."""
     start = StartAddress(AUTHORIZATION_URL)
     handler = CallbackHandler("h", "/callback", [start], read_answer)
     get = CallbackRequest("GET", start.path, (("host", "h"),))
@@ -151,7 +151,7 @@ def test_a_start_after_the_end_changes_nothing() -> None:
     assert handler.result() == RIGHT
 
 
-def test_an_authorization_url_is_led_to_in_ascii() -> None:
+def test_the_authorization_url_is_sent_in_ascii() -> None:
     """A header holds ASCII only: other characters are encoded as browsers do."""
     leading = StartAddress("https://login.test/é?x=ü").open("")
     assert leading is not None
@@ -159,7 +159,7 @@ def test_an_authorization_url_is_led_to_in_ascii() -> None:
 
 
 async def test_a_wait_that_no_browser_could_end_is_an_error() -> None:
-    """Without a start address, and outside of `async with`, the mistake is named at once."""
+    """Without a start address, or outside of `async with`, waiting is an error at once."""
     receiver = LoopbackReceiver()
     with pytest.raises(SessionStateError, match="async with"):
         receiver.start_url(AUTHORIZATION_URL)
@@ -169,7 +169,7 @@ async def test_a_wait_that_no_browser_could_end_is_an_error() -> None:
 
 
 async def test_the_head_is_checked_before_the_body_is_read() -> None:
-    """A request that is refused for its head is not waited for: its reply comes without a body."""
+    """A request that is refused because of its head gets its reply before its body is read."""
     for changes, status in (
         ({"Origin": "https://evil.test"}, 403),
         ({"Content-Type": "text/plain"}, 415),

@@ -1,4 +1,4 @@
-"""How long the receiver waits for an answer."""
+"""How long the receiver waits for a response."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "300"])
 async def test_a_wrong_time_out_is_refused(seconds: Any) -> None:
-    """A time-out is a number of seconds or None; the receiver is still open after a mistake."""
+    """A time-out is a number of seconds or None; after a mistake the receiver is still open."""
     async with LoopbackReceiver() as receiver:
         with pytest.raises(ConfigurationError, match="timeout"):
             await receiver.receive(read_answer, timeout=seconds)
@@ -35,7 +35,7 @@ async def test_a_wrong_time_out_is_refused(seconds: Any) -> None:
 async def test_the_time_out_counts_what_was_refused(
     monkeypatch: pytest.MonkeyPatch, wrong: int, told: str
 ) -> None:
-    """Its error says how many answers came that belonged to another login, and no more."""
+    """Its error has the number of responses of other logins, and no more."""
     scopes = note_scopes(monkeypatch)
     async with waiting(timeout=60) as there:
         await there.send(post(b"[]"))
@@ -55,7 +55,7 @@ async def test_the_time_out_counts_what_was_refused(
 
 
 def note_scopes(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Timeout]:
-    """Return the list that gets every time-out from now on: the wait's is the first."""
+    """Return the list of all time-outs from now on: the wait's is the first."""
     scopes: list[asyncio.Timeout] = []
     timeout = asyncio.timeout
 
@@ -67,8 +67,8 @@ def note_scopes(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Timeout]:
     return scopes
 
 
-async def test_an_answer_in_the_last_moment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the page was told that it is good, the wait does not end with a time-out."""
+async def test_a_response_at_the_last_moment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the page was told that the login succeeded, the wait does not end with a time-out."""
     scopes = note_scopes(monkeypatch)
 
     def finish(fragment: str, query: str) -> str:

@@ -13,8 +13,8 @@ from tests.support.secrecy import CANARY, texts_of
 NAME = f"gateway-sdk:token:{KEY.digest}"
 
 
-def test_a_store_shows_its_place_alone_and_is_not_pickled() -> None:
-    """Neither the password nor the user's name is in its text, and it stays in this process."""
+def test_a_store_shows_only_its_place_and_is_not_pickled() -> None:
+    """Neither the password nor the user name is in its repr, and it cannot be pickled."""
     store = RedisStore(f"rediss://ada:{CANARY}@redis.test:7000/3?password={CANARY}", KEY)
 
     assert repr(store) == f"<RedisStore redis.test:7000 {NAME}>"
@@ -38,8 +38,8 @@ def test_a_store_shows_its_place_alone_and_is_not_pickled() -> None:
         ("unix:///run/redis.sock?db=3&password=pw", "/run/redis.sock"),
     ],
 )
-def test_an_address_that_keeps_the_token_safe_is_taken(url: str, place: str) -> None:
-    """TLS, a socket, or this machine; what is shown of it is the place."""
+def test_a_safe_url_is_accepted(url: str, place: str) -> None:
+    """TLS, a Unix socket, or this machine; the repr shows host and port or path."""
     assert repr(RedisStore(url, KEY)) == f"<RedisStore {place} {NAME}>"
 
 
@@ -79,8 +79,8 @@ def test_an_address_that_keeps_the_token_safe_is_taken(url: str, place: str) -> 
         ("unix:///run/redis.sock?ssl_keyfile=key.pem", "can have only db, password in its query"),
     ],
 )
-def test_an_address_that_does_not_is_refused(url: Any, told: str) -> None:
-    """No token travels in clear, no check of certificates is left out; the address is not shown."""
+def test_an_unsafe_url_is_refused(url: Any, told: str) -> None:
+    """No token is sent unencrypted, and no certificate check is off; the URL is not shown."""
     with pytest.raises(ConfigurationError, match=f"^the URL of Redis .*{told}") as caught:
         RedisStore(url, KEY)
 
@@ -88,7 +88,7 @@ def test_an_address_that_does_not_is_refused(url: Any, told: str) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that cannot work is not made."""
+    """A store that cannot work is not created."""
     monkeypatch.setitem(sys.modules, "redis", None)
 
     with pytest.raises(ConfigurationError, match=r"pip install 'gateway-sdk\[redis\]'"):

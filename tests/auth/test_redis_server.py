@@ -22,7 +22,7 @@ QUOTED = PASSWORD.replace("@", "%40").replace("/", "%2F")
 
 @pytest.fixture(autouse=True)
 def _nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Look for tokens and passwords in all that any library logs."""
+    """Search the log records of all libraries for tokens and passwords."""
     caplog.set_level(logging.DEBUG)
     yield
     assert CANARY not in logged(caplog.get_records("call"))
@@ -30,7 +30,7 @@ def _nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None
 
 @pytest.fixture
 def durable(tmp_path: Path) -> Iterator[RedisServer]:
-    """Provide a Redis that finds again what it kept, and asks for a password."""
+    """Provide a Redis that keeps its data over a restart, and requires a password."""
     server = RedisServer(tmp_path, "--appendonly", "yes", "--requirepass", PASSWORD)
     try:
         server.start()
@@ -41,13 +41,13 @@ def durable(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Provide an authority that certifies the Redis with TLS."""
+    """Provide a certificate authority for a Redis with TLS."""
     return Authority(tmp_path_factory.mktemp("authority"), "ours")
 
 
 @pytest.fixture(scope="module")
 def tls(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Provide the host and the port of a Redis with TLS."""
+    """Provide host and port of a Redis with TLS."""
     port = free_port()
     certificate, key = authority.certify("127.0.0.1")
     server = RedisServer(
@@ -64,13 +64,13 @@ def tls(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def with_password(server: RedisServer, password: str = QUOTED) -> RedisStore:
-    """Make a store that gives a password."""
+    """Create a store with a password."""
     return RedisStore(server.url.replace("unix://", f"unix://:{password}@"), KEY)
 
 
 @pytest.mark.parametrize("in_query", [False, True])
-async def test_a_password_opens_redis(durable: RedisServer, in_query: bool) -> None:
-    """It may stand before the @ or in the query, and is shown nowhere."""
+async def test_a_password_is_used(durable: RedisServer, in_query: bool) -> None:
+    """It may be before the @ or in the query, and is not shown."""
     store = with_password(durable)
     if in_query:
         store = RedisStore(f"{durable.url}?password={QUOTED}", KEY)
@@ -83,7 +83,7 @@ async def test_a_password_opens_redis(durable: RedisServer, in_query: bool) -> N
 
 @pytest.mark.parametrize("wrong", [f"{CANARY}-wrong", ""])
 async def test_a_wrong_password_is_an_error(durable: RedisServer, wrong: str) -> None:
-    """With another password, or with none, nothing is read or written."""
+    """With another password, or with none, the store is neither read nor written."""
     store = with_password(durable, wrong) if wrong else RedisStore(durable.url, KEY)
 
     text = await refusal(store)
@@ -93,7 +93,7 @@ async def test_a_wrong_password_is_an_error(durable: RedisServer, wrong: str) ->
 
 
 async def test_a_token_outlives_redis(durable: RedisServer) -> None:
-    """A Redis that is killed and started again still has it; the same store goes on."""
+    """After a kill and a restart, Redis still has the token; the same store goes on."""
     store = with_password(durable)
     await store.save(token := make_token("kept", expires_at=4e9))
 
@@ -110,7 +110,7 @@ async def test_a_token_outlives_redis(durable: RedisServer) -> None:
 async def test_workers_outlive_redis(
     durable: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While Redis is down, tokens at hand are used; then all is as it was, without a restart."""
+    """While Redis is down, tokens in memory are used; later the workers go on without a restart."""
     person = Person()
     source = SharedTokenSource(with_password(durable), person)
     headless = SharedTokenSource(with_password(durable))
@@ -133,10 +133,10 @@ async def test_workers_outlive_redis(
     ]
 
 
-async def test_a_login_during_which_redis_goes_away_is_not_in_vain(
+async def test_a_login_while_redis_goes_away_keeps_its_token(
     durable: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its token is used, and a warning names the place of the Redis that did not keep it."""
+    """The new token is used, and a warning names the Redis that did not store it."""
     person = Person()
     person.may_answer.clear()
     source = SharedTokenSource(with_password(durable), person)
@@ -153,7 +153,7 @@ async def test_a_login_during_which_redis_goes_away_is_not_in_vain(
 
 
 async def test_tls_keeps_the_token_safe(tls: str, authority: Authority) -> None:
-    """With the authority that certified it, a Redis with TLS is used."""
+    """A Redis whose certificate comes from the given authority is used."""
     store = RedisStore(f"rediss://{tls}?ssl_ca_certs={authority.path}", KEY)
 
     await store.save(token := make_token("kept"))
@@ -172,10 +172,10 @@ async def test_tls_keeps_the_token_safe(tls: str, authority: Authority) -> None:
         ("redis://{tls}", "Connection"),
     ],
 )
-async def test_whoever_is_not_certified_gets_no_token(
+async def test_a_server_without_a_valid_certificate_gets_no_token(
     tls: str, authority: Authority, tmp_path: Path, address: str, kind: str
 ) -> None:
-    """An unknown authority, another host's certificate and plain text end before it is sent."""
+    """An unknown authority, another host's certificate and no TLS end before the token is sent."""
     url = address.format(
         tls=tls,
         named=tls.replace("127.0.0.1", "localhost"),

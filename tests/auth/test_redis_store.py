@@ -43,7 +43,7 @@ async def store(server: RedisServer) -> RedisStore:
 
 @pytest.fixture(autouse=True)
 def _nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Look for tokens and passwords in all that any library logs."""
+    """Search the log records of all libraries for tokens and passwords."""
     caplog.set_level(logging.DEBUG)
     yield
     assert CANARY not in logged(caplog.get_records("call"))
@@ -51,14 +51,14 @@ def _nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None
 
 @asynccontextmanager
 async def connected(server: RedisServer) -> AsyncIterator[Any]:
-    """Look into a Redis past the store."""
+    """Connect to Redis without the store."""
     async with client.Redis.from_url(server.url) as redis:
         yield redis
 
 
 @NEEDS_REDIS
 async def test_redis_keeps_the_last_token(server: RedisServer, store: RedisStore) -> None:
-    """There is none at first; then the last one that was saved, until it is deleted."""
+    """At first there is no token; then it is the last one saved, until it is deleted."""
     assert await store.load() is None
     await store.delete()
 
@@ -74,7 +74,7 @@ async def test_redis_keeps_the_last_token(server: RedisServer, store: RedisStore
 
 @NEEDS_REDIS
 async def test_each_key_has_an_entry_of_its_own(server: RedisServer, store: RedisStore) -> None:
-    """Tokens for two gateways lie side by side."""
+    """Tokens for two gateways are stored beside each other."""
     other_key = TokenKey(KEY.authorization_url, KEY.client_id, "https://other.test")
     other = RedisStore(server.url, other_key)
     await store.save(make_token("mine"))
@@ -89,7 +89,7 @@ async def test_each_key_has_an_entry_of_its_own(server: RedisServer, store: Redi
 async def test_redis_forgets_a_token_when_it_expires(
     server: RedisServer, store: RedisStore
 ) -> None:
-    """What Redis is told as its end is the token's, to the millisecond."""
+    """The entry expires when the token does, to the millisecond."""
     end = time.time() + 3600.5
 
     await store.save(make_token("kept", expires_at=end))
@@ -103,7 +103,7 @@ async def test_redis_forgets_a_token_when_it_expires(
 async def test_a_token_whose_end_is_not_known_is_kept(
     server: RedisServer, store: RedisStore
 ) -> None:
-    """It has no end in Redis either, nor that of the token before it."""
+    """Its entry does not expire, and does not keep the expiry of the token before it."""
     await store.save(make_token("first", expires_at=time.time() + 3600))
 
     await store.save(make_token("second"))
@@ -113,8 +113,8 @@ async def test_a_token_whose_end_is_not_known_is_kept(
 
 
 @NEEDS_REDIS
-async def test_a_token_that_has_expired_is_none(store: RedisStore) -> None:
-    """Saving what is over leaves nothing behind."""
+async def test_an_expired_token_is_not_stored(store: RedisStore) -> None:
+    """Saving an expired token leaves no entry."""
     await store.save(make_token("first"))
 
     await store.save(make_token("over", expires_at=time.time() - 10))
@@ -127,7 +127,7 @@ async def test_a_token_that_has_expired_is_none(store: RedisStore) -> None:
 async def test_a_broken_entry_is_an_error_that_does_not_show_it(
     server: RedisServer, store: RedisStore, record: bytes
 ) -> None:
-    """What is no token for this key is refused; saving another one mends it."""
+    """A record without a valid token for this key is refused; saving another one repairs it."""
     async with connected(server) as redis:
         await redis.set(NAME, record)
 
@@ -141,7 +141,7 @@ async def test_a_broken_entry_is_an_error_that_does_not_show_it(
 
 @NEEDS_REDIS
 async def test_an_entry_of_another_type_is_an_error(server: RedisServer, store: RedisStore) -> None:
-    """A name that holds no text is told by the type of the error alone."""
+    """The message about an entry of another type has only the type of the error."""
     async with connected(server) as redis:
         await redis.rpush(NAME, CANARY)
 
@@ -153,7 +153,7 @@ async def test_an_entry_of_another_type_is_an_error(server: RedisServer, store: 
 
 @NEEDS_REDIS
 async def test_two_workers_share_one_login(server: RedisServer, store: RedisStore) -> None:
-    """What one source got, another one finds; when it is refused, one login serves both."""
+    """A source finds the token of another one; after a refusal, one login serves both."""
     person, other_person = Person(), Person()
     one = SharedTokenSource(store, person)
     other = SharedTokenSource(RedisStore(server.url, KEY), other_person)
@@ -169,7 +169,7 @@ async def test_two_workers_share_one_login(server: RedisServer, store: RedisStor
 
 @NEEDS_REDIS
 async def test_two_sources_at_once_agree_in_the_end(server: RedisServer, store: RedisStore) -> None:
-    """Storms in two workers at once break nothing, and leave one token."""
+    """Many renewals in two workers at the same time leave one token."""
     sources = [SharedTokenSource(RedisStore(server.url, KEY), Person()) for _ in range(2)]
 
     tokens = await asyncio.gather(
@@ -184,7 +184,7 @@ async def test_two_sources_at_once_agree_in_the_end(server: RedisServer, store: 
 @NEEDS_REDIS
 @pytest.mark.parametrize("side_by_side", [False, True])
 def test_a_store_serves_any_event_loop(server: RedisServer, side_by_side: bool) -> None:
-    """One after the other or at once: no event loop meets the connections of another."""
+    """It may be used in several event loops, one after the other or at the same time."""
 
     async def use() -> None:
         for _ in range(20):
@@ -206,7 +206,7 @@ def test_a_store_serves_any_event_loop(server: RedisServer, side_by_side: bool) 
 
 @NEEDS_REDIS
 async def test_no_connection_is_left_open(server: RedisServer, store: RedisStore) -> None:
-    """Each use closes its connection, however it ends."""
+    """Each operation closes its connection, also after an error."""
     async with connected(server) as redis:
         await redis.set(NAME, b"broken")
         for _ in range(20):
@@ -220,18 +220,18 @@ async def test_no_connection_is_left_open(server: RedisServer, store: RedisStore
 
         clients = await redis.client_list()
 
-    assert len(clients) == 1  # ours
+    assert len(clients) == 1  # our own connection
 
 
 @pytest.mark.parametrize("answers", [b"", b"+", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
-async def test_a_redis_that_does_not_speak_is_not_waited_for(
+async def test_a_redis_that_does_not_reply_is_an_error(
     monkeypatch: pytest.MonkeyPatch, answers: bytes
 ) -> None:
-    """Silence, half an answer and something else altogether end as an error before long."""
+    """Silence, half a reply and a reply of another protocol end as an error within seconds."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answers)
-        await reader.read()  # until the client leaves
+        await reader.read()  # until the client disconnects
 
     monkeypatch.setattr(redis_store, "_TIMEOUT", 0.05)
     async with raw_server(handle) as url:
@@ -244,8 +244,8 @@ async def test_a_redis_that_does_not_speak_is_not_waited_for(
             assert CANARY not in texts_of(caught.value)
 
 
-async def test_a_redis_that_hangs_up_is_an_error() -> None:
-    """A connection that is closed at once is told with the place."""
+async def test_a_redis_that_disconnects_is_an_error() -> None:
+    """The error about a connection that is closed at once names host and port."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()

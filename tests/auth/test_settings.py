@@ -34,7 +34,7 @@ KEY = TokenKey.of("https://login.test/authorize", "client-1", "https://gateway.t
 
 @pytest.fixture(autouse=True)
 def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Provide the folder of this user's state, in an environment that says nothing else."""
+    """Provide the folder for this user's program state, in an environment without settings."""
     for variable in ENVIRONMENT.values():
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -48,7 +48,7 @@ def set_all(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> No
 
 
 async def sent_by(**overrides: Any) -> str:
-    """Return the Authorization that a session of the environment sends."""
+    """Return the Authorization header of a session with the environment's settings."""
     engine = ScriptedEngine([httpx.Response(200, json={})])
     async with GatewaySession.from_env(transport=engine, **overrides) as gateway:
         await CALLS["order_history"](gateway)
@@ -63,7 +63,7 @@ def store_of(gateway: GatewaySession) -> Any:
 
 
 async def test_the_token_of_a_login_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was kept under the same settings is sent."""
+    """A token that was stored under the same settings is sent."""
     set_all(monkeypatch, LOGIN)
     await open_store(None, KEY).save(make_token("kept"))
 
@@ -86,15 +86,15 @@ async def test_a_token_that_is_given_goes_before_that_of_a_login(
     overrides: dict[str, Any],
     sent: str,
 ) -> None:
-    """The argument comes first, then the variable, then the login; an empty variable is none."""
+    """The argument comes first, then the variable, then the login; an empty variable is ignored."""
     set_all(monkeypatch, {**LOGIN, **environment})
     await open_store(None, KEY).save(make_token("kept"))
 
     assert await sent_by(**overrides) == sent
 
 
-def test_no_token_at_all_is_told_with_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who set nothing but the address is told what there is to set."""
+def test_a_missing_token_is_an_error_with_both_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names all settings that could be added."""
     set_all(monkeypatch, BASE_URL)
 
     with pytest.raises(ConfigurationError) as caught:
@@ -109,7 +109,7 @@ def test_no_token_at_all_is_told_with_both_ways(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_missing_for_a_login_is_named(
     monkeypatch: pytest.MonkeyPatch, missing: str, empty: bool
 ) -> None:
-    """Each variable that is missing or empty is named, with the argument in its place."""
+    """Each missing or empty variable is named, with the argument that can replace it."""
     set_all(monkeypatch, LOGIN)
     if empty:
         monkeypatch.setenv(missing, "")
@@ -139,7 +139,7 @@ def test_what_is_missing_for_a_login_is_named(
 def test_what_is_wrong_for_a_login_is_named(
     monkeypatch: pytest.MonkeyPatch, variable: str, wrong: str, named: str
 ) -> None:
-    """A wrong value is told when the session is made, and is not shown."""
+    """An invalid value is an error when the session is made, and is not shown."""
     set_all(monkeypatch, {**LOGIN, variable: wrong})
 
     with pytest.raises(ConfigurationError, match=f"^{named} ") as caught:
@@ -163,7 +163,7 @@ def test_what_is_wrong_for_a_login_is_named(
 def test_login_and_session_agree_on_the_store(
     monkeypatch: pytest.MonkeyPatch, setting: str, kind: type
 ) -> None:
-    """The same settings lead to the same place, in the environment or given as arguments."""
+    """The same settings, from the environment or as arguments, lead to the same file."""
     set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": setting})
     settings: Overrides = {
         "base_url": LOGIN["GATEWAY_BASE_URL"],
@@ -204,14 +204,14 @@ def test_login_and_session_agree_on_the_store(
 def test_arguments_go_before_variables(
     monkeypatch: pytest.MonkeyPatch, overrides: Overrides, key: TokenKey
 ) -> None:
-    """What is given takes the place of the variable in the key of the store."""
+    """An argument replaces the variable in the key of the store."""
     set_all(monkeypatch, LOGIN)
 
     assert store_of(GatewaySession.from_env(**overrides)).key == key
 
 
 def test_another_store_may_be_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A store that is given takes the place of the variable."""
+    """A store setting that is given replaces the variable."""
     set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": "keyring"})
 
     store = store_of(GatewaySession.from_env(token_store=f"file:{tmp_path}"))
@@ -223,7 +223,7 @@ def test_another_store_may_be_given(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_a_store_of_another_type_is_refused_or_the_default(
     monkeypatch: pytest.MonkeyPatch, given: Any
 ) -> None:
-    """None stands for the default, and anything but a string for a mistake."""
+    """None means the default, and any other type than a string is an error."""
     set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": "keyring"})
 
     if given is None:
@@ -233,10 +233,10 @@ def test_a_store_of_another_type_is_refused_or_the_default(
         GatewaySession.from_env(token_store=given)
 
 
-async def test_making_a_session_asks_nobody_to_log_in(
+async def test_making_a_session_opens_no_login(
     monkeypatch: pytest.MonkeyPatch, state_folder: Path
 ) -> None:
-    """Nothing is read or made until a call needs a token; then the command is named."""
+    """Nothing is read or created until a call needs a token; then the error names the command."""
     set_all(monkeypatch, LOGIN)
 
     GatewaySession.from_env()

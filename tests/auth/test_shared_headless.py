@@ -11,7 +11,7 @@ from tests.support.secrecy import CANARY, texts_of
 
 
 async def why_not(source: SharedTokenSource, rejected: Token | None = None) -> str:
-    """Return why a source asks for a login, having looked for secrets in it."""
+    """Return the text of a LoginRequiredError, after searching it for secrets."""
     with pytest.raises(LoginRequiredError) as caught:
         await source.token(rejected)
     assert CANARY not in texts_of(caught.value)
@@ -19,14 +19,14 @@ async def why_not(source: SharedTokenSource, rejected: Token | None = None) -> s
 
 
 async def test_without_a_token_the_command_is_named() -> None:
-    """Where nobody can be asked, the error says what to do."""
+    """In a process without a user, the error names the command."""
     assert await why_not(SharedTokenSource(Store())) == (
         "there is no access token: log in with `gateway login`"
     )
 
 
-async def test_an_expired_token_is_told_with_its_end() -> None:
-    """The error says when the token that is kept ends."""
+async def test_the_error_for_an_expired_token() -> None:
+    """The error says when the stored token expired."""
     clock = Clock()
     source = SharedTokenSource(Store(make_token("old", expires_at=clock.now - 5)), clock=clock)
 
@@ -35,8 +35,8 @@ async def test_an_expired_token_is_told_with_its_end() -> None:
     )
 
 
-async def test_a_refused_token_is_told_as_such() -> None:
-    """The error says that it was the gateway that did not take the token."""
+async def test_the_error_for_a_refused_token() -> None:
+    """The error says that the gateway refused the token."""
     kept = make_token("kept")
     source = SharedTokenSource(Store(kept), clock=Clock())
 
@@ -46,7 +46,7 @@ async def test_a_refused_token_is_told_as_such() -> None:
 
 
 async def test_a_token_that_another_process_keeps_is_found_without_a_restart() -> None:
-    """The store is read anew for each call that has no usable token."""
+    """The store is read for each call that has no usable token."""
     clock, store = Clock(), Store()
     source = SharedTokenSource(store, clock=clock)
     await why_not(source)
@@ -64,7 +64,7 @@ async def test_a_token_that_another_process_keeps_is_found_without_a_restart() -
 
 
 async def test_a_refused_token_is_tried_again_after_a_while() -> None:
-    """If the fault was the gateway's, workers recover without a login, and soon if it was brief."""
+    """If the gateway was at fault, workers recover without a login, soon after a short fault."""
     clock, kept = Clock(), make_token("kept")
     source = SharedTokenSource(Store(kept), hold=30, clock=clock)
     assert await source.token() is kept
@@ -78,7 +78,7 @@ async def test_a_refused_token_is_tried_again_after_a_while() -> None:
 
 
 async def test_refusals_in_a_pause_do_not_prolong_it() -> None:
-    """A thousand calls that were under way together count as one refusal."""
+    """A thousand refused calls that were in flight together count as one refusal."""
     clock, kept = Clock(), make_token("kept")
     source = SharedTokenSource(Store(kept), hold=30, clock=clock)
     for _ in range(1000):
@@ -91,7 +91,7 @@ async def test_refusals_in_a_pause_do_not_prolong_it() -> None:
 
 
 async def test_a_success_ends_the_pause() -> None:
-    """What another call has seen counts: the refusal was a mistake, and the next one is a first."""
+    """A success of another call shows that the refusal was wrong; the next one counts as first."""
     clock, kept = Clock(), make_token("kept")
     source = SharedTokenSource(Store(kept), hold=30, clock=clock)
     await source.token()
@@ -110,7 +110,7 @@ async def test_a_success_ends_the_pause() -> None:
 
 
 async def test_a_token_about_to_expire_is_used_by_a_new_process_too() -> None:
-    """A token with 25 s left works: a process that has just begun uses it as its neighbour does."""
+    """A token with 25 s left is used, also by a process that has just started."""
     clock = Clock()
     store = Store(make_token("kept", expires_at=clock.now + 25), KEY)
     source = SharedTokenSource(store, clock=clock)
@@ -124,7 +124,7 @@ async def test_a_token_about_to_expire_is_used_by_a_new_process_too() -> None:
 
 
 async def test_a_token_about_to_expire_is_looked_for_beside_the_calls() -> None:
-    """In the last 30 s the store is read once in a second, while calls use the token they have."""
+    """In the last 30 s the store is read once per second, while calls use the token in memory."""
     clock, monotonic = Clock(), Clock(0)
     store = Store(make_token("kept", expires_at=clock.now + 25))
     source = SharedTokenSource(store, clock=clock, monotonic=monotonic)
@@ -158,14 +158,14 @@ async def test_an_expired_token_is_not_tried_again() -> None:
 
 
 async def test_without_a_hold_a_refused_token_is_returned_again() -> None:
-    """With hold=0 the same token comes back, which tells a session that there is no other."""
+    """With hold=0 the same token is returned: the session then knows that there is no other."""
     source = SharedTokenSource(Store(kept := make_token("kept")), hold=0, clock=Clock())
 
     assert await source.token(rejected=kept) is kept
 
 
 async def test_by_default_it_is_the_time_of_day_that_counts() -> None:
-    """Without a clock of the user's, tokens end when their time is over."""
+    """Without a clock argument, tokens expire by the time of day."""
     alive = make_token("alive", expires_at=time.time() + 3600)
     dead = make_token("dead", expires_at=time.time() - 3600)
 
@@ -173,8 +173,8 @@ async def test_by_default_it_is_the_time_of_day_that_counts() -> None:
     await why_not(SharedTokenSource(Store(dead)))
 
 
-async def test_a_record_that_cannot_be_used_is_said(tmp_path: Path) -> None:
-    """Where nobody can log in, a broken file is an error that names it, and is left alone."""
+async def test_an_unusable_record_is_an_error(tmp_path: Path) -> None:
+    """In a process without a user, an invalid file is an error that names it; it is not changed."""
     store = PrivateFileStore(KEY, tmp_path)
     await store.save(make_token("old"))
     store.path.write_bytes(b"{")

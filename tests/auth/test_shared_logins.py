@@ -28,7 +28,7 @@ DENIED = AuthorizationDeniedError(
 
 
 async def refusal(source: SharedTokenSource) -> GatewayError:
-    """Return the error that asking for a token ends with."""
+    """Return the error of a request for a token."""
     with pytest.raises(GatewayError) as caught:
         await source.token()
     return caught.value
@@ -48,8 +48,8 @@ async def refusal(source: SharedTokenSource) -> GatewayError:
         ),
     ],
 )
-async def test_a_login_that_brings_no_usable_token_is_a_login_error(answer: Any, told: str) -> None:
-    """Whatever goes wrong in a login is a LoginError that shows no secret; nothing is kept."""
+async def test_a_login_without_a_usable_token_is_a_login_error(answer: Any, told: str) -> None:
+    """Every failure of a login is a LoginError without secrets; no token is stored."""
     store = Store()
     source = SharedTokenSource(store, Person(answer), clock=Clock())
 
@@ -62,8 +62,8 @@ async def test_a_login_that_brings_no_usable_token_is_a_login_error(answer: Any,
 
 
 @pytest.mark.parametrize("mistake", [DENIED, LoginTimeoutError("nobody came", refused=2)])
-async def test_each_caller_gets_an_error_of_its_own(mistake: LoginError) -> None:
-    """A failed login is told to each who waits: equal errors, on which each call can write."""
+async def test_each_caller_gets_its_own_error(mistake: LoginError) -> None:
+    """All waiting callers get equal errors, but each its own object."""
     source = SharedTokenSource(Store(), person := Person(mistake))
 
     errors = await asyncio.gather(*(refusal(source) for _ in range(20)))
@@ -82,7 +82,7 @@ async def test_each_caller_gets_an_error_of_its_own(mistake: LoginError) -> None
 
 
 async def test_a_failed_login_is_not_repeated_for_a_while() -> None:
-    """For `hold` seconds the same error is told again, without a login; then one is tried."""
+    """For `hold` seconds the same error is raised without a login; then a login is tried."""
     clock, person = Clock(), Person(DENIED)
     source = SharedTokenSource(Store(), person, hold=30, clock=clock)
 
@@ -99,7 +99,7 @@ async def test_a_failed_login_is_not_repeated_for_a_while() -> None:
 
 
 async def test_the_hold_begins_when_the_login_failed() -> None:
-    """A person who takes a minute to say no is not asked again at once."""
+    """The hold begins when the login fails, not when it starts."""
     clock, person = Clock(), Person(DENIED)
     person.may_answer.clear()
     source = SharedTokenSource(Store(), person, hold=30, clock=clock)
@@ -115,7 +115,7 @@ async def test_the_hold_begins_when_the_login_failed() -> None:
 
 
 async def test_a_clock_that_is_set_back_ends_the_hold() -> None:
-    """A failure that lies in the future is over: else it would last until then."""
+    """A failure in the future does not count: the hold would last until then."""
     clock = Clock()
     source = SharedTokenSource(Store(), person := Person(DENIED), clock=clock)
     await refusal(source)
@@ -126,8 +126,8 @@ async def test_a_clock_that_is_set_back_ends_the_hold() -> None:
     assert person.asked == 2
 
 
-async def test_without_a_hold_each_caller_may_try() -> None:
-    """With hold=0 a failed login is tried again by whoever comes next."""
+async def test_without_a_hold_each_caller_tries() -> None:
+    """With hold=0 the next caller tries a failed login again."""
     source = SharedTokenSource(Store(), person := Person(DENIED, DENIED), hold=0, clock=Clock())
 
     await refusal(source)
@@ -138,7 +138,7 @@ async def test_without_a_hold_each_caller_may_try() -> None:
 
 
 async def test_a_success_ends_the_hold() -> None:
-    """A failure is forgotten once somebody has logged in."""
+    """After a login, an earlier failure is forgotten."""
     clock = Clock()
     source = SharedTokenSource(Store(), person := Person(DENIED), hold=30, clock=clock)
     await refusal(source)
@@ -151,7 +151,7 @@ async def test_a_success_ends_the_hold() -> None:
 
 
 async def test_a_token_from_elsewhere_ends_the_hold() -> None:
-    """While a failed login is held, a token that another process kept is used."""
+    """During a hold, a token that another process stored is used."""
     store = Store()
     source = SharedTokenSource(store, Person(DENIED), clock=Clock())
     await refusal(source)
@@ -161,8 +161,8 @@ async def test_a_token_from_elsewhere_ends_the_hold() -> None:
     assert await source.token() is kept
 
 
-async def test_what_is_no_failed_login_is_not_held() -> None:
-    """A setting that is wrong opened no window: it is told each time, by whoever raises it."""
+async def test_other_errors_than_a_failed_login_are_not_held() -> None:
+    """A wrong setting opened no window: it is raised each time."""
     wrong = ConfigurationError("pass paste=")
     source = SharedTokenSource(Store(), person := Person(wrong, wrong), clock=Clock())
 
@@ -173,7 +173,7 @@ async def test_what_is_no_failed_login_is_not_held() -> None:
 
 
 async def test_a_held_failure_holds_nothing_of_the_login() -> None:
-    """However often it is told, no frame of the login and its secrets stays in memory."""
+    """The kept error holds no frame of the login, whose variables are secret."""
 
     class Held:
         pass

@@ -33,14 +33,14 @@ REFUSED = httpx.Response(401)
 
 @pytest.fixture(autouse=True)
 def _nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Look for tokens in all that any library logs."""
+    """Search the log records of all libraries for tokens."""
     caplog.set_level(logging.DEBUG)
     yield
     assert CANARY not in logged(caplog.get_records("call"))
 
 
 def sent(engine: ScriptedEngine) -> list[str]:
-    """Return the names of the tokens of every request."""
+    """Return the names of the tokens of all requests."""
     return [
         request.headers["Authorization"].removeprefix(f"Bearer {CANARY}-")
         for request in engine.requests
@@ -48,7 +48,7 @@ def sent(engine: ScriptedEngine) -> list[str]:
 
 
 def good(operation: str) -> httpx.Response:
-    """Return a reply that the interface allows for an operation."""
+    """Return a valid reply to an operation."""
     return EMPTY_LIST if operation == "list_countries" else OK
 
 
@@ -56,7 +56,7 @@ def good(operation: str) -> httpx.Response:
 async def test_an_expired_token_is_renewed_before_anything_is_sent(
     monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
-    """No request is wasted on a token whose end is known."""
+    """No request is sent with a token that is known to have expired."""
     store = Store(make_token("old", expires_at=time.time() - 1), KEY)
     source = SharedTokenSource(store, Person(make_token("new")))
     gateway, engine, _ = scripted(monkeypatch, good(operation), access_token=source)
@@ -70,7 +70,7 @@ async def test_an_expired_token_is_renewed_before_anything_is_sent(
 async def test_a_refused_token_is_renewed_and_the_call_repeated(
     monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
-    """After a 401 the same body goes out again with a new token, which is kept."""
+    """After a 401 the same body is sent again with a new token, which is stored."""
     store = Store(make_token("old"), KEY)
     source = SharedTokenSource(store, Person(make_token("new")))
     gateway, engine, waits = scripted(monkeypatch, REFUSED, good(operation), access_token=source)
@@ -84,7 +84,7 @@ async def test_a_refused_token_is_renewed_and_the_call_repeated(
 
 
 async def test_a_stream_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be sent again is not, and no login takes place in vain."""
+    """A body that cannot be sent again is not, and no login takes place."""
 
     async def stream() -> AsyncIterator[bytes]:
         yield b"once"
@@ -102,7 +102,7 @@ async def test_a_stream_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_new_token_that_is_refused_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two 401s are a TokenRejectedError, after one login; the next call logs in anew."""
+    """Two 401s are a TokenRejectedError, after one login; the next call opens a login again."""
     person = Person()
     source = SharedTokenSource(Store(make_token("old")), person)
     gateway, engine, _ = scripted(monkeypatch, REFUSED, REFUSED, OK, access_token=source)
@@ -117,7 +117,7 @@ async def test_a_new_token_that_is_refused_ends_the_call(monkeypatch: pytest.Mon
 
 
 async def test_a_forbidden_call_renews_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A 403 says that the token is good: it is kept, and nobody is asked."""
+    """A 403 means that the token is valid: it is kept, and no login takes place."""
     person = Person()
     source = SharedTokenSource(Store(make_token("good")), person)
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(403), access_token=source)
@@ -134,7 +134,7 @@ async def test_a_forbidden_call_renews_nothing(monkeypatch: pytest.MonkeyPatch) 
 async def test_without_a_usable_token_nothing_is_sent(
     monkeypatch: pytest.MonkeyPatch, expires_at: float | None
 ) -> None:
-    """Where nobody can be asked, a call ends before it is sent and names the command."""
+    """In a process without a user, a call ends before it is sent and names the command."""
     store = Store(make_token("old", expires_at=expires_at) if expires_at else None)
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=SharedTokenSource(store))
 
@@ -150,7 +150,7 @@ async def test_without_a_usable_token_nothing_is_sent(
 async def test_a_refused_token_without_another_one_ends_the_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where nobody can be asked, a 401 names the command, and the next call is not sent at all."""
+    """In a process without a user, a 401 names the command, and the next call is not sent."""
     source = SharedTokenSource(Store(make_token("old")))
     gateway, engine, _ = scripted(monkeypatch, REFUSED, access_token=source)
 
@@ -167,7 +167,7 @@ async def test_a_refused_token_without_another_one_ends_the_call(
 async def test_a_failed_login_ends_each_call_that_waits_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each call has an error of its own, with its own operation and the server's words."""
+    """Each call has its own error, with its operation and the server's texts."""
     denied = AuthorizationDeniedError("no", code="access_denied", description="not on Sundays")
     source = SharedTokenSource(Store(), person := Person(denied))
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
@@ -199,7 +199,7 @@ async def test_a_failed_login_ends_each_call_that_waits_for_it(
 async def test_a_token_goes_to_its_own_gateway_only(
     monkeypatch: pytest.MonkeyPatch, base_url: str
 ) -> None:
-    """A source for one gateway is refused by a session with another, and by its views."""
+    """A source for one gateway is refused by a session for another one, and by its views."""
     mine = SharedTokenSource(MemoryStore(KEY))
     other = SharedTokenSource(MemoryStore(TokenKey.of("https://login.test", "client-1", base_url)))
     gateway, _, _ = scripted(monkeypatch, OK, access_token=mine)
@@ -216,8 +216,8 @@ async def test_a_token_goes_to_its_own_gateway_only(
     "base_url",
     ["https://gateway.test", "HTTPS://GATEWAY.TEST:443", "https://gateway.test/below/it/"],
 )
-def test_the_same_gateway_may_be_written_in_other_words(base_url: str) -> None:
-    """Case, the usual port and a path make no other gateway."""
+def test_the_same_gateway_may_be_written_in_other_ways(base_url: str) -> None:
+    """Upper case, the default port and a path do not make another gateway."""
     key = TokenKey.of("https://login.test/authorize", "client-1", base_url)
 
     assert key == KEY
@@ -227,7 +227,7 @@ def test_the_same_gateway_may_be_written_in_other_words(base_url: str) -> None:
 async def test_a_deadline_ends_the_wait_for_a_login_but_not_the_login(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A call whose deadline passes leaves the login to the others, who are served."""
+    """A call whose deadline passes leaves the login to the other calls."""
     person = Person()
     person.may_answer.clear()
     source = SharedTokenSource(Store(), person)
@@ -251,7 +251,7 @@ async def test_a_deadline_ends_the_wait_for_a_login_but_not_the_login(
 async def test_calls_with_short_deadlines_one_after_another_open_one_login(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A login stays open when the last call has left it: the next one finds it, or its token."""
+    """A login stays open after its last call has ended: the next call finds it, or its token."""
     person = Person()
     person.may_answer.clear()
     source = SharedTokenSource(Store(), person)
@@ -278,7 +278,7 @@ async def test_calls_with_short_deadlines_one_after_another_open_one_login(
 async def test_a_login_belongs_to_its_source_and_not_to_a_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Closing a session ends its calls, and leaves the login to the next session's."""
+    """Closing a session ends its calls, but not the login: the next session uses it."""
     person = Person()
     person.may_answer.clear()
     source = SharedTokenSource(Store(), person)
@@ -299,7 +299,7 @@ async def test_a_login_belongs_to_its_source_and_not_to_a_session(
 async def test_calls_use_a_token_that_works_while_the_next_one_is_obtained(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With 25 s left, calls go out at once with the old token, and one login takes place."""
+    """With 25 s left, calls are sent at once with the old token, and one login takes place."""
     person = Person()
     person.may_answer.clear()
     store = Store(make_token("old", expires_at=time.time() + 25), KEY)
@@ -322,7 +322,7 @@ async def test_calls_use_a_token_that_works_while_the_next_one_is_obtained(
 async def test_a_gateway_that_refuses_all_tokens_says_so_to_every_caller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A thousand calls cost two logins and end with the same error; one more sends nothing."""
+    """A thousand calls cost two logins and end with the same error; another call sends nothing."""
     person = Person()
     source = SharedTokenSource(Store(), person)
     gateway, engine, _ = scripted(monkeypatch, *[REFUSED] * 4000, access_token=source)
@@ -343,7 +343,7 @@ async def test_a_gateway_that_refuses_all_tokens_says_so_to_every_caller(
 async def test_a_caller_whose_token_is_known_to_be_useless_is_told_with_its_own_reply(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A 401 after which no login takes place ends the call with the body of that 401."""
+    """A 401 that causes no login ends the call with the body of that 401."""
     source = SharedTokenSource(Store(), Person())
     gateway, _, _ = scripted(
         monkeypatch, REFUSED, httpx.Response(401, json={"reason": "mine"}), access_token=source
@@ -358,8 +358,8 @@ async def test_a_caller_whose_token_is_known_to_be_useless_is_told_with_its_own_
     assert len(caught.value.attempts) == 1
 
 
-async def test_a_spurious_401_stops_no_headless_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reply to a call that was under way with the same token ends the pause after a 401."""
+async def test_a_wrong_401_stops_no_headless_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reply to a call that was in flight with the same token ends the pause after a 401."""
     kept = make_token("kept")
     source = SharedTokenSource(Store(kept, KEY), clock=Clock())
     late, here = asyncio.Event(), asyncio.Event()

@@ -22,13 +22,13 @@ from tests.support.secrecy import CANARY, texts_of
 
 
 async def turns(count: int) -> None:
-    """Let every task go on for a few turns of the event loop."""
+    """Let every task run for a few turns of the event loop."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
-async def test_without_a_token_somebody_logs_in() -> None:
-    """The token of a login is returned and kept."""
+async def test_without_a_token_a_login_takes_place() -> None:
+    """The token of a login is returned and stored."""
     store, person = Store(), Person()
     source = SharedTokenSource(store, person)
 
@@ -39,8 +39,8 @@ async def test_without_a_token_somebody_logs_in() -> None:
     assert person.asked == 1
 
 
-async def test_a_token_at_hand_costs_no_wait() -> None:
-    """With a usable token, asking for one ends without a turn of the event loop."""
+async def test_a_token_in_memory_costs_no_wait() -> None:
+    """With a usable token, asking for one does not wait for a turn of the event loop."""
     store = Store(make_token("kept"))
     source = SharedTokenSource(store)
     await source.token()
@@ -65,7 +65,7 @@ async def test_a_token_at_hand_costs_no_wait() -> None:
 async def test_a_token_is_renewed_beside_the_calls_shortly_before_its_end(
     life: float, leeway: float, seconds_left: float
 ) -> None:
-    """What is left of its life then is the leeway, a tenth of it at most; it is still used."""
+    """It is renewed within the leeway, at most a tenth of its lifetime, and used until then."""
     clock = Clock()
     first = make_token("first", expires_at=clock.now + life, life=life)
     second = make_token("second", expires_at=clock.now + 2 * life, life=life)
@@ -83,7 +83,7 @@ async def test_a_token_is_renewed_beside_the_calls_shortly_before_its_end(
 
 @pytest.mark.parametrize("stored", [False, True])
 async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(stored: bool) -> None:
-    """A token that was got in the future is used, but for no longer than its lifetime."""
+    """A token from the future is used, but for no longer than its lifetime."""
     clock, monotonic = Clock(), Clock(0)
     token = make_token("first", expires_at=clock.now + 3600)
     if stored:
@@ -104,7 +104,7 @@ async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(stored:
     assert source._working() is None
 
 
-async def test_a_record_of_nonsense_ends_when_it_says() -> None:
+async def test_an_inconsistent_record_ends_at_its_expiry() -> None:
     """A token that ended before it was obtained counts as valid until its end."""
     clock = Clock()
     odd = Token("odd", expires_at=clock.now + 5, obtained_at=clock.now + 10)
@@ -117,7 +117,7 @@ async def test_a_record_of_nonsense_ends_when_it_says() -> None:
 
 @pytest.mark.parametrize("form", [lambda token: token, text_of, lambda t: SecretStr(text_of(t))])
 async def test_a_rejected_token_is_replaced(form: Callable[[Token], Any]) -> None:
-    """A token that the gateway refused is not returned again, in whatever form it is told."""
+    """A token that the gateway refused is not returned again, in whichever form it is rejected."""
     person = Person()
     source = SharedTokenSource(Store(), person)
     first = await source.token()
@@ -130,7 +130,7 @@ async def test_a_rejected_token_is_replaced(form: Callable[[Token], Any]) -> Non
 
 
 async def test_a_late_rejection_does_not_drop_the_newer_token() -> None:
-    """A 401 for a token of the past gets the present one, at once and without a login."""
+    """A 401 for an older token returns the present one, at once and without a login."""
     store, person = Store(), Person()
     source = SharedTokenSource(store, person)
     first = await source.token()
@@ -147,7 +147,7 @@ async def test_a_late_rejection_does_not_drop_the_newer_token() -> None:
 
 
 async def test_only_the_last_refused_tokens_are_remembered() -> None:
-    """A process that lives for years does not gather what it was refused."""
+    """A process that runs for years does not collect all refused tokens."""
     source = SharedTokenSource(Store(make_token("kept")))
     await source.token()
 
@@ -159,7 +159,7 @@ async def test_only_the_last_refused_tokens_are_remembered() -> None:
 
 
 async def test_tokens_that_are_refused_again_and_again_end_the_call() -> None:
-    """A caller does not renew for ever, if each token of the store is refused as it comes."""
+    """A caller does not renew without end if each token of the store is refused."""
 
     class Fickle(Store):
         async def load(self) -> Token | None:
@@ -178,7 +178,7 @@ async def test_tokens_that_are_refused_again_and_again_end_the_call() -> None:
 
 
 async def test_logins_that_are_refused_as_they_come_end_the_call() -> None:
-    """The same with somebody who can log in, and without a hold between the logins."""
+    """The same with logins, and without a hold between them."""
 
     async def acquire() -> Token:
         token = await person()
@@ -194,8 +194,8 @@ async def test_logins_that_are_refused_as_they_come_end_the_call() -> None:
     assert person.asked == 3
 
 
-async def test_logins_in_vain_are_held_back_after_the_second() -> None:
-    """A gateway that refuses every token costs two logins, and then none for a while."""
+async def test_useless_logins_are_held_back_after_the_second() -> None:
+    """A gateway that refuses every token costs two logins, and then none during the hold."""
     clock, person = Clock(), Person()
     source = SharedTokenSource(Store(), person, hold=30, clock=clock)
 
@@ -212,7 +212,7 @@ async def test_logins_in_vain_are_held_back_after_the_second() -> None:
 
 
 async def test_a_login_may_bring_the_same_token_again() -> None:
-    """Some servers give a token again as long as it lasts: after a login it counts as good."""
+    """Some servers issue the same token again: after a login it counts as accepted."""
     token = make_token("again")
     person = Person(token, token)
     source = SharedTokenSource(Store(), person)
@@ -224,7 +224,7 @@ async def test_a_login_may_bring_the_same_token_again() -> None:
 
 
 async def test_renewal_ahead_of_time_may_fail() -> None:
-    """In the seconds of the leeway a token that has not expired is better than an error."""
+    """If a renewal fails within the leeway, the token is used until it expires."""
     clock = Clock()
     store = Store(make_token("kept", expires_at=clock.now + 1000))
     source = SharedTokenSource(store, clock=clock)
@@ -242,7 +242,7 @@ async def test_renewal_ahead_of_time_may_fail() -> None:
 
 @pytest.mark.parametrize("refused", [0, 1, 2])
 async def test_a_token_that_is_not_refused_is_returned_even_late(refused: int) -> None:
-    """No token that somebody logged in for is left lying, were the ones before it refused."""
+    """A token of a login is returned even if all tokens before it were refused."""
 
     async def acquire() -> Token:
         token = await person()
@@ -258,7 +258,7 @@ async def test_a_token_that_is_not_refused_is_returned_even_late(refused: int) -
 
 
 def test_a_source_shows_no_token_and_is_not_pickled() -> None:
-    """Its text names the store; it cannot be pickled or copied, for it holds a secret."""
+    """Its repr names the store; it holds a secret, so it cannot be pickled or copied."""
     source = SharedTokenSource(MemoryStore())
     source._cached = CachedToken(make_token("held"), 0, 0, 0)
 
@@ -269,7 +269,7 @@ def test_a_source_shows_no_token_and_is_not_pickled() -> None:
 
 
 async def test_a_source_knows_its_gateway_from_its_store() -> None:
-    """The gateway is the one of the store's key; a store without a key does not say."""
+    """The gateway is the one of the store's key; without a key it is None."""
     assert SharedTokenSource(MemoryStore(KEY)).gateway == "https://gateway.test"
     assert SharedTokenSource(MemoryStore()).gateway is None
 
@@ -293,15 +293,15 @@ async def test_a_source_knows_its_gateway_from_its_store() -> None:
     ],
 )
 def test_bad_arguments_are_named(arguments: dict[str, Any], named: str) -> None:
-    """A source is not made with what it could not work with."""
+    """A source with invalid arguments is not created."""
     with pytest.raises(ConfigurationError, match=f"^{named} must be") as caught:
         SharedTokenSource(**{"store": MemoryStore(), **arguments})
 
     assert CANARY not in texts_of(caught.value)
 
 
-async def test_a_source_that_is_called_wrongly_shows_nothing() -> None:
-    """An acquire that is a plain function ends as a failed login."""
+async def test_an_acquire_that_is_not_async_is_a_failed_login() -> None:
+    """An `acquire` that is a plain function is a failed login."""
     source = SharedTokenSource(Store(), lambda: make_token("plain"))  # type: ignore[arg-type,return-value]
 
     with pytest.raises(LoginError, match="TypeError") as caught:
@@ -310,8 +310,8 @@ async def test_a_source_that_is_called_wrongly_shows_nothing() -> None:
     assert CANARY not in texts_of(caught.value)
 
 
-def test_a_store_says_what_it_is_for_in_no_other_way() -> None:
-    """A key of another kind would switch off the check that keeps tokens at their gateway."""
+def test_the_key_of_a_store_must_be_a_token_key() -> None:
+    """A key of another type would switch off the check that a token goes to its own gateway."""
     store = Store()
     store.key = "https://gateway.test"  # type: ignore[assignment]  # that is the point
 
@@ -320,7 +320,7 @@ def test_a_store_says_what_it_is_for_in_no_other_way() -> None:
 
 
 async def test_a_renewal_that_comes_too_late_changes_nothing() -> None:
-    """Where another event loop has just renewed the token, nobody is asked again."""
+    """If another event loop has just renewed the token, no login takes place."""
     source = SharedTokenSource(store := Store(), person := Person())
     token = await source.token()
     store.loads = 0

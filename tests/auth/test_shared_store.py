@@ -20,7 +20,7 @@ OTHER_MISTAKES: dict[str, Any] = {
 
 
 async def test_the_store_is_asked_first() -> None:
-    """A token that is kept is used, and no login takes place."""
+    """A stored token is used, and no login takes place."""
     kept, person = make_token("kept"), Person()
     source = SharedTokenSource(Store(kept), person)
 
@@ -29,7 +29,7 @@ async def test_the_store_is_asked_first() -> None:
 
 
 async def test_a_rejected_token_is_not_taken_from_the_store_again() -> None:
-    """Where somebody can log in, what the gateway refused stays refused, in the store too."""
+    """In a process with a user, a refused token stays refused, in the store too."""
     clock, store = Clock(), Store(kept := make_token("kept"))
     source = SharedTokenSource(store, Person(), clock=clock)
 
@@ -43,7 +43,7 @@ async def test_a_rejected_token_is_not_taken_from_the_store_again() -> None:
 
 
 async def test_another_process_may_have_renewed_it() -> None:
-    """After a 401 the store is read before anybody is asked to log in."""
+    """After a 401 the store is read before a login is opened."""
     store, person = Store(make_token("old")), Person()
     source = SharedTokenSource(store, person)
     old = await source.token()
@@ -54,7 +54,7 @@ async def test_another_process_may_have_renewed_it() -> None:
 
 
 async def test_a_token_in_memory_outlives_its_store() -> None:
-    """While the store is down, the token at hand is still used."""
+    """If the store fails, the token in memory is still used."""
     store = Store(make_token("kept"))
     source = SharedTokenSource(store)
     token = await source.token()
@@ -64,8 +64,8 @@ async def test_a_token_in_memory_outlives_its_store() -> None:
     assert await source.token() is token
 
 
-async def test_an_unreadable_store_is_an_error_and_no_login() -> None:
-    """A store that says that it cannot be read is not passed over; once it can, it is used."""
+async def test_an_unreadable_store_is_an_error_without_a_login() -> None:
+    """A store that cannot be read is an error; when it works again, it is used."""
     store, person = Store(make_token("kept")), Person()
     store.down = TokenStoreError("the shelf is stuck")
     source = SharedTokenSource(store, person)
@@ -79,8 +79,8 @@ async def test_an_unreadable_store_is_an_error_and_no_login() -> None:
 
 
 @pytest.mark.parametrize("mistake", OTHER_MISTAKES.values(), ids=OTHER_MISTAKES)
-async def test_whatever_a_store_raises_is_a_store_error(mistake: BaseException) -> None:
-    """An error of a store of the user's is told by its type alone: its text may hold a token."""
+async def test_any_error_of_a_store_is_a_store_error(mistake: BaseException) -> None:
+    """Of an error of the user's store only the type is shown: its text may hold a token."""
     store = Store()
     store.down = mistake
 
@@ -92,7 +92,7 @@ async def test_whatever_a_store_raises_is_a_store_error(mistake: BaseException) 
 
 @pytest.mark.parametrize("kept", [f"{CANARY}-text", SecretStr(CANARY), 7, {"access_token": CANARY}])
 async def test_a_store_must_return_tokens(kept: Any) -> None:
-    """What is no Token is not sent, nor shown."""
+    """An object that is no Token is neither sent nor shown."""
     with pytest.raises(TokenStoreError, match="no Token") as caught:
         await SharedTokenSource(Store(kept), Person()).token()
 
@@ -110,7 +110,7 @@ async def test_a_store_must_return_tokens(kept: Any) -> None:
 async def test_a_token_that_cannot_be_kept_is_used(
     mistake: BaseException, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If saving fails, the login was not in vain: one warning, and the token is used."""
+    """If saving fails, one warning is logged, and the token is used."""
     caplog.set_level(logging.DEBUG)
     store, person = Store(), Person()
     source = SharedTokenSource(store, person)
@@ -133,7 +133,7 @@ async def test_a_token_that_cannot_be_kept_is_used(
 async def test_a_source_may_be_closed_while_the_store_is_busy(
     step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Closing it is no error of the store: who waits is told, and nothing is logged or left."""
+    """It is no error of the store: waiting callers get an error, and nothing is logged."""
     busy = asyncio.Event()
 
     async def work(*_: object) -> None:
@@ -159,7 +159,7 @@ async def test_a_source_may_be_closed_while_the_store_is_busy(
 
 
 class Slow(Store):
-    """Takes some seconds for each answer, by a clock that a test looks at."""
+    """Takes some seconds for each load, by a clock that a test controls."""
 
     def __init__(self, token: Token | None, seconds: float) -> None:
         super().__init__(token)
@@ -176,7 +176,7 @@ class Slow(Store):
 async def test_a_slow_failure_of_a_store_is_kept_for_as_long_as_it_took(
     seconds: float, kept: float
 ) -> None:
-    """A store that hangs does not hold up each call; after a moment it is asked again."""
+    """A store that hangs does not delay each call; it is asked again after a while."""
     store = Slow(make_token("kept"), seconds)
     store.down = TokenStoreError("hangs")
     source = SharedTokenSource(store, monotonic=store.monotonic)
@@ -194,8 +194,8 @@ async def test_a_slow_failure_of_a_store_is_kept_for_as_long_as_it_took(
     assert await source.token() is await store.load()
 
 
-async def test_a_success_counts_while_the_store_is_asked_in_vain() -> None:
-    """Who waits for another token gets the old one, if another call has just succeeded with it."""
+async def test_a_success_counts_while_the_store_is_read() -> None:
+    """A caller that waits for a new token gets the old one if a call has just succeeded with it."""
 
     async def fail() -> None:
         source.note_success(kept)
@@ -210,7 +210,7 @@ async def test_a_success_counts_while_the_store_is_asked_in_vain() -> None:
 
 
 async def test_a_quick_answer_is_not_kept() -> None:
-    """A store that answers at once is asked each time: its answer may have changed."""
+    """A store that replies at once is asked each time: its token may have changed."""
     store = Slow(None, 0.09)
     source = SharedTokenSource(store, monotonic=store.monotonic)
 
@@ -222,7 +222,7 @@ async def test_a_quick_answer_is_not_kept() -> None:
 
 
 async def test_a_slow_answer_is_forgotten_when_another_token_is_saved() -> None:
-    """After a login the store is read again where it matters."""
+    """After a login the store is read again."""
     store = Slow(None, 5)
     source = SharedTokenSource(store, Person(), monotonic=store.monotonic)
     first = await source.token()
@@ -233,7 +233,7 @@ async def test_a_slow_answer_is_forgotten_when_another_token_is_saved() -> None:
 
 
 async def test_a_token_in_memory_goes_on_being_used_while_the_store_hangs() -> None:
-    """No call waits for a store as long as there is a token that works."""
+    """No call waits for a store while a token in memory works."""
     clock = Clock()
     store = Store(make_token("kept", expires_at=clock.now + 25))
     source = SharedTokenSource(store, clock=clock)
@@ -254,10 +254,10 @@ async def test_a_token_in_memory_goes_on_being_used_while_the_store_hangs() -> N
 
 
 @pytest.mark.parametrize("step", ["load", "save"])
-def test_a_store_that_never_answers_is_given_up(
+def test_a_store_that_never_replies_is_an_error(
     step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After a minute the store counts as broken."""
+    """After a minute the store counts as failed."""
 
     async def hang(*_: object) -> None:
         await asyncio.Event().wait()

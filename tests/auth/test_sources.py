@@ -1,4 +1,4 @@
-"""A `Token` as a session's access token: sent while it lasts, never after."""
+"""A `Token` as a session's access token: sent while it is valid, never after."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ OK = httpx.Response(200, json={})
 
 
 class Source:
-    """A token source that goes on to its next token when one is rejected, and notes what was."""
+    """A token source that returns its next token after a rejection, and records rejections."""
 
     def __init__(self, *tokens: AccessToken) -> None:
         self.tokens = list(tokens)
@@ -40,7 +40,7 @@ class Source:
 
 
 def called(token: Token) -> Callable[[], Any]:
-    """Return a coroutine function that gives a token."""
+    """Return a coroutine function that returns a token."""
 
     async def give() -> Token:
         return token
@@ -68,7 +68,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 async def test_a_token_is_sent_while_it_lasts(
     monkeypatch: pytest.MonkeyPatch, clock: list[float], give: Callable[[Token], Any], life: float
 ) -> None:
-    """A token of a known or an unknown life goes out, up to its last instant."""
+    """A token of a known or unknown lifetime is sent, up to its last instant."""
     ends = None if life is None else NOW + life
     token = Token(CANARY, expires_at=ends, obtained_at=NOW - 3600)
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=give(token))
@@ -83,7 +83,7 @@ async def test_a_token_is_sent_while_it_lasts(
 async def test_an_expired_token_is_not_sent(
     monkeypatch: pytest.MonkeyPatch, clock: list[float], give: Callable[[Token], Any], age: float
 ) -> None:
-    """From its end on a token brings a LoginRequiredError; sources keep their own time."""
+    """An expired token is a LoginRequiredError; sources measure the time themselves."""
     token = Token(CANARY, expires_at=NOW, obtained_at=NOW - 3600)
     gateway, engine, waits = scripted(monkeypatch, OK, access_token=give(token))
     clock[0] = NOW + age
@@ -102,7 +102,7 @@ async def test_an_expired_token_is_not_sent(
 async def test_a_clock_that_is_set_back_does_not_prolong_a_token(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
-    """A session's own token ends when its lifetime is over, by whichever clock comes first."""
+    """A session's own token ends with its lifetime, by the clock that is further ahead."""
     monotonic = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: monotonic[0])
     source = as_token_source(Token("x", expires_at=NOW + 60, obtained_at=NOW))
@@ -118,7 +118,7 @@ async def test_a_clock_that_is_set_back_does_not_prolong_a_token(
 async def test_a_session_lasts_longer_than_its_token(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
-    """A static token is looked at before each call, not only when the session is made."""
+    """A static token is checked before each call, not only when the session is made."""
     token = Token(CANARY, expires_at=NOW + 60, obtained_at=NOW)
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=token)
 
@@ -133,7 +133,7 @@ async def test_a_session_lasts_longer_than_its_token(
 async def test_an_expired_token_is_taken_by_a_session_and_refused_by_its_calls(
     clock: list[float],
 ) -> None:
-    """Making a session never fails for a token's age: it may be replaced before a call."""
+    """Making a session never fails because of a token's age: it may be replaced before a call."""
     gateway = GatewaySession("https://gateway.test", access_token=Token(CANARY, expires_at=1))
 
     assert CANARY not in repr(gateway)
@@ -144,7 +144,7 @@ async def test_an_expired_token_is_taken_by_a_session_and_refused_by_its_calls(
 async def test_a_token_that_expires_between_attempts_is_not_sent_again(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
-    """A retry asks anew, and says what the attempts before it did."""
+    """A retry asks for the token again, and the error has the attempts before it."""
 
     def unavailable(request: httpx.Request) -> httpx.Response:
         clock[0] = NOW + 60
@@ -163,7 +163,7 @@ async def test_a_token_that_expires_between_attempts_is_not_sent_again(
 async def test_a_rejected_token_is_renewed_and_handed_back_whole(
     monkeypatch: pytest.MonkeyPatch, clock: list[float]
 ) -> None:
-    """After a 401 a source gets the very Token that it gave, and its next one is sent."""
+    """After a 401 a source gets the Token that it returned, and its next one is sent."""
     old, new = Token("old", expires_at=NOW + 60), Token("new")
     source = Source(old, new)
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(401), OK, access_token=source)
@@ -181,7 +181,7 @@ async def test_a_rejected_token_is_renewed_and_handed_back_whole(
 async def test_a_renewed_token_that_is_refused_too_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A second 401, for a second Token, ends the call for good."""
+    """A second 401, for a second Token, ends the call."""
     source = Source(Token("one"), Token("two"), Token("three"))
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(401), access_token=source)
 
@@ -195,7 +195,7 @@ async def test_a_renewed_token_that_is_refused_too_is_rejected(
 async def test_a_token_that_cannot_be_renewed_is_unauthorized(
     monkeypatch: pytest.MonkeyPatch, give: Callable[[Token], Any]
 ) -> None:
-    """The same text again is no other token, however its Token differs."""
+    """A Token with the same text is not another token."""
     gateway, engine, _ = scripted(
         monkeypatch, httpx.Response(401), access_token=give(Token(CANARY))
     )
@@ -211,7 +211,7 @@ async def test_a_token_that_cannot_be_renewed_is_unauthorized(
 async def test_a_newer_token_with_the_same_text_is_no_other_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What the gateway sees is the text: the same one is not tried twice."""
+    """The gateway sees the text only: the same one is not sent twice."""
     source = Source(Token(CANARY, obtained_at=1), Token(CANARY, obtained_at=2))
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(401), access_token=source)
 
@@ -224,7 +224,7 @@ async def test_a_newer_token_with_the_same_text_is_no_other_one(
 
 @pytest.mark.parametrize("given", ["text", Token("text")])
 async def test_a_source_of_one_token_gives_it_again(given: AccessToken) -> None:
-    """What was rejected makes no difference where there is nothing else."""
+    """A rejection makes no difference if there is no other token."""
     source = as_token_source(given)
 
     token = await fetch_token(source)
@@ -234,7 +234,7 @@ async def test_a_source_of_one_token_gives_it_again(given: AccessToken) -> None:
 
 
 async def test_a_source_that_fails_does_not_leak_through_its_cause() -> None:
-    """An error of a source's own may show a token, so neither its text nor it is chained."""
+    """The source's error may show a token, so its text is not used and it is not chained."""
 
     async def fails() -> str:
         raise LookupError(CANARY)

@@ -34,13 +34,13 @@ TOKENS = {
 
 @pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
 def test_a_record_holds_all_of_a_token(token: Token) -> None:
-    """What was written down is read as an equal token."""
+    """Reading a record gives an equal token."""
     assert parse(dump(token, KEY), KEY, "the shelf") == token
     assert parse(dump(token, KEY).decode(), KEY, "the shelf") == token
 
 
-def test_a_record_says_what_its_token_is_for() -> None:
-    """The three parts of the key stand beside the token, and nothing else does."""
+def test_a_record_has_the_key_of_its_token() -> None:
+    """The record holds the token and the three parts of the key, and nothing else."""
     record = json.loads(dump(make_token("kept", expires_at=2e9), KEY))
 
     assert record == {
@@ -54,8 +54,8 @@ def test_a_record_says_what_its_token_is_for() -> None:
     }
 
 
-def test_what_a_later_version_adds_to_a_record_is_passed_over() -> None:
-    """Unknown names do no harm, and a refresh token is not kept."""
+def test_unknown_fields_of_a_record_are_ignored() -> None:
+    """Unknown names are ignored, and a refresh token is not kept."""
     record = json.dumps({**GOOD, "refresh_token": "RT", "version": 2})
 
     token = parse(record, KEY, "the shelf")
@@ -65,7 +65,7 @@ def test_what_a_later_version_adds_to_a_record_is_passed_over() -> None:
 
 @pytest.mark.parametrize("record", BROKEN.values(), ids=BROKEN)
 def test_a_broken_record_is_an_error_that_does_not_show_it(record: bytes) -> None:
-    """What is no token for this key is refused: the place is named, and never the content."""
+    """A record without a valid token for this key is refused: the error names only the place."""
     with pytest.raises(TokenStoreError) as caught:
         parse(record, KEY, "the shelf")
 
@@ -77,7 +77,7 @@ def test_a_broken_record_is_an_error_that_does_not_show_it(record: bytes) -> Non
 
 @given(st.binary() | st.text())
 def test_anything_else_is_a_store_error_too(record: bytes | str) -> None:
-    """No record, however wild, raises anything else."""
+    """Any text as a record raises only a store error."""
     with pytest.raises(TokenStoreError):
         parse(record, KEY, "the shelf")
 
@@ -91,7 +91,7 @@ def test_anything_else_is_a_store_error_too(record: bytes | str) -> None:
     st.sampled_from(sorted(GOOD)),
 )
 def test_a_record_with_any_value_in_it_is_a_token_or_an_error(value: Any, name: str) -> None:
-    """One wrong value in a record never gets out as another error."""
+    """One invalid value in a record raises only a store error."""
     record = json.dumps({**GOOD, name: value})
     try:
         token = parse(record, KEY, "the shelf")
@@ -102,7 +102,7 @@ def test_a_record_with_any_value_in_it_is_a_token_or_an_error(value: Any, name: 
 
 
 def test_each_key_has_a_name_of_its_own() -> None:
-    """Keys that differ in any part, or in where one part ends, differ in their digest."""
+    """Keys that differ in any part, or in the border between parts, have different digests."""
     keys = [
         KEY,
         TokenKey("https://login.test/authorize2", "client-1", "https://gateway.test"),
@@ -119,8 +119,8 @@ def test_each_key_has_a_name_of_its_own() -> None:
     assert KEY.digest == TokenKey(KEY.authorization_url, KEY.client_id, KEY.gateway).digest
 
 
-def test_a_digest_stays_the_same_for_ever() -> None:
-    """Who updates the package finds the token that was kept before."""
+def test_a_digest_never_changes() -> None:
+    """After an update of the package the stored token is found."""
     assert KEY.digest == "87966c78730b321c5edcd81e1c3388e3"
 
 
@@ -139,14 +139,14 @@ def test_a_digest_stays_the_same_for_ever() -> None:
         (("https://login.test", "client-1", b"https://gateway.test"), "base_url"),
     ],
 )
-def test_a_key_is_made_of_addresses(arguments: tuple[Any, ...], named: str) -> None:
-    """What is no address is refused, and named."""
+def test_a_key_needs_valid_urls(arguments: tuple[Any, ...], named: str) -> None:
+    """An invalid URL is refused, and named."""
     with pytest.raises(ConfigurationError, match=f"^{named} "):
         TokenKey.of(*arguments)
 
 
 async def test_a_store_in_memory_keeps_the_last_token() -> None:
-    """It keeps one token, until it is deleted; deleting nothing is fine."""
+    """It stores one token, until it is deleted; deleting nothing is no error."""
     store = MemoryStore(KEY)
     assert await store.load() is None
     await store.delete()
@@ -161,7 +161,7 @@ async def test_a_store_in_memory_keeps_the_last_token() -> None:
 
 
 async def test_a_store_in_memory_shows_nothing_and_is_not_pickled() -> None:
-    """A token in memory stays in this process."""
+    """Its repr shows no token, and it cannot be pickled."""
     store = MemoryStore()
     await store.save(make_token("held"))
 
@@ -175,7 +175,7 @@ async def test_a_store_in_memory_shows_nothing_and_is_not_pickled() -> None:
 def test_the_default_store_is_a_private_file(
     setting: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a setting the token is in this user's folder for the state of programs."""
+    """Without a setting the token is in this user's folder for program state."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
     store = open_store(setting, KEY)
@@ -187,7 +187,7 @@ def test_the_default_store_is_a_private_file(
 
 @pytest.mark.parametrize("folder", ["/srv/tokens", "/srv/a:b"])
 def test_a_file_store_may_have_another_folder(folder: str) -> None:
-    """Behind "file:" stands a folder, colons and all."""
+    """A folder follows "file:", and may contain colons."""
     store = open_store(f"file:{folder}", KEY)
 
     assert isinstance(store, PrivateFileStore)
@@ -195,17 +195,17 @@ def test_a_file_store_may_have_another_folder(folder: str) -> None:
 
 
 @pytest.mark.parametrize("setting", ["file:tokens", "file:./tokens", "file: "])
-def test_a_folder_that_depends_on_where_one_stands_is_refused(setting: str) -> None:
-    """Those who log in and those who work would look in different places."""
+def test_a_relative_folder_is_refused(setting: str) -> None:
+    """Logins and sessions with other current folders would use different files."""
     with pytest.raises(ConfigurationError, match="an absolute folder"):
         open_store(setting, KEY)
 
 
 @pytest.mark.parametrize("setting", [None, "file:~nobody-4711/tokens"])
-def test_a_user_without_a_home_folder_is_told(
+def test_a_missing_home_folder_is_an_error(
     monkeypatch: pytest.MonkeyPatch, setting: str | None
 ) -> None:
-    """A container may have a user that nobody knows; the error says what to set."""
+    """A container may have a user without an entry; the error says what to set."""
 
     def no_home(_: Path) -> Path:
         raise RuntimeError("Could not determine home directory.")
@@ -227,7 +227,7 @@ def test_a_user_without_a_home_folder_is_told(
     ],
 )
 def test_a_setting_names_a_store(setting: str, kind: type) -> None:
-    """Each kind of store is found by its name or address, and gets the key."""
+    """Each kind of store is found by its name or URL, and gets the key."""
     store = open_store(setting, KEY)
 
     assert type(store) is kind
@@ -251,8 +251,8 @@ def test_a_setting_names_a_store(setting: str, kind: type) -> None:
         MemoryStore(),
     ],
 )
-def test_nonsense_is_refused_and_not_repeated(setting: Any) -> None:
-    """A setting that names no store is refused: the message lists those that there are."""
+def test_an_unknown_setting_is_refused_and_not_repeated(setting: Any) -> None:
+    """An unknown setting is refused: the message lists the known ones and does not repeat it."""
     with pytest.raises(ConfigurationError, match=r"^GATEWAY_TOKEN_STORE must be file, ") as caught:
         open_store(setting, KEY)
 
@@ -260,7 +260,7 @@ def test_nonsense_is_refused_and_not_repeated(setting: Any) -> None:
 
 
 async def test_a_token_that_could_not_be_read_again_is_not_kept(tmp_path: Path) -> None:
-    """What is longer than a record may be is refused when it is saved."""
+    """A token that is longer than a record may be is refused when it is saved."""
     store = PrivateFileStore(KEY, tmp_path / "kept")
 
     with pytest.raises(TokenStoreError, match="longer than"):

@@ -31,7 +31,7 @@ FLOW = ImplicitFlow("https://login.test/authorize", "client-1")
 
 
 class Crowd(ScriptedEngine):
-    """Holds requests with one token until so many of them are there, and refuses them all."""
+    """Holds requests with one token until a number of them has come, and refuses them all."""
 
     def __init__(self, token: Token, size: int) -> None:
         super().__init__([httpx.Response(200, json={})])
@@ -39,7 +39,7 @@ class Crowd(ScriptedEngine):
         self._all_here = asyncio.Barrier(size)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer 401 to all at once, and 200 to who comes with another token."""
+        """Reply 401 to all at the same time, and 200 to requests with another token."""
         response = await super().handle_async_request(request)
         if request.headers["Authorization"] != self._refused:
             return response
@@ -48,7 +48,7 @@ class Crowd(ScriptedEngine):
 
 
 class Listening:
-    """A real login, which listens for an answer that nobody gives."""
+    """A real login, which listens for a response that never comes."""
 
     def __init__(self, redirect_uri: str = "http://127.0.0.1:0/callback") -> None:
         self.redirect_uri = redirect_uri
@@ -63,14 +63,14 @@ class Listening:
         )
 
     async def port(self) -> int:
-        """Return the port of the next login, once it listens."""
+        """Return the port of the next login, as soon as it listens."""
         while not (address := await self.shown.get()).startswith("http:"):
             pass
         return urlsplit(address).port or 0
 
 
 async def is_open(port: int) -> bool:
-    """Tell whether somebody listens at a port of this machine."""
+    """Tell whether a program listens at a port of this machine."""
     with suppress(ConnectionRefusedError):
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.close()
@@ -80,7 +80,7 @@ async def is_open(port: int) -> bool:
 
 
 async def test_a_thousand_callers_share_one_login() -> None:
-    """However many ask at once, one login takes place, and all get its token."""
+    """For any number of callers, one login takes place, and all get its token."""
     store, person = Store(), Person()
     source = SharedTokenSource(store, person)
 
@@ -91,7 +91,7 @@ async def test_a_thousand_callers_share_one_login() -> None:
 
 
 async def test_a_thousand_rejections_cost_one_login() -> None:
-    """However many report the same 401 at once, one login takes place."""
+    """For any number of reports of the same 401, one login takes place."""
     person = Person()
     source = SharedTokenSource(Store(), person)
     old = await source.token()
@@ -102,7 +102,7 @@ async def test_a_thousand_rejections_cost_one_login() -> None:
     assert person.asked == 2
 
 
-async def test_a_thousand_calls_that_meet_a_401_at_once_are_all_repeated() -> None:
+async def test_a_thousand_calls_with_a_401_at_once_are_all_repeated() -> None:
     """Each call of a session is sent again with the one new token, and succeeds."""
     old, person = make_token("old"), Person()
     source = SharedTokenSource(Store(old), person)
@@ -122,8 +122,8 @@ async def test_a_thousand_calls_that_meet_a_401_at_once_are_all_repeated() -> No
     assert person.asked == 1
 
 
-async def test_the_caller_that_began_the_login_may_leave() -> None:
-    """The login goes on for those who wait, when the caller that began it is cancelled."""
+async def test_the_first_caller_of_a_login_may_be_cancelled() -> None:
+    """The login goes on for the waiting callers when its first caller is cancelled."""
     person = Person()
     person.may_answer.clear()
     source = SharedTokenSource(Store(), person)
@@ -139,8 +139,8 @@ async def test_the_caller_that_began_the_login_may_leave() -> None:
     assert (person.asked, person.done) == (1, 1)
 
 
-async def test_the_time_out_of_one_caller_harms_no_other() -> None:
-    """A caller whose time is up leaves, and the login goes on for the others."""
+async def test_the_time_out_of_one_caller_does_not_affect_others() -> None:
+    """A caller that times out gets its error, and the login goes on for the others."""
     person = Person()
     person.may_answer.clear()
     source = SharedTokenSource(Store(), person)
@@ -155,8 +155,8 @@ async def test_the_time_out_of_one_caller_harms_no_other() -> None:
     assert person.asked == 1
 
 
-async def test_a_login_that_nobody_waits_for_stays_open() -> None:
-    """When all callers are cancelled, a real login goes on for those who come next."""
+async def test_a_login_without_callers_stays_open() -> None:
+    """When all callers are cancelled, a real login goes on for later ones."""
     listening = Listening()
     source = SharedTokenSource(MemoryStore(), listening)
     callers = [asyncio.create_task(source.token()) for _ in range(100)]
@@ -179,10 +179,10 @@ async def test_a_login_that_nobody_waits_for_stays_open() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_a_login_that_nobody_waits_for_ends_with_its_event_loop(
+def test_a_login_without_callers_ends_with_its_event_loop(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """At the end of asyncio.run it ends quietly, and its port is closed."""
+    """At the end of asyncio.run it ends without a message, and its port is closed."""
 
     async def leave() -> int:
         listening = current[0] = Listening()
@@ -208,7 +208,7 @@ def test_a_login_that_nobody_waits_for_ends_with_its_event_loop(
     assert source._renewal._tasks == {}
 
 
-def test_a_login_that_nobody_waits_for_keeps_no_process_from_ending() -> None:
+def test_a_login_without_callers_keeps_no_process_from_ending() -> None:
     """A program whose call has left its login ends at once, with nothing on standard error."""
     program = """
 import asyncio
@@ -239,8 +239,8 @@ asyncio.run(main())
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 
-async def test_who_comes_while_a_login_is_being_ended_is_told_so() -> None:
-    """The next one can log in at the same port, because the one before has left it."""
+async def test_a_caller_during_the_end_of_a_login_gets_an_error() -> None:
+    """The next login can use the same port, because the one before has closed it."""
     listening = Listening()
     source = SharedTokenSource(MemoryStore(), listening)
     first = asyncio.create_task(source.token())
@@ -269,8 +269,8 @@ async def test_closing_a_source_without_a_login_does_nothing() -> None:
     assert await source.token() is token
 
 
-async def test_a_failure_that_nobody_waited_for_is_told_to_who_comes_next() -> None:
-    """A login that was left and then failed is not repeated within the hold."""
+async def test_a_failure_without_callers_is_raised_to_the_next_one() -> None:
+    """A login without callers that failed is not repeated within the hold."""
     person = Person(LoginError("nobody came"))
     person.may_answer.clear()
     clock = Clock()
@@ -292,7 +292,7 @@ async def test_a_failure_that_nobody_waited_for_is_told_to_who_comes_next() -> N
 
 
 async def test_a_login_that_is_ended_does_not_bring_back_an_old_failure() -> None:
-    """What failed before the hold is over is over, though another login was ended since."""
+    """A failure whose hold has passed stays forgotten, though a later login was ended."""
     clock, person = Clock(), Person(LoginError("no"))
     source = SharedTokenSource(Store(), person, clock=clock)
     with pytest.raises(LoginError, match=r"^no$"):
@@ -309,7 +309,7 @@ async def test_a_login_that_is_ended_does_not_bring_back_an_old_failure() -> Non
     assert text_of(await source.token()) == f"{CANARY}-3"
 
 
-async def test_a_login_that_is_ended_does_not_count_as_one_in_vain() -> None:
+async def test_a_login_that_is_ended_does_not_count_as_useless() -> None:
     """One token was refused, and the login after it was ended: the next login takes place."""
     person = Person()
     source = SharedTokenSource(Store(), person, clock=Clock())
@@ -326,7 +326,7 @@ async def test_a_login_that_is_ended_does_not_count_as_one_in_vain() -> None:
 
 
 async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
-    """A token that comes in the last moment serves all, store or no store."""
+    """A token that comes at the last moment serves all callers, also if the store fails."""
 
     async def acquire() -> Token:
         person.sits.set()
@@ -352,7 +352,7 @@ async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
 
 @pytest.mark.parametrize("turns", range(7))
 async def test_a_joiner_may_reject_what_is_just_being_loaded(turns: int) -> None:
-    """Whenever a 401 for the token in the store comes, nobody who still waits gets that token."""
+    """At any moment of a 401 for the token in the store, no waiting caller gets that token."""
     kept, person = make_token("kept"), Person()
     source = SharedTokenSource(Store(kept), person)
     starter = asyncio.create_task(source.token())
@@ -368,7 +368,7 @@ async def test_a_joiner_may_reject_what_is_just_being_loaded(turns: int) -> None
 
 
 async def test_a_token_from_another_event_loop_is_taken() -> None:
-    """A renewal that is about to begin is not, if another event loop has just finished one."""
+    """A renewal that is about to begin stops if another event loop has just finished one."""
     store, person = Store(), Person()
     source = SharedTokenSource(store, person)
     asking = asyncio.create_task(source.token())
@@ -382,7 +382,7 @@ async def test_a_token_from_another_event_loop_is_taken() -> None:
 
 
 def test_a_source_serves_one_event_loop_after_the_other() -> None:
-    """The token of the first event loop is used in the next, and renewed there."""
+    """The token of the first event loop is used in the next one, and renewed there."""
     asked = 0
 
     async def acquire() -> Token:
@@ -405,7 +405,7 @@ def test_a_source_serves_one_event_loop_after_the_other() -> None:
 
 
 def test_a_source_serves_event_loops_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads, each with its event loop, use one source at once: one login serves both."""
+    """Two threads, each with its event loop, use one source: one login serves both."""
     monkeypatch.setattr(_login_coordination, "_POLL", 0.001)
     both = threading.Barrier(2, timeout=30)
     waits = threading.Event()
@@ -420,7 +420,7 @@ def test_a_source_serves_event_loops_side_by_side(monkeypatch: pytest.MonkeyPatc
 
     async def acquire() -> Token:
         logins.append(threading.current_thread().name)
-        await asyncio.to_thread(waits.wait, 30)  # so the other has begun before this one ends
+        await asyncio.to_thread(waits.wait, 30)  # so the other login has begun before this one ends
         return make_token(threading.current_thread().name)
 
     def storm() -> None:

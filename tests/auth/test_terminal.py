@@ -1,4 +1,4 @@
-"""Pasting into a terminal, which shows nothing of it."""
+"""Pasting into a terminal, which does not show it."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
-    """Provide a terminal that is the standard input."""
+    """Provide a terminal as standard input."""
     made = Screen()
     monkeypatch.setattr("sys.stdin", Input(made.theirs))
     yield made
@@ -34,8 +34,8 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
 
 @pytest.mark.parametrize("enter", ["\r", "\n"])
 @pytest.mark.parametrize("text", [ADDRESS, LONG], ids=["short", "long"])
-async def test_a_line_comes_whole_and_unseen(screen: Screen, text: str, enter: str) -> None:
-    """A pasted line is not shown, and may be longer than a terminal's own line can be."""
+async def test_a_line_is_complete_and_not_shown(screen: Screen, text: str, enter: str) -> None:
+    """A pasted line is not shown, and may be longer than a line of the terminal's line mode."""
     task = await reading(PasteFromTerminal())
     await screen.type(text + enter)
 
@@ -45,7 +45,7 @@ async def test_a_line_comes_whole_and_unseen(screen: Screen, text: str, enter: s
 
 
 async def test_the_terminal_shows_and_stops_as_before(screen: Screen) -> None:
-    """While it reads, only echo and line mode are off: Ctrl-C still stops the program."""
+    """While reading, only echo and line mode are off: Ctrl-C still stops the program."""
     task = await reading(PasteFromTerminal())
     now = termios.tcgetattr(screen.theirs)
     await screen.type("x\r")
@@ -73,7 +73,7 @@ async def test_the_terminal_shows_and_stops_as_before(screen: Screen) -> None:
     ],
 )
 async def test_keys_edit_the_line(screen: Screen, keys: str, line: str) -> None:
-    """Backspace, Ctrl-U and Ctrl-D do what they do in a terminal's own line."""
+    """Backspace, Ctrl-U and Ctrl-D act as in the terminal's line mode."""
     task = await reading(PasteFromTerminal())
     await screen.type(keys)
 
@@ -83,7 +83,7 @@ async def test_keys_edit_the_line(screen: Screen, keys: str, line: str) -> None:
 
 @pytest.mark.parametrize("keys", ["\x04", "abc\x15\x04", "abc\x7f\x7f\x7f\x04"])
 async def test_the_end_of_the_input_on_an_empty_line(screen: Screen, keys: str) -> None:
-    """Ctrl-D on an empty line is the end of the input, and the terminal is as before."""
+    """Ctrl-D on an empty line ends the input, and the terminal is restored."""
     task = await reading(PasteFromTerminal())
     await screen.type(keys)
 
@@ -93,7 +93,7 @@ async def test_the_end_of_the_input_on_an_empty_line(screen: Screen, keys: str) 
 
 
 async def test_a_cancelled_paste_leaves_the_terminal_as_it_was(screen: Screen) -> None:
-    """Where the browser was faster, the terminal echoes again and nobody waits for its keys."""
+    """If the browser was faster, the terminal echoes again and its input is not read."""
     task = await reading(PasteFromTerminal())
     assert not screen.is_as_before()
     task.cancel()
@@ -104,10 +104,10 @@ async def test_a_cancelled_paste_leaves_the_terminal_as_it_was(screen: Screen) -
     assert not asyncio.get_running_loop().remove_reader(screen.theirs)
 
 
-async def test_a_terminal_that_goes_away_is_the_end(
+async def test_a_closed_terminal_is_the_end_of_the_input(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A window that is closed is the end of the input, and there is no mode to go back to."""
+    """A closed window is the end of the input, and there is no mode to restore."""
     gone = Screen()
     monkeypatch.setattr("sys.stdin", Input(gone.theirs))
     task = await reading(PasteFromTerminal())
@@ -119,7 +119,7 @@ async def test_a_terminal_that_goes_away_is_the_end(
 
 
 async def test_two_lines_at_once_are_two_pastes(screen: Screen) -> None:
-    """What comes behind a line is kept for the next call, of the same object."""
+    """Text after a line is kept for the next call of the same object."""
     paste = PasteFromTerminal()
     task = await reading(paste)
     await screen.type("one\rtwo\rth")
@@ -132,8 +132,8 @@ async def test_two_lines_at_once_are_two_pastes(screen: Screen) -> None:
     assert screen.shown() == ""
 
 
-def test_a_system_without_such_terminals_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On Windows it cannot be made, and the error says what to do."""
+def test_a_system_without_posix_terminals_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows it cannot be created, and the error gives the way out."""
     monkeypatch.setattr(_login, "find_spec", lambda name: None)
 
     with pytest.raises(ConfigurationError, match="log in with a browser"):
@@ -159,7 +159,7 @@ INTERRUPTED = """
 
 
 def test_ctrl_c_stops_the_program(screen: Screen) -> None:
-    """Ctrl-C interrupts a program that waits for a paste, and the terminal is as before."""
+    """Ctrl-C interrupts a program that waits for a paste, and the terminal is restored."""
     program = [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(screen.theirs)]
     with subprocess.Popen(program, pass_fds=[screen.theirs]) as process:
         seen = b""

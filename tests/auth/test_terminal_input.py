@@ -1,4 +1,4 @@
-"""Pasting from what is no terminal: a pipe, an ordinary file."""
+"""Pasting from other inputs than a terminal: a pipe, an ordinary file."""
 
 import io
 import os
@@ -21,7 +21,7 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], None]]:
-    """Provide what writes into a pipe that is the standard input; nothing closes it."""
+    """Provide a function that writes into a pipe that is the standard input; it stays open."""
     reading, writing = os.pipe()
     monkeypatch.setattr("sys.stdin", Input(reading))
 
@@ -37,7 +37,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], None]]:
 
 @pytest.fixture
 def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[bytes], None]]:
-    """Provide what makes a file with this content the standard input."""
+    """Provide a function that makes a file with this content the standard input."""
     opened: list[int] = []
 
     def make(data: bytes) -> None:
@@ -52,7 +52,7 @@ def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[
 
 
 async def test_a_pipe_is_read_line_by_line(pipe: Callable[[bytes], None]) -> None:
-    """What is no terminal is read as it comes, and its last line needs no end."""
+    """A pipe is read as text comes, and its last line needs no end."""
     paste = PasteFromTerminal()
     pipe(b"one\ntwo\nth")
     assert [await paste(), await paste()] == ["one", "two"]
@@ -68,7 +68,7 @@ async def test_a_pipe_is_read_line_by_line(pipe: Callable[[bytes], None]) -> Non
 
 
 async def test_an_ordinary_file_is_read_line_by_line(file: Callable[[bytes], None]) -> None:
-    """A file is always readable, which event loops do not wait for; empty lines do not count."""
+    """A file is always readable, which event loops cannot wait for; empty lines are skipped."""
     file(f"\n{LONG}\r\n\nthree".encode())
     paste = PasteFromTerminal()
 
@@ -78,7 +78,7 @@ async def test_an_ordinary_file_is_read_line_by_line(file: Callable[[bytes], Non
 
 
 async def test_a_line_without_end_is_cut(file: Callable[[bytes], None]) -> None:
-    """What is longer than any answer does not fill the memory."""
+    """A line that is longer than any response does not fill the memory."""
     file(b"x" * 200_000 + b"\nnext\n")
     paste = PasteFromTerminal()
 
@@ -87,14 +87,14 @@ async def test_a_line_without_end_is_cut(file: Callable[[bytes], None]) -> None:
 
 
 async def test_bytes_that_are_no_text_are_replaced(file: Callable[[bytes], None]) -> None:
-    """A line that is no UTF-8 is a wrong address, and no crash."""
+    """A line that is not UTF-8 is a wrong URL, not a crash."""
     file(b"http://\xff\n")
 
     assert await PasteFromTerminal()() == "http://\N{REPLACEMENT CHARACTER}"
 
 
 async def test_no_standard_input_is_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that was started without one has nothing to read."""
+    """A process without standard input has no line to read."""
     monkeypatch.setattr("sys.stdin", None)
 
     with pytest.raises(EOFError):
@@ -102,7 +102,7 @@ async def test_no_standard_input_is_its_end(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_an_input_that_is_no_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notebook puts something in the place of the standard input."""
+    """A notebook replaces the standard input by an object without a descriptor."""
     monkeypatch.setattr("sys.stdin", io.StringIO("http://127.0.0.1/"))
 
     with pytest.raises(ConfigurationError, match="a terminal or a pipe"):

@@ -1,4 +1,4 @@
-"""A token as it is made: what is taken, what is refused without being shown, how it looks."""
+"""How a token is made: accepted and refused values, and its repr."""
 
 import copy
 import dataclasses
@@ -33,7 +33,7 @@ SHOWS: dict[str, Callable[[Token], str]] = {
 @pytest.mark.parametrize("text", ["x", "-", "a.b_c~d+e/f", "QUJD=", "QUJD==", "0" * 20_000])
 @pytest.mark.parametrize("wrap", [str, SecretStr])
 def test_a_bearer_token_is_taken(text: str, wrap: Callable[[str], str | SecretStr]) -> None:
-    """Whatever RFC 6750 calls a token is one, in clear or wrapped, and comes out unchanged."""
+    """Every text that RFC 6750 allows is accepted, plain or as a SecretStr, and unchanged."""
     token = Token(wrap(text))
 
     assert clear(token) == text
@@ -66,10 +66,10 @@ def test_a_bearer_token_is_taken(text: str, wrap: Callable[[str], str | SecretSt
         (f"{CANARY},", "has characters"),
     ],
 )
-def test_what_may_not_stand_in_a_header_is_refused(
+def test_an_invalid_header_value_is_refused(
     text: str, problem: str, wrap: Callable[[str], str | SecretStr]
 ) -> None:
-    """A text that is no bearer token is refused from any source, and nothing shows it."""
+    """A text that is not a bearer token is refused from any source, and not shown."""
     given = wrap(text)
 
     with pytest.raises(ConfigurationError, match=f"^the access token .*{problem}") as caught:
@@ -107,25 +107,25 @@ def test_a_value_of_another_type_is_refused(value: Any) -> None:
         pytest.param(10**400, id="huge"),
     ],
 )
-def test_a_moment_that_is_none_is_refused(name: str, moment: Any) -> None:
-    """A moment is a number of seconds from 1970 on, and one that a date can show."""
+def test_an_invalid_moment_is_refused(name: str, moment: Any) -> None:
+    """A moment is a number of seconds since 1970, up to the last date that Python can show."""
     with pytest.raises(ConfigurationError, match=f"^{name} must be"):
         Token(CANARY, **{name: moment})
 
 
 @pytest.mark.parametrize("moment", [0, 0.0, 1, 1.5, 253402300799])
 def test_a_moment_is_kept_as_a_float(moment: float) -> None:
-    """Whole and broken seconds up to the last one of the year 9999 are taken."""
+    """Whole and fractional seconds up to the end of the year 9999 are accepted."""
     token = Token(CANARY, expires_at=moment, obtained_at=moment)
 
     assert (token.expires_at, token.obtained_at) == (moment, moment)
     assert type(token.expires_at) is type(token.obtained_at) is float
 
 
-def test_a_token_is_obtained_now_and_lasts_for_nobody_knows_how_long(
+def test_the_defaults_of_a_token(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is left out is the present, an unknown end, and no scope."""
+    """The defaults are the present time, an unknown end, and no scope."""
     monkeypatch.setattr(time, "time", lambda: NOW)
 
     token = Token(CANARY)
@@ -147,7 +147,7 @@ def test_a_token_is_obtained_now_and_lasts_for_nobody_knows_how_long(
     ],
 )
 def test_a_scope_is_a_set_of_names(scope: Any, names: set[str]) -> None:
-    """Names may come one by one or as one text; order and repetition do not count."""
+    """Names may be given one by one or as one text; order and repetition do not count."""
     assert Token(CANARY, scope=scope).scope == frozenset(names)
 
 
@@ -171,8 +171,8 @@ def test_a_scope_is_a_set_of_names(scope: Any, names: set[str]) -> None:
     ],
     ids=repr,
 )
-def test_a_scope_that_is_none_is_refused(scope: Any) -> None:
-    """What RFC 6749 does not call a scope is refused."""
+def test_an_invalid_scope_is_refused(scope: Any) -> None:
+    """A scope that RFC 6749 does not allow is refused."""
     with pytest.raises(ConfigurationError, match=r"^scope "):
         Token(CANARY, scope=scope)
 
@@ -180,7 +180,7 @@ def test_a_scope_that_is_none_is_refused(scope: Any) -> None:
 @pytest.mark.parametrize("show", SHOWS.values(), ids=SHOWS)
 @pytest.mark.parametrize("token", [FULL, Token(CANARY), Token(SecretStr(CANARY))])
 def test_no_text_of_a_token_shows_it(token: Token, show: Callable[[Token], str]) -> None:
-    """However a token is printed, its value is masked."""
+    """In every text of a token, its value is masked."""
     shown = show(token)
 
     assert CANARY not in shown
@@ -201,12 +201,12 @@ def test_no_text_of_a_token_shows_it(token: Token, show: Callable[[Token], str])
     ],
 )
 def test_tokens_that_differ_in_anything_are_not_equal(other: object) -> None:
-    """Each of the four attributes counts, and nothing but a token equals one."""
+    """Each of the four attributes counts, and only a token equals a token."""
     assert other != FULL
 
 
 def test_tokens_made_of_the_same_are_equal() -> None:
-    """Equal tokens have the same hash, however they were given."""
+    """Equal tokens have the same hash, in whichever form the arguments were given."""
     same = Token(
         SecretStr(CANARY), expires_at=int(NOW) + 60, obtained_at=int(NOW), scope=["write", "read"]
     )
@@ -218,21 +218,21 @@ def test_tokens_made_of_the_same_are_equal() -> None:
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("around", [lambda token: token, lambda token: {"deep": [token]}])
 def test_a_token_is_never_pickled(protocol: int, around: Callable[[Token], object]) -> None:
-    """A token does not leave the process by way of a pickle, alone or within something."""
+    """A token is not pickled, alone or within another object."""
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(around(FULL), protocol)
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
 def test_a_token_is_not_copied_either(duplicate: Callable[[Token], Token]) -> None:
-    """Copying goes the way of pickling; a token never changes, so nobody needs a copy."""
+    """Copying uses pickling; a token never changes, so no copy is needed."""
     with pytest.raises(TypeError, match="a Token is a secret"):
         duplicate(FULL)
 
 
 @pytest.mark.parametrize("name", ["value", "expires_at", "obtained_at", "scope"])
 def test_a_token_never_changes(name: str) -> None:
-    """No attribute is set or deleted after the check."""
+    """No attribute can be set or deleted."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(FULL, name, "x")
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -240,7 +240,7 @@ def test_a_token_never_changes(name: str) -> None:
 
 
 def test_a_replaced_token_is_checked_anew() -> None:
-    """Making one token of another does not get past the check."""
+    """`replace` checks the new token too."""
     assert dataclasses.replace(FULL, obtained_at=1).obtained_at == 1
     with pytest.raises(ConfigurationError):
         dataclasses.replace(FULL, value=SecretStr(f"{CANARY}\n"))
@@ -248,5 +248,5 @@ def test_a_replaced_token_is_checked_anew() -> None:
 
 @pytest.mark.parametrize("given", [CANARY, SecretStr(CANARY), FULL])
 def test_the_text_of_a_token_is_the_same_for_every_kind(given: str | SecretStr | Token) -> None:
-    """Whatever a token was given as, the header gets its text."""
+    """In whichever form a token was given, the header gets its text."""
     assert text_of(given) == CANARY

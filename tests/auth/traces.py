@@ -1,4 +1,4 @@
-"""What must not be left behind by a login: tasks, threads, connections, warnings, log records."""
+"""What a login must not leave behind: tasks, threads, connections, warnings, log records."""
 
 import asyncio
 import gc
@@ -15,26 +15,26 @@ SECRETS = ("CANARY", "state=")
 
 @asynccontextmanager
 async def no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    """Require that a test leaves nothing behind, with asyncio's own checks switched on."""
+    """Require that a test leaves nothing behind, with asyncio's debug mode."""
     loop = asyncio.get_running_loop()
     loop.set_debug(True)
-    loop.slow_callback_duration = 60  # a slow machine is no finding
+    loop.slow_callback_duration = 60  # slow steps are normal on a slow machine
     caplog.set_level(logging.NOTSET)
-    gc.freeze()  # only what is made from here on is looked through
+    gc.freeze()  # only objects that are made from here on are checked
     tasks, files = asyncio.all_tasks(), open_files()
     yield
     join_threads()
-    for _ in range(4):  # turns, in which connections that were cut are closed
+    for _ in range(4):  # turns in which aborted connections are closed
         await asyncio.sleep(0)
     assert asyncio.all_tasks() - tasks - {asyncio.current_task()} == set()
     assert open_files() == files
-    gc.collect()  # what was forgotten warns now, and pytest makes errors of warnings
+    gc.collect()  # forgotten objects warn now, and pytest makes errors of warnings
     gc.unfreeze()
     no_records(caplog)
 
 
 def no_records(caplog: pytest.LogCaptureFixture) -> None:
-    """Require that nothing was logged but what asyncio says for debugging, and no secret at all."""
+    """Require that only asyncio's debug messages were logged, and no secret."""
     setup, call = caplog.get_records("setup"), caplog.get_records("call")
     for record in [*setup, *call, *caplog.get_records("teardown")]:
         assert (record.name, record.levelno <= logging.INFO) == ("asyncio", True), record
@@ -52,6 +52,6 @@ def threads() -> list[threading.Thread]:
 
 
 def join_threads() -> None:
-    """Wait until the browsers that were opened are done."""
+    """Wait until the opened browsers have ended."""
     for thread in threads():
         thread.join()

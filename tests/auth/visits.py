@@ -1,4 +1,4 @@
-"""What a browser and others send to the receiver of a login, byte by byte, and what comes back."""
+"""The bytes that browsers and other programs send to the receiver, and the bytes of its replies."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ OF_THE_PAGE: Headers = MappingProxyType(
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back."""
+    """A reply of the receiver."""
 
     status: int
     headers: dict[str, str]
@@ -44,18 +44,18 @@ class Reply:
 
 
 def visit(changes: Headers = NO_CHANGE, *, method: str = "GET", target: str = "/callback") -> bytes:
-    """Make the request of a browser that is sent to the page; a header of None is left out."""
+    """Return the request of a browser that is sent to the page; a header of None is left out."""
     return _request(method, target, {**OF_A_BROWSER, "Sec-Fetch-Dest": "document", **changes})
 
 
 def post(body: bytes, changes: Headers = NO_CHANGE, *, target: str = "/callback") -> bytes:
-    """Make the request of the page, which hands over an answer; a header of None is left out."""
+    """Return the request in which the page delivers a response; a header of None is left out."""
     length = {"Content-Length": str(len(body))}
     return _request("POST", target, {**OF_THE_PAGE, **length, **changes}) + body
 
 
 def answer(fragment: str, query: str = "") -> bytes:
-    """Make the body in which the page hands over an answer."""
+    """Return the body in which the page delivers a response."""
     return json.dumps({"fragment": fragment, "query": query}).encode()
 
 
@@ -65,14 +65,14 @@ def _request(method: str, target: str, headers: Headers) -> bytes:
 
 
 def read_answer(fragment: str, query: str) -> str:
-    """Return an answer's fragment, if it carries the state that is waited for."""
+    """Return a response's fragment, if it has the expected state."""
     if "state=ours" not in fragment:
         raise StateMismatchError("the answer has another state")
     return fragment
 
 
 def read_reply(received: bytes) -> Reply:
-    """Take a reply apart; no header may be there twice."""
+    """Parse a reply; no header may be repeated."""
     head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.decode("ascii").split("\r\n")
     protocol, status, *_ = first.split(" ")
@@ -83,7 +83,7 @@ def read_reply(received: bytes) -> Reply:
 
 
 class Line:
-    """A connection to the receiver, from the other side."""
+    """A connection to the receiver, seen from the client."""
 
     def __init__(
         self,
@@ -100,18 +100,18 @@ class Line:
         await self._writer.drain()
 
     async def reply(self) -> Reply:
-        """Read the reply, which the connection ends with."""
+        """Read the reply, which ends with the connection."""
         return read_reply(await self._reader.read())
 
     async def ended(self) -> bytes:
-        """Wait until the other side closes or cuts the connection, and return what came."""
+        """Wait until the receiver closes or cuts the connection, and return what it sent."""
         with suppress(ConnectionError):
             return await self._reader.read()
         return b""
 
     @property
     def is_open(self) -> bool:
-        """Whether the other side has not closed it yet, as far as is known here."""
+        """Whether the receiver has not closed it yet, as far as known here."""
         return not self._reader.at_eof() and self._reader.exception() is None
 
     async def close(self) -> None:
@@ -122,7 +122,7 @@ class Line:
 
 
 class Waiting:
-    """A receiver that waits for an answer, and those who talk to it."""
+    """A receiver that waits for a response, and the clients that connect to it."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Waiting:
         return reply
 
     async def fill(self, raw: bytes) -> bytes:
-        """Replace what stands for something of this login; open its start address if necessary."""
+        """Replace HOST and COOKIE; open the start address if necessary."""
         if b"COOKIE" in raw and not self._cookie:
             await self.open()
         raw = raw.replace(b"HOST", self.authority.encode("ascii"))
@@ -157,7 +157,7 @@ class Waiting:
         return self._add(*await asyncio.open_connection(host or self.host, self.port))
 
     async def take(self, opened: socket.socket) -> Line:
-        """Take a connection over that is open already."""
+        """Adopt an open connection."""
         return self._add(*await asyncio.open_connection(sock=opened))
 
     def _add(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Line:
@@ -165,7 +165,7 @@ class Waiting:
         return self._lines[-1]
 
     async def send(self, raw: bytes, *, host: str | None = None) -> Reply:
-        """Send bytes on a connection of their own, and return the reply."""
+        """Send bytes on a new connection, and return the reply."""
         line = await self.connect(host)
         await line.send(raw)
         reply = await line.reply()
@@ -173,18 +173,18 @@ class Waiting:
         return reply
 
     async def hand_in(self, fragment: str = RIGHT) -> Reply:
-        """Hand in an answer as the page does."""
+        """Deliver a response as the page does."""
         return await self.send(post(answer(fragment)))
 
     async def must_still_wait(self) -> None:
-        """Require that the wait goes on, and that the right answer ends it."""
+        """Require that the wait goes on, and that the valid response ends it."""
         assert not self.task.done()
         reply = await self.hand_in()
         assert (reply.status, json.loads(reply.body)["good"]) == (200, True)
         assert await self.task == RIGHT
 
     async def close(self) -> None:
-        """Stop waiting, and hang up."""
+        """Stop waiting, and close the connections."""
         self.task.cancel()
         await asyncio.wait([self.task])
         for line in self._lines:
@@ -199,7 +199,7 @@ async def waiting(
     finish: Callable[[str, str], str] = read_answer,
     timeout: float | None = None,  # noqa: ASYNC109 - the receiver's own
 ) -> AsyncIterator[Waiting]:
-    """Let a receiver wait for an answer."""
+    """Let a receiver wait for a response."""
     async with LoopbackReceiver(redirect_uri, bind=bind) as receiver:
         there = Waiting(receiver, finish, timeout)
         try:
@@ -209,12 +209,12 @@ async def waiting(
 
 
 def names_of(receiver: LoopbackReceiver) -> list[tuple[str, int]]:
-    """Return each host and port that an open receiver listens at, before it waits."""
+    """Return each host and port at which an open receiver listens, before it waits."""
     return [listener.getsockname()[:2] for listener in receiver._sockets]
 
 
 def is_refused(host: str, port: int) -> bool:
-    """Tell whether nobody listens at a port."""
+    """Tell whether no program listens at a port."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         try:
             probe.connect((host, port))

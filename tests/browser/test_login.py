@@ -55,7 +55,7 @@ async def test_who_says_no_is_told_that_nothing_happened(page: Page, flow: Impli
     assert page.url == waiting.redirect_uri
 
 
-async def test_an_answer_to_another_login_is_turned_away(
+async def test_a_response_to_another_login_is_refused(
     context: BrowserContext, page: Page, flow: ImplicitFlow, witness: Witness
 ) -> None:
     """An answer with a wrong state ends nothing: the right one, afterwards, does."""
