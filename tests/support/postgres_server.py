@@ -4,7 +4,6 @@ import asyncio
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -14,6 +13,7 @@ from typing import Any, Final
 import asyncpg
 import pytest
 
+from tests.support.ports import free_ports
 from tests.support.secrecy import CANARY
 
 # Debian keeps the programs of each version in a folder of its own, which is not on PATH.
@@ -28,16 +28,6 @@ NEEDS_POSTGRES: Final = pytest.mark.skipif(
 
 _PATIENCE: Final = 60.0
 """Seconds in which it starts, even on a busy machine."""
-
-
-def free_ports(number: int) -> list[int]:
-    """Return ports of this machine that nobody uses."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    try:
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 class PostgresServer:
@@ -132,6 +122,11 @@ class PostgresServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def start_again(self) -> None:
+        """Start it, if it was killed."""
+        if self._process is None:
+            self.start()
 
     def remove(self) -> None:
         """End it and delete its files."""

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.postgres_server import free_ports
+from tests.support.ports import free_ports
 
 # Debian's program in /usr/sbin asks for root and changes to the files of the system's own server.
 PROGRAM: Final = shutil.which("rabbitmq-server", path="/usr/lib/rabbitmq/bin") or shutil.which(
@@ -86,17 +86,18 @@ class RabbitMQServer:
         )
         said: list[str] = []
         ended = threading.Event()
-        self._log = threading.Thread(target=self._read, args=(said, ended), daemon=True)
+        arguments = (self._process, said, ended)
+        self._log = threading.Thread(target=self._read, args=arguments, daemon=True)
         self._log.start()
         if not ended.wait(_PATIENCE) or not any("startup complete" in line for line in said):
             self.stop()
             raise RuntimeError("rabbitmq-server did not start: " + "".join(said[-40:]))
 
-    def _read(self, said: list[str], ended: threading.Event) -> None:
+    @staticmethod
+    def _read(process: subprocess.Popen[str], said: list[str], ended: threading.Event) -> None:
         """Read what the server says until it ends: it would wait if nobody did."""
-        assert self._process is not None
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        assert process.stdout is not None
+        for line in process.stdout:
             if not ended.is_set():
                 said.append(line)
             if "startup complete" in line:
@@ -105,13 +106,16 @@ class RabbitMQServer:
 
     def kill(self) -> None:
         """End it without a warning, if it runs."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
         if self._log is not None:
             self._log.join()
             self._log = None
+        assert process.stdout is not None
+        process.stdout.close()
 
     def stop(self) -> None:
         """End it, and the name server beside it."""

@@ -7,13 +7,15 @@ from gateway_sdk._lazy import lazy
 if TYPE_CHECKING:
     from gateway_sdk.fleet._job import Job
     from gateway_sdk.fleet._plan import Plan, PlanStatus
+    from gateway_sdk.fleet._postgres_store import PostgresStore
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "gateway_sdk.fleet._job": ("Job",),
             "gateway_sdk.fleet._plan": ("Plan", "PlanStatus"),
+            "gateway_sdk.fleet._postgres_store": ("PostgresStore",),
         },
     )
 
-__all__ = ["Job", "Plan", "PlanStatus"]
+__all__ = ["Job", "Plan", "PlanStatus", "PostgresStore"]

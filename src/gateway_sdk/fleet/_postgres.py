@@ -1,0 +1,236 @@
+"""Connections to PostgreSQL that outlast a restart of the server."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from gateway_sdk._config import check_wait, is_loopback
+from gateway_sdk.errors import ConfigurationError, PlanStoreError
+from gateway_sdk.fleet import _postgres_sql as sql
+from gateway_sdk.fleet._outage import outlast
+
+T = TypeVar("T")
+
+_CONNECTIONS: Final = 4
+"""Connections of a process: two chunks at work, and a few calls that begin."""
+
+_TIMEOUT: Final = 30.0
+"""Seconds to connect, and for each statement: those of a chunk take milliseconds."""
+
+_CLOSING: Final = 5.0
+"""Seconds in which statements end when the store is closed."""
+
+_SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+# The classes of SQLSTATE whose errors pass: connection lost, transaction to be repeated; and those
+# of a server that starts, stops, or has no connection left.
+_PASSING_CLASSES: Final = ("08", "40")
+_PASSING: Final = ("53300", "57P01", "57P02", "57P03")
+
+_ADVICE: Final = {
+    "28000": "it refuses the role of the DSN: check the role, and pg_hba.conf of the server",
+    "28P01": "it refuses the password of the DSN: check the password of the role",
+    "3D000": "there is no such database: create it, or name another one in the DSN",
+    "42501": "the role of the DSN lacks a permission: it needs CREATE on the database when the "
+    "tables are made, and later USAGE on the schema and all permissions on its tables",
+    "25006": "it can only be read: name the primary server in the DSN",
+    "53100": "its disk is full: make room, and submit the plan again",
+    "3F000": "the schema of the plans is gone: it was deleted while it was used",
+    "42P01": "a table of the plans is gone: it was deleted while it was used",
+}
+
+
+class Database:
+    """The tables of plans in a schema of a PostgreSQL server.
+
+    Attributes:
+        what: The server and its database, as messages name them; without credentials.
+        place: The server, its database and the schema; without credentials.
+    """
+
+    def __init__(self, dsn: str, schema: str, patience: float) -> None:
+        """Check both; nothing is sent.
+
+        Raises:
+            ConfigurationError: The DSN or the schema is invalid, or the extra [fleet] is not
+                installed.
+        """
+        place = _checked_place(dsn)
+        self.what = f"PostgreSQL at {place}"
+        self.place = f"{place} {schema}"
+        if not isinstance(schema, str) or not _SCHEMA.fullmatch(schema):
+            raise ConfigurationError(
+                "schema must be a name of small letters, digits and underscores"
+            )
+        try:
+            # Imported here: it is an extra.
+            import asyncpg  # noqa: PLC0415
+        except ModuleNotFoundError:
+            raise ConfigurationError(
+                "PostgresStore needs the extra [fleet]: pip install 'gateway-sdk[fleet]'"
+            ) from None
+        self._postgres: Any = asyncpg
+        self._dsn = dsn
+        self._schema = schema
+        self._patience = check_wait("patience", patience)
+        self._pool: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Connect, and create the tables if they are missing.
+
+        Raises:
+            PlanStoreError: The server does not answer, refuses access, or has other tables.
+            ConfigurationError: The client library does not understand the DSN.
+        """
+        await self._outlast(_nothing)
+
+    async def aclose(self) -> None:
+        """Disconnect; statements in flight have a few seconds to end."""
+        if self._pool is not None and self._loop is asyncio.get_running_loop():
+            pool, self._pool = self._pool, None
+            try:
+                await asyncio.wait_for(pool.close(), _CLOSING)
+            except TimeoutError:
+                pool.terminate()
+
+    async def rows(self, statement: str, *values: object) -> list[Any]:
+        """Run a statement that may be repeated, and return its rows."""
+        text = statement.format(schema=self._schema)
+        return await self._outlast(lambda pool: pool.fetch(text, *values))
+
+    async def _outlast(self, use: Callable[[Any], Awaitable[T]]) -> T:
+        """Use the pool, and wait for a server that does not answer."""
+        try:
+            return await outlast(
+                partial(self._use, use),
+                is_outage=self._is_outage,
+                what=self.what,
+                patience=self._patience,
+            )
+        except self._postgres.PostgresError as error:
+            # Without its text, which may contain items and values.
+            state = error.sqlstate or "no code"
+            advice = _ADVICE.get(state, "a statement failed; its log says more")
+            raise PlanStoreError(
+                f"{self.what}: {advice} ({type(error).__name__}, {state})"
+            ) from None
+
+    async def _use(self, use: Callable[[Any], Awaitable[T]]) -> T:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # the connections of another loop are of no use in this one
+            self._loop, self._pool, self._opening = loop, None, asyncio.Lock()
+        async with self._opening:
+            self._pool = self._pool or await self._connected()
+        return await use(self._pool)
+
+    async def _connected(self) -> Any:
+        """Return connections to a server that has the tables.
+
+        Raises:
+            ConfigurationError: The client library does not understand the DSN.
+            PlanStoreError: The tables are of another version.
+        """
+        try:
+            return await self._checked_pool()
+        except ValueError as error:  # its text may contain the DSN
+            raise ConfigurationError(
+                f"the DSN of {self.what} is invalid ({type(error).__name__})"
+            ) from None
+
+    async def _checked_pool(self) -> Any:
+        pool = await self._postgres.create_pool(
+            self._dsn,
+            min_size=0,
+            max_size=_CONNECTIONS,
+            timeout=_TIMEOUT,
+            command_timeout=_TIMEOUT,
+            init=_make_synchronous,
+            reset=_nothing,  # no statement here changes a session
+            server_settings={"application_name": "gateway_sdk.fleet"},
+        )
+        try:
+            await self._check_tables(pool)
+        except BaseException:
+            pool.terminate()
+            raise
+        return pool
+
+    async def _check_tables(self, pool: Any) -> None:
+        """Create the tables if they are missing.
+
+        Raises:
+            PlanStoreError: They are of another version.
+        """
+        ask = sql.FIND_VERSION.format(schema=self._schema)
+        missing = (self._postgres.UndefinedTableError, self._postgres.InvalidSchemaNameError)
+        try:
+            version = await pool.fetchval(ask)
+        except missing:
+            create = sql.CREATE.format(schema=self._schema, version=sql.TABLES_VERSION)
+            await pool.execute(create)  # in one transaction
+            version = await pool.fetchval(ask)
+        if version != sql.TABLES_VERSION:
+            raise PlanStoreError(
+                f"{self.what}: the tables in the schema {self._schema} are of version {version}, "
+                f"and this release of gateway_sdk uses version {sql.TABLES_VERSION}: give "
+                "PostgresStore another schema="
+            )
+
+    def _is_outage(self, error: Exception) -> bool:
+        if isinstance(error, ValueError):  # some errors of the interface are: a wrong argument
+            return False
+        if isinstance(error, OSError | self._postgres.InterfaceError):
+            return True
+        state = getattr(error, "sqlstate", None) or ""
+        return state.startswith(_PASSING_CLASSES) or state in _PASSING
+
+
+async def _nothing(_: Any) -> None:
+    pass
+
+
+async def _make_synchronous(connection: Any) -> None:
+    await connection.execute(sql.SYNCHRONOUS)
+
+
+def _checked_place(dsn: str) -> str:
+    """Return the hosts and the database of a DSN, without credentials.
+
+    Raises:
+        ConfigurationError: It is invalid, or results would be sent unencrypted.
+    """
+    if not isinstance(dsn, str):
+        raise ConfigurationError("the DSN of PostgreSQL must be a string")
+    parts = urlsplit(dsn)
+    options = parse_qs(parts.query)
+    hosts = parts.netloc.rpartition("@")[2] or ",".join(options.get("host", []))
+    database = unquote(parts.path.strip("/")) or ",".join(options.get("dbname", []))
+    if parts.scheme not in {"postgresql", "postgres"} or not hosts or not database:
+        raise ConfigurationError(
+            "the DSN of PostgreSQL must be postgresql://user:password@host:port/database"
+        )
+    is_near = all(_is_near(host) for host in hosts.split(","))
+    if not is_near and options.get("sslmode", [""])[-1] not in _SSL_MODES:
+        raise ConfigurationError(
+            "the DSN of PostgreSQL on another host must say sslmode=verify-full (TLS), or "
+            "sslmode=disable if the network itself is private: otherwise items and results could "
+            "be sent unencrypted"
+        )
+    return f"{hosts}/{database}"
+
+
+_SSL_MODES: Final = ("disable", "require", "verify-ca", "verify-full")
+
+
+def _is_near(host: str) -> bool:
+    """Tell whether a host, perhaps with a port, is this machine or the path of a socket."""
+    name = unquote(host)
+    if name.startswith("/"):
+        return True
+    name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+    return is_loopback(name)

@@ -1,0 +1,43 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.postgres_server import PostgresServer
+from tests.support.rabbitmq_server import RabbitMQServer
+
+
+@pytest.fixture(scope="session")
+def running_postgres() -> Iterator[PostgresServer]:
+    """Provide one server for all tests of a process."""
+    server = PostgresServer()
+    try:
+        server.create()
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def postgres(running_postgres: PostgresServer) -> Iterator[PostgresServer]:
+    """Provide the server; a test may kill it."""
+    yield running_postgres
+    running_postgres.start_again()
+
+
+@pytest.fixture
+async def dsn(postgres: PostgresServer) -> str:
+    """Provide an empty database of the server."""
+    return await postgres.new_database()
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQServer]:
+    """Provide one server for all tests of a process; each uses a queue of its own."""
+    server = RabbitMQServer(Path(tmp_path_factory.mktemp("rabbitmq")))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()

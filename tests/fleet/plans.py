@@ -1,0 +1,64 @@
+"""Plans and records for tests of stores."""
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+from gateway_sdk.bulk._journal.line import Failure
+from gateway_sdk.fleet._store import ItemRecord, PlanRecord, State, Store
+
+
+def a_plan(items: int = 25, chunk: int = 10, name: str = "rates") -> PlanRecord:
+    """Return a plan of a new id."""
+    return PlanRecord(
+        name=name,
+        id=uuid4().hex,
+        operation="exchange_rate_series",
+        chunk_size=chunk,
+        items=items,
+        digest="0a",
+    )
+
+
+def texts(plan: PlanRecord, chunk: int) -> list[str]:
+    """Return the items of a chunk."""
+    return [f'{{"number":{index}}}' for index in plan.indexes(chunk)]
+
+
+async def stored(store: Store, plan: PlanRecord) -> PlanRecord:
+    """Store a plan with its items."""
+    for chunk in range(plan.chunks):
+        await store.write_items(plan.name, plan.id, chunk, texts(plan, chunk))
+    return await store.seal(plan)
+
+
+def done(index: int, value: str = "1") -> ItemRecord:
+    """Return the result of an item that has ended well."""
+    return ItemRecord(
+        index=index,
+        state=State.DONE,
+        item=f'{{"number":{index}}}',
+        value=value,
+        attempts=2,
+        elapsed=0.25,
+    )
+
+
+def failed(index: int, status: int | None = None, *, is_safe: bool = True) -> ItemRecord:
+    """Return the result of an item that has failed."""
+    failure = Failure(
+        error="ServerError",
+        message="server error",
+        operation="cancel_order",
+        outcome="UNKNOWN",
+        status=status,
+        safe_to_repeat=is_safe,
+    )
+    return ItemRecord(
+        index=index, state=State.FAILED, item=f'{{"number":{index}}}', failure=failure
+    )
+
+
+async def all_results(store: Store, plan: PlanRecord) -> list[ItemRecord]:
+    """Return all results in one list."""
+    pages: list[Sequence[ItemRecord]] = [page async for page in store.results(plan)]
+    return [record for page in pages for record in page]

@@ -1,0 +1,267 @@
+"""PostgresStore, with a real server."""
+
+import asyncio
+import pickle
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gateway_sdk import ConfigurationError, PlanStoreError
+from gateway_sdk.fleet import PostgresStore
+from gateway_sdk.fleet import _postgres_store as module
+from gateway_sdk.fleet._store import ChunkState, Counts, State, Store, is_store
+from tests.fleet.plans import a_plan, all_results, done, failed, stored, texts
+from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
+from tests.support.secrecy import CANARY
+
+pytestmark = NEEDS_POSTGRES
+
+
+@pytest.fixture
+async def store(dsn: str) -> AsyncIterator[PostgresStore]:
+    """Provide a store that is open."""
+    store = PostgresStore(dsn)
+    await store.open()
+    yield store
+    await store.aclose()
+
+
+def test_it_is_a_store() -> None:
+    """It has what the protocol asks for, for type checkers too."""
+    store: Store = PostgresStore(f"postgresql://fleet:{CANARY}@127.0.0.1/plans")
+
+    assert is_store(store)
+    assert store.takes_once
+    assert store.batch == 25
+
+
+async def test_a_plan_is_there_when_it_is_sealed(store: PostgresStore) -> None:
+    """What was planned to its end is found, with its items in their order."""
+    plan = a_plan()
+    await store.write_items(plan.name, plan.id, 0, ["1"])
+    unsealed = await store.find_plan(plan.name)
+
+    sealed = await stored(store, plan)
+
+    assert unsealed is None
+    assert sealed == await store.find_plan(plan.name) == plan
+    assert [await store.read_items(plan, chunk) for chunk in range(3)] == [
+        texts(plan, chunk) for chunk in range(3)
+    ]
+
+
+async def test_the_first_of_two_plans_is_that_of_the_name(store: PostgresStore) -> None:
+    """Whoever is slower gets the plan of the faster one, and its own items are deleted."""
+    faster, slower, late = a_plan(), a_plan(), a_plan()
+    await store.write_items(slower.name, slower.id, 0, ["1"])
+    await stored(store, faster)
+    await store.write_items(late.name, late.id, 0, ["1"])
+    await store.discard(late.name, late.id)
+    await store.discard(faster.name, faster.id)  # it is sealed: nothing is deleted
+
+    assert await store.seal(slower) == faster
+    assert await store.read_items(faster, 0) == texts(faster, 0)
+    for gone in (slower, late):
+        with pytest.raises(PlanStoreError, match=r"has no chunk 0 of the plan rates#"):
+            await store.read_items(gone, 0)
+
+
+async def test_results_are_stored_once(store: PostgresStore) -> None:
+    """The first result of an item stays, whatever comes later."""
+    plan = await stored(store, a_plan())
+    await store.write_results(plan, 0, [done(0), failed(1, 503)])
+
+    await store.write_results(plan, 0, [done(0, "2"), done(1, "2"), done(2)])
+
+    assert await all_results(store, plan) == [done(0), failed(1, 503), done(2)]
+    assert await store.known(plan, 0) == {0: State.DONE, 1: State.FAILED, 2: State.DONE}
+    assert await store.known(plan, 1) == {}
+
+
+async def test_results_come_in_the_order_of_the_plan(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when they fill several pages, of which one is empty."""
+    monkeypatch.setattr(module, "_PAGE", 10)
+    plan = await stored(store, a_plan(35))
+
+    await store.write_results(plan, 3, [done(index) for index in (34, 30)])
+    await store.write_results(plan, 0, [done(index) for index in (7, 3)])
+    await store.write_results(plan, 1, [done(11)])
+
+    assert [record.index for record in await all_results(store, plan)] == [3, 7, 11, 30, 34]
+    assert [chunk async for chunk in store.missing(plan)] == [0, 1, 2, 3]
+
+
+async def test_one_caller_may_begin(store: PostgresStore, dsn: str) -> None:
+    """Of many processes that find an item at the same time, one may send it."""
+    plan = await stored(store, a_plan())
+    others = [PostgresStore(dsn) for _ in range(5)]
+
+    began = await asyncio.gather(*(one.begin(plan, 7) for one in (store, *others)))
+
+    assert sorted(began) == [False] * 5 + [True]
+    assert await store.known(plan, 0) == {7: State.BEGUN}
+    assert await store.counts(plan) == Counts(begun=1)
+    await asyncio.gather(*(one.aclose() for one in others))
+
+
+async def test_a_slow_twin_knows_better(store: PostgresStore) -> None:
+    """What is unknown is listed until the worker that sent it says what became of it."""
+    plan = await stored(store, a_plan())
+    for index in (3, 14, 21):
+        await store.begin(plan, index)
+    await store.write_results(plan, 2, [done(21)])
+    await store.settle_unknown(plan, [3, 14, 21, 22])
+    listed = [(record.index, record.item) async for record in store.unknown(plan)]
+
+    await store.write_results(plan, 0, [failed(3, 500, is_safe=False)])
+    await store.settle_unknown(plan, [3])
+
+    assert listed == [(3, '{"number":3}'), (14, '{"number":14}')]
+    assert [record.index async for record in store.unknown(plan)] == [14]
+    assert not await store.begin(plan, 14)
+    counts = await store.counts(plan)
+    assert (counts.done, dict(counts.failed), counts.unknown) == (1, {"ServerError 500": 1}, 1)
+
+
+async def test_chunks_with_something_left_are_missing(store: PostgresStore) -> None:
+    """A chunk is missing until each of its items has a state that stays."""
+    plan = await stored(store, a_plan())
+    await store.write_results(plan, 2, [done(index) for index in range(20, 25)])
+    await store.write_results(plan, 0, [done(index) for index in range(9)])
+    await store.begin(plan, 9)
+    before = [chunk async for chunk in store.missing(plan)]
+
+    await store.settle_unknown(plan, [9])
+
+    assert before == [0, 1]
+    assert [chunk async for chunk in store.missing(plan)] == [1]
+
+
+async def test_only_what_is_safe_to_repeat_is_forgotten(store: PostgresStore) -> None:
+    """A failure that may have changed something stays."""
+    plan = await stored(store, a_plan())
+    await store.write_results(plan, 0, [failed(0), failed(1, is_safe=False), failed(2), done(3)])
+
+    assert await store.forget_failed(plan) == 2
+    assert await store.forget_failed(plan) == 0
+    assert set(await store.known(plan, 0)) == {1, 3}
+
+
+async def test_starts_of_a_chunk_are_counted(store: PostgresStore) -> None:
+    """Until it ends; a chunk that waits starts anew."""
+    plan = await stored(store, a_plan())
+    starts = [await store.start_chunk(plan, 1) for _ in range(3)]
+    await store.mark_chunk(plan, 1, ChunkState.BROKEN, "started too often")
+    await store.mark_chunk(plan, 2, ChunkState.WAITING, "for a login")
+    (broken, waiting) = [record async for record in store.open_chunks(plan)]
+    await store.mark_chunk(plan, 1, ChunkState.WAITING, "for a login")
+
+    assert starts == [1, 2, 3]
+    assert (broken.chunk, broken.state, broken.starts) == (1, ChunkState.BROKEN, 3)
+    assert broken.message == "started too often"
+    assert broken.at.tzinfo is not None
+    assert (waiting.chunk, waiting.state, waiting.starts) == (2, ChunkState.WAITING, 0)
+    assert await store.start_chunk(plan, 1) == 1
+    await store.clear_chunk(plan, 1)
+    await store.clear_chunk(plan, 1)
+    assert [record.chunk async for record in store.open_chunks(plan)] == [2]
+
+
+async def test_two_plans_share_tables(store: PostgresStore) -> None:
+    """Each has results of its own."""
+    first, second = await stored(store, a_plan()), await stored(store, a_plan(name="other"))
+    await store.write_results(first, 0, [done(0)])
+
+    assert await store.counts(second) == Counts()
+    assert await store.begin(second, 0)
+    assert [record.index for record in await all_results(store, first)] == [0]
+
+
+async def test_schemas_are_apart(store: PostgresStore, dsn: str) -> None:
+    """The same database can hold the tables of several teams."""
+    other = PostgresStore(dsn, schema="team_b")
+    plan = await stored(store, a_plan())
+
+    assert await other.find_plan(plan.name) is None
+    await other.aclose()
+
+
+async def test_tables_are_made_once(dsn: str) -> None:
+    """Workers that start at the same time do not disturb one another."""
+    stores = [PostgresStore(dsn) for _ in range(6)]
+
+    await asyncio.gather(*(store.open() for store in stores))
+
+    await asyncio.gather(*(store.aclose() for store in stores))
+
+
+def test_it_serves_one_event_loop_after_another(postgres: PostgresServer) -> None:
+    """A store that was used before a worker made its own loop opens anew."""
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        store = PostgresStore(first.run(postgres.new_database()))
+        plan = first.run(stored(store, a_plan()))
+        pool = store._database._pool
+
+        assert second.run(store.find_plan(plan.name)) == plan
+        first.run(store.aclose())  # of the other loop: nothing to close here
+        second.run(store.aclose())
+        second.run(store.aclose())
+        assert second.run(store.find_plan(plan.name)) == plan
+        second.run(store.aclose())
+        first.run(pool.close())
+
+
+def test_it_shows_no_password() -> None:
+    """Neither printed nor pickled."""
+    store = PostgresStore(f"postgresql://fleet:{CANARY}@127.0.0.1:5433/plans")
+
+    assert repr(store) == "<PostgresStore 127.0.0.1:5433/plans gateway_fleet>"
+    with pytest.raises(TypeError, match="may hold a password"):
+        pickle.dumps(store)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "part"),
+    [
+        (7, "must be a string"),
+        ("mysql://fleet@127.0.0.1/plans", "must be postgresql://"),
+        ("postgresql://127.0.0.1", "must be postgresql://"),
+        ("postgresql:///plans", "must be postgresql://"),
+        (f"postgresql://fleet:{CANARY}@db.example/plans", "sslmode=verify-full"),
+        (f"postgresql://fleet:{CANARY}@127.0.0.1,db.example/plans", "sslmode=verify-full"),
+        (f"postgresql://fleet:{CANARY}@db.example/plans?sslmode=prefer", "sslmode=verify-full"),
+        (f"postgresql://fleet:{CANARY}@[2001:db8::1]:5432/plans", "sslmode=verify-full"),
+    ],
+)
+def test_a_wrong_dsn_is_refused(dsn: str, part: str) -> None:
+    """The message says what is right, and does not show the password."""
+    with pytest.raises(ConfigurationError, match=part) as caught:
+        PostgresStore(dsn)
+
+    assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://fleet@127.0.0.1/plans",
+        "postgres://fleet@[::1]:5432/plans",
+        "postgresql://fleet@localhost:1,127.0.0.1:2/plans",
+        "postgresql://fleet@%2Frun%2Fpostgresql/plans",
+        "postgresql://?host=/run/postgresql&dbname=plans",
+        "postgresql://fleet@db.example/plans?sslmode=verify-full",
+        "postgresql://fleet@db.example/plans?sslmode=disable",
+    ],
+)
+def test_a_right_dsn_is_taken(dsn: str) -> None:
+    """Hosts, sockets and TLS; nothing is sent."""
+    assert "plans" in repr(PostgresStore(dsn))
+
+
+@pytest.mark.parametrize("schema", ["", "Plans", 'a"b', "public; drop", 7])
+def test_a_wrong_schema_is_refused(schema: str) -> None:
+    """It is part of the statements."""
+    with pytest.raises(ConfigurationError, match="schema must be a name"):
+        PostgresStore("postgresql://fleet@127.0.0.1/plans", schema=schema)
