@@ -14,7 +14,7 @@ from gateway_sdk._version import __version__
 if TYPE_CHECKING:
     from gateway_sdk import auth, bulk, fleet, models, operations
     from gateway_sdk._call.retry import RetryBudget, RetryPolicy
-    from gateway_sdk._http.body import Multipart
+    from gateway_sdk._http.multipart import Multipart
     from gateway_sdk._transport.admission import RateLimit
     from gateway_sdk.auth import Token, TokenSource
     from gateway_sdk.errors import (
@@ -60,7 +60,7 @@ else:
         __name__,
         {
             "gateway_sdk._call.retry": ("RetryBudget", "RetryPolicy"),
-            "gateway_sdk._http.body": ("Multipart",),
+            "gateway_sdk._http.multipart": ("Multipart",),
             "gateway_sdk._transport.admission": ("RateLimit",),
             "gateway_sdk.auth": (),
             "gateway_sdk.auth.source": ("TokenSource",),

@@ -75,8 +75,17 @@ ENVIRONMENT: Final = {
 
 
 def with_environment(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Add settings of the environment that were not given; an empty variable counts as missing."""
+    """Add settings of the environment that were not given; an empty variable counts as missing.
+
+    A transport or client replaces the engine of the environment.
+
+    Raises:
+        ConfigurationError: a secret of the environment would go to another gateway.
+    """
+    check_same_gateway(given)
     found = {name: os.environ.get(variable) for name, variable in ENVIRONMENT.items()}
+    if given.get("transport") is not None or given.get("http_client") is not None:
+        del found["engine"]
     return {name: value for name, value in found.items() if value} | dict(given)
 
 
@@ -175,6 +184,12 @@ def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
 def origin_of(url: httpx.URL) -> str:
     """Return scheme, host and port; without the port if it is the scheme's default."""
     return f"{url.scheme}://{url.netloc.decode('ascii')}"
+
+
+def place_of(url: httpx.URL) -> tuple[str, str, int]:
+    """Return the address without a slash at its end, the host, and the port in any case."""
+    port = url.port or (443 if url.scheme == "https" else 80)
+    return str(url).rstrip("/"), url.host, port
 
 
 # RFC 3986, 3.2.2: an encoded host name, or an IPv6 address.

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Literal, NoReturn, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
 
 import httpx
 from pydantic import SecretStr
@@ -13,15 +13,14 @@ from pydantic import SecretStr
 from gateway_sdk import _config
 from gateway_sdk._call.call import Caller
 from gateway_sdk._call.client import Client
-from gateway_sdk._call.options import Options
-from gateway_sdk._call.overrides import Overrides, check_overrides
+from gateway_sdk._call.options import Options, Overrides, check_overrides
 from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._config import UNSET, UnsetType
-from gateway_sdk._http.body import OnProgress
+from gateway_sdk._http.request import OnProgress
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
-from gateway_sdk.areas._area import Area
+from gateway_sdk.areas._area import AreaOf
 from gateway_sdk.areas.aml import AmlArea
 from gateway_sdk.areas.country_data import CountryDataArea
 from gateway_sdk.areas.currency import CurrencyArea
@@ -35,32 +34,6 @@ from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Reply
 
 T = TypeVar("T")
-
-
-A = TypeVar("A", bound=Area)
-
-
-class _Area(Generic[A]):
-    """An area of a session, read-only; of the class, the class of the area.
-
-    `unittest.mock.create_autospec(GatewaySession)` finds the methods of the area there. Of a
-    property it would not.
-    """
-
-    def __init__(self, kind: type[A]) -> None:
-        self._kind = kind
-
-    @overload
-    def __get__(self, session: None, owner: type) -> type[A]: ...
-
-    @overload
-    def __get__(self, session: "GatewaySession", owner: type) -> A: ...
-
-    def __get__(self, session: "GatewaySession | None", owner: type) -> type[A] | A:
-        return self._kind if session is None else self._kind(vars(session)["_caller"])
-
-    def __set__(self, session: "GatewaySession", value: object) -> NoReturn:
-        raise AttributeError("the areas of a session are read-only")
 
 
 class GatewaySession:
@@ -169,8 +142,19 @@ class GatewaySession:
             budget=retry_budget,
             observers=observers,
         )
-        self._caller = Caller(client, options)
+        self._call_with(Caller(client, options))
         self._is_view = False
+
+    def _call_with(self, caller: Caller) -> None:
+        self._caller = caller
+        vars(self).update(
+            customer=CustomerArea(caller),
+            currency=CurrencyArea(caller),
+            wallet=WalletArea(caller),
+            aml=AmlArea(caller),
+            kyc=KycArea(caller),
+            country_data=CountryDataArea(caller),
+        )
 
     @classmethod
     def from_env(cls, **overrides: Unpack[Overrides]) -> Self:
@@ -194,12 +178,7 @@ class GatewaySession:
         from gateway_sdk.auth._settings import with_access_token  # noqa: PLC0415
 
         check_overrides(overrides, inspect.signature(cls).parameters)
-        _config.check_same_gateway(overrides)
-        settings = _config.with_environment(overrides)
-        seams = (settings.get("transport"), settings.get("http_client"))
-        if "engine" not in overrides and seams != (None, None):
-            settings.pop("engine", None)
-        return cls(**with_access_token(settings))
+        return cls(**with_access_token(_config.with_environment(overrides)))
 
     def with_options(
         self,
@@ -234,20 +213,20 @@ class GatewaySession:
             retry=retry,
             headers=headers,
         )
-        view._caller = Caller(self._caller.client, options)
+        view._call_with(Caller(self._caller.client, options))
         return view
 
-    customer = _Area(CustomerArea)
+    customer = AreaOf(CustomerArea)
     """Creates customers and revises them."""
-    currency = _Area(CurrencyArea)
+    currency = AreaOf(CurrencyArea)
     """Returns series of exchange rates."""
-    wallet = _Area(WalletArea)
+    wallet = AreaOf(WalletArea)
     """Shows orders and balances, and cancels orders."""
-    aml = _Area(AmlArea)
+    aml = AreaOf(AmlArea)
     """Uploads documents, updates them and changes their status."""
-    kyc = _Area(KycArea)
+    kyc = AreaOf(KycArea)
     """Calls the webhook."""
-    country_data = _Area(CountryDataArea)
+    country_data = AreaOf(CountryDataArea)
     """Lists the countries of the world."""
 
     @overload

@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from gateway_sdk import ConfigurationError, GatewaySession, LoginRequiredError
-from gateway_sdk._call.overrides import Overrides
+from gateway_sdk._call.options import Overrides
 from gateway_sdk._config import ENVIRONMENT
 from gateway_sdk.auth import (
     KeyringStore,

@@ -2,44 +2,63 @@ import asyncio
 
 import pytest
 
-from gateway_sdk._call.in_flight import CallsInFlight
+from gateway_sdk._call.client import CallsInFlight
+from gateway_sdk.errors import DeadlineExceededError, SessionStateError
 from tests.support.virtual_time import now, run
 
 
 async def call(calls: CallsInFlight, deadline: float | None, lasts: float) -> float | None:
     """Be a call that lasts so long; return when it was ended, or None if it ended by itself."""
-    scope = calls.begin(deadline)
     try:
-        async with scope:
+        with calls.begin(deadline):
             await asyncio.sleep(lasts)
-    except TimeoutError:
+    except DeadlineExceededError:
         return now()
-    finally:
-        calls.end(scope)
     return None
 
 
-def test_each_call_ends_by_its_own_deadline() -> None:
-    """Calls that begin one after the other end one after the other."""
+@pytest.mark.parametrize("deadlines", [(10.0, 10.0, 10.0), (30.0, 20.0, 5.0), (5.0, None, 10.0)])
+def test_each_call_ends_by_its_own_deadline(deadlines: tuple[float | None, ...]) -> None:
+    """Calls that begin one after the other end each by its own deadline, whichever that is."""
 
     async def work() -> list[float | None]:
         calls, tasks = CallsInFlight(), []
-        for number in range(5):
-            # Every other one ends long before, and must not end the others' time.
-            lasts = 1.0 if number % 2 else 1000.0
-            tasks.append(asyncio.create_task(call(calls, 10.0, lasts)))
+        for deadline in deadlines:
+            tasks.append(asyncio.create_task(call(calls, deadline, 1000.0)))
+            # This one ends long before, and must not end the others' time.
+            tasks.append(asyncio.create_task(call(calls, deadline, 1.0)))
             await asyncio.sleep(3)
         return await asyncio.gather(*tasks)
 
-    assert run(work()) == [10.0, None, 16.0, None, 22.0]
+    assert run(work())[::2] == [
+        None if deadline is None else number * 3 + deadline
+        for number, deadline in enumerate(deadlines)
+    ]
+    assert run(work())[1::2] == [None, None, None]
+
+
+def test_no_timer_is_left_when_all_calls_are_cut() -> None:
+    """A session that was closed leaves nothing in the event loop."""
+
+    async def work() -> None:
+        calls = CallsInFlight()
+        task = asyncio.create_task(call(calls, 10.0, 1000.0))
+        await asyncio.sleep(1)
+        calls.cut()
+        with pytest.raises(SessionStateError, match="closed before the reply"):
+            await task
+        assert calls._timer is None
+
+    run(work())
 
 
 def test_a_deadline_that_comes_while_a_call_is_cut_changes_nothing() -> None:
     """A call that tidies up beyond its deadline was cut, and is cut once."""
 
-    async def tidy_up(calls: CallsInFlight, scope: asyncio.Timeout) -> None:
-        async with scope:
+    async def tidy_up(calls: CallsInFlight) -> None:
+        with calls.begin(10.0) as scope:
             asyncio.get_running_loop().call_at(9.0, calls.cut)
+            asyncio.get_running_loop().call_at(10.0, scope.end)
             try:
                 await asyncio.sleep(1000)
             finally:
@@ -50,14 +69,24 @@ def test_a_deadline_that_comes_while_a_call_is_cut_changes_nothing() -> None:
         broken: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda *what: broken.append(what))
         calls = CallsInFlight()
-        scope = calls.begin(10.0)
-        with pytest.raises(TimeoutError):
-            await tidy_up(calls, scope)
+        with pytest.raises(SessionStateError):
+            await tidy_up(calls)
         assert now() == 14.0
         assert not broken
-        assert calls.was_cut(scope)
-        assert len(calls) == 1
-        calls.end(scope)
+        assert len(calls) == 0
+
+    run(work())
+
+
+def test_a_cancellation_beside_the_deadline_is_not_taken_for_it() -> None:
+    """The caller's own cancellation goes on, also if the deadline passes in the same turn."""
+
+    async def work() -> None:
+        calls = CallsInFlight()
+        task = asyncio.create_task(call(calls, 10.0, 1000.0))
+        asyncio.get_running_loop().call_at(10.0, task.cancel)
+        with pytest.raises(asyncio.CancelledError):
+            await task
         assert len(calls) == 0
 
     run(work())

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession, Observer, operations
-from gateway_sdk._call import call, round_trip
+from gateway_sdk._call import call, events
 from gateway_sdk._call.events import LogObserver
 from gateway_sdk._config import LOGGER
 from tests.support.calls import CALLS
@@ -41,7 +41,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A clock that calls and attempts are timed with; waits are three fifths of their bound."""
     made = Clock()
-    for module in (call, round_trip):
+    for module in (call, events):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made))
     monkeypatch.setattr("gateway_sdk._call.retry.random.random", lambda: 0.4)
     return made

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from gateway_sdk import ConfigurationError, GatewaySession, RateLimit
-from gateway_sdk._call.overrides import Overrides
+from gateway_sdk._call.options import Overrides
 from gateway_sdk._config import ENVIRONMENT, Unset
-from gateway_sdk._http.headers import _NOT_IN_HEADERS
+from gateway_sdk._http.request import _NOT_IN_HEADERS
 from gateway_sdk._transport.factory import DEFAULTS
 
 

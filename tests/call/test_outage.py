@@ -47,9 +47,9 @@ class Gateway(httpx.AsyncBaseTransport):
         return httpx.Response(503 if self.failure else 200, json={})
 
 
-def bucket_of(budget: RetryBudget) -> Bucket:
+def bucket_of(budget: RetryBudget | None) -> Bucket | None:
     """Make a bucket that virtual time fills."""
-    return Bucket(budget, now)
+    return None if budget is None else Bucket(budget, now)
 
 
 Opened = Callable[..., GatewaySession]
@@ -60,7 +60,7 @@ def sessions_on(gateway: Gateway) -> Iterator[Opened]:
     """Give what makes sessions on a gateway; their waits are random up to 0.5 s and 1 s."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "make_transport", lambda *_: gateway)
-        patch.setattr(client, "Bucket", bucket_of)
+        patch.setattr(client, "bucket_of", bucket_of)
         yield lambda **options: GatewaySession(
             "https://gateway.test", **{"access_token": "t", **options}
         )

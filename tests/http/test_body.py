@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from gateway_sdk import Outcome, UploadFailedError
-from gateway_sdk._http.body.body import PIECE
+from gateway_sdk._http.request import PIECE
 from gateway_sdk.models import OrderHistoryPage
 from tests.support.scripted import scripted
 

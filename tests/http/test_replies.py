@@ -41,8 +41,8 @@ from gateway_sdk import (
     errors,
     operations,
 )
-from gateway_sdk._http.content import ContentError, decode_json
-from gateway_sdk._http.reply import parse_retry_after
+from gateway_sdk._http.reply import ContentError, decode_json
+from gateway_sdk._http.reply_errors import parse_retry_after
 from gateway_sdk.models import Country, ErrorPayload
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability

@@ -34,8 +34,8 @@ ON_THE_WIRE = (
     "User-Agent",
     "tenantId",
     "token",
-    "Content-Type",
     "Authorization",
+    "Content-Type",
     "Content-Length",
 )
 """Names as they are written, in their order."""

@@ -19,8 +19,8 @@ from gateway_sdk import (
     UnauthorizedError,
     UploadFailedError,
 )
-from gateway_sdk._http.body import file
-from gateway_sdk._http.body.body import PIECE
+from gateway_sdk._http import file
+from gateway_sdk._http.request import PIECE
 from tests.http.uploads.servers import taking
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import raw_server

@@ -13,6 +13,7 @@ from gateway_sdk import (
     ReplyLostError,
     UnauthorizedError,
 )
+from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.sandbox import Fault, Faults, Sandbox, SandboxServer, SandboxTenant
 from tests.kit.conftest import ALONE, Run
 
@@ -268,10 +269,11 @@ async def test_a_session_can_be_mocked() -> None:
         _ = gateway.country_data.list_planets
 
 
-def test_the_areas_of_a_session_are_read_only(gateway_session: GatewaySession) -> None:
-    """A test that means to mock an area mocks the session."""
-    with pytest.raises(AttributeError, match="read-only"):
-        gateway_session.wallet = gateway_session.wallet
+def test_a_session_has_areas_of_its_own() -> None:
+    """Of the class, an area is a class; a session that was not made has none."""
+    assert GatewaySession.wallet is WalletArea
+    with pytest.raises(AttributeError, match="not fully made"):
+        _ = object.__new__(GatewaySession).wallet
 
 
 def test_without_the_extra_the_error_says_what_to_install(

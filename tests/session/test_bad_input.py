@@ -30,7 +30,7 @@ from gateway_sdk import (
     UploadFailedError,
     operations,
 )
-from gateway_sdk._call.overrides import Overrides
+from gateway_sdk._call.options import Overrides
 from gateway_sdk.models import CreateRequest, PersonData, Revision
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request

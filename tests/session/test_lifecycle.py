@@ -18,8 +18,9 @@ from gateway_sdk import (
     Outcome,
     SessionStateError,
 )
-from gateway_sdk._call import client, round_trip
-from gateway_sdk._http.content import BodyReader
+from gateway_sdk._call import call as call_module
+from gateway_sdk._call import client
+from gateway_sdk._http.reply import RawReply
 from tests.support.calls import CALLS
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
@@ -194,7 +195,7 @@ async def test_the_deadline_does_not_forget_the_status(
     """When the head of the reply was there, it decides what a cut body means."""
     reading = asyncio.Event()
 
-    class Noting(BodyReader):
+    class Noting(RawReply):
         def feed(self, piece: bytes) -> bool:
             reading.set()
             return super().feed(piece)
@@ -204,7 +205,7 @@ async def test_the_deadline_does_not_forget_the_status(
         writer.write(b"HTTP/1.1 " + head + b"\r\nContent-Length: 9\r\n\r\n{")
         await reader.read()
 
-    monkeypatch.setattr(round_trip, "BodyReader", Noting)
+    monkeypatch.setattr(call_module, "RawReply", Noting)
     async with raw_server(half) as url, session(url) as gateway:
         call = asyncio.create_task(CALLS["create_customer"](gateway))
         await reading.wait()

@@ -8,5 +8,4 @@ from gateway_sdk import GatewaySession
 def pass_deadlines(gateway: GatewaySession) -> None:
     """Let the deadline of every call under way be over."""
     for scope in gateway._caller.client.calls._scopes:
-        if not scope.expired():
-            scope.reschedule(asyncio.get_running_loop().time())
+        asyncio.get_running_loop().call_soon(scope.end)

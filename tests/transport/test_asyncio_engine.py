@@ -142,13 +142,15 @@ async def test_nothing_is_sent_a_second_time(
 async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: AsyncioEngine) -> None:
     """A caller that finds no free slot in time gets PoolTimeout, and nothing was sent."""
     transmission = Transmission(sent=False)
-    async with raw_server(Server().handle) as url:
+    server = Server(OK[:-1])
+    async with raw_server(server.handle) as url:
         held = [await engine.handle_async_request(make_request(url)) for _ in range(2)]
         with pytest.raises(httpx.PoolTimeout):
             await engine.handle_async_request(
                 make_request(url, transmission=transmission, pool=0.01)
             )
-        for response in held:
+        for response, writer in zip(held, server.writers, strict=True):
+            writer.write(OK[-1:])
             await body_of(response)
 
     assert not transmission.sent
@@ -198,13 +200,14 @@ async def test_old_idle_connections_are_not_used() -> None:
 
 async def test_old_idle_connections_are_cut_without_another_call() -> None:
     """The engine looks from time to time; a younger one stays, and is looked at later."""
-    clock, server = Clock(), Server()
+    clock, server = Clock(), Server(OK[:-1])
     engine = AsyncioEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), clock=clock)
     async with raw_server(server.handle) as url, engine:
-        first, second = [await engine.handle_async_request(make_request(url)) for _ in range(2)]
-        await body_of(first)
-        clock.now = KEEPALIVE_EXPIRY / 2
-        await body_of(second)
+        held = [await engine.handle_async_request(make_request(url)) for _ in range(2)]
+        for half, response in enumerate(held):
+            clock.now = half * KEEPALIVE_EXPIRY / 2
+            server.writers[half].write(OK[-1:])
+            await body_of(response)
         assert "2 idle" in repr(engine)
         clock.now = KEEPALIVE_EXPIRY
         engine._pool._prune()

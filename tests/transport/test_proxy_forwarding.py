@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gateway_sdk import DeadlineExceededError, GatewayError, Outcome, StatusError, UnauthorizedError
-from gateway_sdk._call import round_trip
-from gateway_sdk._http.content import BodyReader
+from gateway_sdk._call import call as call_module
+from gateway_sdk._http.reply import RawReply
 from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
@@ -127,7 +127,7 @@ async def test_a_deadline_before_the_body_came_proves_nothing_either(
     """Whose 404 it was would have stood in the body."""
     reading = asyncio.Event()
 
-    class Noting(BodyReader):
+    class Noting(RawReply):
         def feed(self, piece: bytes) -> bool:
             reading.set()
             return super().feed(piece)
@@ -137,7 +137,7 @@ async def test_a_deadline_before_the_body_came_proves_nothing_either(
         writer.write(answer(404, b"{}")[:-1])
         await reader.read()
 
-    monkeypatch.setattr(round_trip, "BodyReader", Noting)
+    monkeypatch.setattr(call_module, "RawReply", Noting)
     async with serving(half) as port:
         place = Place(Gateway(), Proxy(port), f"127.0.0.1:{port}")
         async with plain(place, engine) as session:

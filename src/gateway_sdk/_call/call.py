@@ -2,38 +2,53 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextvars import Context, copy_context
-from hashlib import blake2b
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
+from pydantic import ValidationError
 
-from gateway_sdk._call.client import Client
+from gateway_sdk._call.client import CallScope, Client
 from gateway_sdk._call.events import RECORD_INTENT, Watch
-from gateway_sdk._call.options import Options
+from gateway_sdk._call.failure import outcome_of_attempt, raise_failure, rejected
+from gateway_sdk._call.options import Options, check_gateway
 from gateway_sdk._call.retry import may_repeat, try_again
-from gateway_sdk._call.round_trip import PreparedRequest, RoundTrip
-from gateway_sdk._config import origin_of
-from gateway_sdk._http.body import OnProgress, make_body
-from gateway_sdk._http.headers import build_headers
-from gateway_sdk._http.reply import RawReply, check_type
-from gateway_sdk._http.request import fill_path
+from gateway_sdk._http.reply import SUCCESS, ContentError, RawReply, check_type, decode
+from gateway_sdk._http.reply_errors import status_error, unexpected_reply
+from gateway_sdk._http.request import (
+    OnProgress,
+    RawHeaders,
+    RequestBase,
+    RequestTemplate,
+    framing,
+    json_content,
+)
+from gateway_sdk._transport.transmission import (
+    DirectRequest,
+    DirectResponse,
+    DirectTransport,
+    Transmission,
+    send_by_httpx,
+)
 from gateway_sdk.auth.source import fetch_token, invalidate, note_success
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
-    ConfigurationError,
-    DeadlineExceededError,
     GatewayError,
     InvalidArgumentError,
-    SessionStateError,
     TokenRejectedError,
     UnauthorizedError,
 )
-from gateway_sdk.operations import Operation
+from gateway_sdk.operations import Content, Operation
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply, outcome_of
 
+if TYPE_CHECKING:
+    from gateway_sdk._http.body import Body
+
 T = TypeVar("T")
+
+_NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Caller:
@@ -48,19 +63,24 @@ class Caller:
     """
 
     def __init__(self, client: Client, options: Options) -> None:
+        check_gateway(options.access_token, client.base_url)
         self.client = client
         self.options = options
-        self._check_gateway()
 
-    def _check_gateway(self) -> None:
-        """Refuse a token source that names another gateway."""
-        gateway = getattr(self.options.access_token, "gateway", None)
-        origin = origin_of(self.client.base_url)
-        if isinstance(gateway, str) and gateway != origin:
-            raise ConfigurationError(
-                f"access_token is for {gateway}, and base_url is at {origin}: "
-                "a token goes to its own gateway only"
-            )
+    async def value(
+        self,
+        operation: Operation[T],
+        *,
+        path: Mapping[str, str] = _NO_VALUES,
+        body: object = None,
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> T:
+        """Make one call and return the value of its reply, as the coroutine methods do."""
+        call = Call(self.client, self.options, operation)
+        await call.run(path, body, content_type=content_type, on_progress=on_progress)
+        value: T = call.value
+        return value
 
     async def send(
         self,
@@ -75,182 +95,159 @@ class Caller:
         """Make one call; `GatewaySession.send` describes the arguments and the errors."""
         if not isinstance(operation, Operation):
             raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
+        began = time.monotonic()
         call = Call(self.client, self.options, operation, into)
-        return await call.run(path or {}, body, content_type, on_progress)
-
-    @property
-    def gateway_name(self) -> str:
-        """The gateway's address and a digest of the tenant: the name of this gateway in files."""
-        base_url = self.client.base_url
-        address = origin_of(base_url) + base_url.raw_path.decode("ascii").rstrip("/")
-        tenant_id = self.options.tenant_id
-        if tenant_id is None:
-            return address
-        # A tenant may be a person, so a file shows a digest and not the id.
-        digest = blake2b(tenant_id.encode(), digest_size=8).hexdigest()
-        return f"{address} for the tenant {digest}"
+        raw = await call.run(
+            path or _NO_VALUES, body, content_type=content_type, on_progress=on_progress
+        )
+        return Reply(
+            value=call.value,
+            status=raw.status,
+            headers=raw.headers,
+            body=raw.body,
+            attempts=call.attempts,
+            elapsed=time.monotonic() - began,
+        )
 
 
 class Call:
-    """One call of one operation; `run` is called once."""
+    """One call of one operation; `run` is called once.
+
+    Attributes:
+        value: The value of the reply; set when `run` ends without an error.
+    """
+
+    value: Any
+    _transport: httpx.AsyncBaseTransport
+    _template: RequestTemplate
+    _target: bytes
+    _content: "bytes | Body"
+    _length: int | None
+    _framing: RawHeaders
+    _reply: RawReply | None
 
     def __init__(
-        self, client: Client, options: Options, operation: Operation[Any], into: Any
+        self, client: Client, options: Options, operation: Operation[Any], into: Any = None
     ) -> None:
         self._client = client
         self._options = options
         self._operation = operation
         self._into = into
-        self._attempts: list[Attempt] = []
+        self._failed: list[Attempt] = []
+        self._succeeded: tuple[Transmission, float] | None = None  # how, and the seconds
         self._renewed = False
         self._watch: Watch | None = None
         self._context: Context | None = None
 
-    async def run(
-        self,
-        path: Mapping[str, str],
-        content: object,
-        content_type: str | None,
-        on_progress: OnProgress | None,
-    ) -> Reply[Any]:
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Every attempt so far, oldest first."""
+        if self._succeeded is None:
+            return tuple(self._failed)
+        how, elapsed = self._succeeded
+        return (*self._failed, self._attempt_of(Outcome.APPLIED, None, how, elapsed))
+
+    def _attempt_of(
+        self, outcome: Outcome, error: str | None, how: Transmission, elapsed: float
+    ) -> Attempt:
+        number = len(self._failed) + 1
+        return Attempt(outcome, how.status, error, elapsed, number, how.slot_wait, how.rate_wait)
+
+    def run(
+        self, path: Mapping[str, str], content: object, **document_only: Any
+    ) -> Coroutine[Any, Any, RawReply]:
         """Make the call and return its reply, or raise an error that says what became of it.
 
         Raises:
             GatewayError: with `operation`, `outcome` and `attempts` filled in.
         """
-        began = time.monotonic()
         self._watch = self._client.count(self._operation)
+        call = self._run(path, content, document_only)
         if self._watch is None:
-            return await self._run(began, path, content, content_type, on_progress)
+            return call
         self._context = copy_context()  # before observers change theirs
-        failure: BaseException | None = None
-        try:
-            self._watch.started()
-            return await self._run(began, path, content, content_type, on_progress)
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            outcome = outcome_of(tuple(self._attempts), self._operation.repeatability)
-            self._watch.finished(outcome, failure, time.monotonic() - began)
+        repeatability = self._operation.repeatability
+        return self._watch.follow(call, lambda: outcome_of(self.attempts, repeatability))
 
     async def _run(
-        self,
-        began: float,
-        path: Mapping[str, str],
-        content: object,
-        content_type: str | None,
-        on_progress: OnProgress | None,
-    ) -> Reply[Any]:
+        self, path: Mapping[str, str], content: object, document_only: Mapping[str, Any]
+    ) -> RawReply:
         try:
-            transport = self._client.open()
-            scope = self._client.calls.begin(self._options.deadline)
-            try:
-                async with scope:
-                    prepared = await self._prepare(path, content, content_type, on_progress)
-                    raw, value = await self._with_retries(transport, prepared, scope)
-            except TimeoutError:
-                if not scope.expired():
-                    raise
-                raise self._why_cut(scope) from None
-            finally:
-                self._client.calls.end(scope)
+            self._transport = self._client.open()
+            with self._client.calls.begin(self._options.deadline) as scope:
+                self._template = self._options.template(self._operation, self._client.base_url)
+                self._target = self._template.target(path)
+                if self._into is not None:
+                    check_type(self._into)
+                if self._operation.content is Content.ANY and content is not None:
+                    await self._take_document(content, document_only)
+                else:
+                    self._content, self._length, self._framing = json_content(
+                        self._operation, content, **document_only
+                    )
+                try:
+                    return await self._with_token()
+                except GatewayError as error:
+                    if not self._may_repeat(error):
+                        raise
+                    failures = [error]
+                return await self._again(failures, scope)
         except GatewayError as error:
-            error.of_call(
-                self._operation.name, self._operation.repeatability, tuple(self._attempts)
-            )
+            error.of_call(self._operation.name, self._operation.repeatability, self.attempts)
             raise
-        return Reply(
-            value=value,
-            status=raw.status,
-            headers=raw.headers,
-            body=raw.body,
-            attempts=tuple(self._attempts),
-            elapsed=time.monotonic() - began,
-        )
 
-    def _why_cut(self, scope: asyncio.Timeout) -> GatewayError:
-        """Return the error of a call that was ended by its deadline or by closing the session."""
-        if self._client.calls.was_cut(scope):
-            closed = SessionStateError("the session was closed before the reply came")
-            closed.transient = True  # a new session may succeed
-            return closed
-        return DeadlineExceededError(f"the deadline of {self._options.deadline:g} s passed")
+    async def _take_document(self, content: object, document_only: Mapping[str, Any]) -> None:
+        from gateway_sdk._http.body import make_body  # noqa: PLC0415 - few calls have a document
 
-    async def _prepare(
-        self,
-        path: Mapping[str, str],
-        content: object,
-        content_type: str | None,
-        on_progress: OnProgress | None,
-    ) -> PreparedRequest:
-        """Check every argument and build what all attempts send; nothing is sent yet."""
-        if self._into is not None:
-            check_type(self._into)
-        url = self._client.address(self._operation, fill_path(self._operation, path))
-        body = await make_body(self._operation, content, content_type, on_progress)
-        if body is not None:
-            body.context = self._context
-        headers = build_headers(
-            self._operation,
-            tenant_id=self._options.tenant_id,
-            token_header=self._options.token_header,
-            headers=self._options.headers,
-            content_type=body.content_type if body else None,
-        )
-        return PreparedRequest(
-            self._operation, url, headers, body, self._options.timeout, self._into
-        )
+        body = await make_body(self._operation, content, **document_only)
+        body.context = self._context
+        self._content, self._length = body, body.length
+        self._framing = framing(self._operation.method, body.length, body.content_type)
 
-    async def _with_retries(
-        self, transport: httpx.AsyncBaseTransport, prepared: PreparedRequest, scope: asyncio.Timeout
-    ) -> tuple[RawReply, Any]:
-        try:
-            return await self._with_token(transport, prepared)
-        except GatewayError as error:
-            if not self._may_repeat(error, prepared):
-                raise
-            failures = [error]
+    async def _again(self, failures: list[GatewayError], scope: CallScope) -> RawReply:
+        """Make more attempts, after the failure of the first one."""
         loop = asyncio.get_running_loop()
 
         def fits(seconds: float) -> bool:
             """Tell whether an attempt as fast as the fastest so far ends before the deadline."""
-            until = scope.when()
-            fastest = min((attempt.elapsed for attempt in self._attempts), default=0.0)
-            return until is None or loop.time() + seconds + fastest < until
+            fastest = min((attempt.elapsed for attempt in self._failed), default=0.0)
+            return scope.when is None or loop.time() + seconds + fastest < scope.when
 
         def scheduled(seconds: float) -> None:
             if self._watch is not None:
-                self._watch.scheduled(self._attempts[-1], seconds)
+                self._watch.scheduled(self._failed[-1], seconds)
 
         return await try_again(
             failures.pop(),  # keep no reference: its traceback refers to this frame (a cycle)
-            lambda: self._with_token(transport, prepared),
+            self._with_token,
             policy=self._options.retry,
-            again=lambda error: self._may_repeat(error, prepared),
+            again=self._may_repeat,
             fits=fits,
             spend=self._client.take_retry,
             scheduled=scheduled,
             sleep=self._client.sleep,
         )
 
-    def _may_repeat(self, error: BaseException, prepared: PreparedRequest) -> bool:
-        policy = self._options.retry
-        return prepared.can_be_sent and may_repeat(error, self._operation.repeatability, policy)
+    @property
+    def _can_be_sent(self) -> bool:
+        """Whether the whole content can be sent: it was not started, or it can restart."""
+        return isinstance(self._content, bytes) or self._content.can_be_sent
 
-    async def _with_token(
-        self, transport: httpx.AsyncBaseTransport, prepared: PreparedRequest
-    ) -> tuple[RawReply, Any]:
+    def _may_repeat(self, error: BaseException) -> bool:
+        repeatability = self._operation.repeatability
+        return self._can_be_sent and may_repeat(error, repeatability, self._options.retry)
+
+    async def _with_token(self) -> RawReply:
         """Make an attempt, and after a 401 a second one if the source has another token."""
         source = self._options.access_token
         token = await fetch_token(source)
         try:
-            return await self._attempt(transport, prepared, token)
+            return await self._attempt(token)
         except UnauthorizedError as error:
             if self._renewed:
                 invalidate(source, token)
-                raise _rejected(error) from None
-            if error.outcome is not Outcome.REFUSED or not prepared.can_be_sent:
+                raise rejected(error) from None
+            if error.outcome is not Outcome.REFUSED or not self._can_be_sent:
                 invalidate(source, token)  # for the next call
                 raise
             renewed = await self._renewed_token(error, token)
@@ -258,44 +255,92 @@ class Call:
                 raise
         self._renewed = True
         try:
-            return await self._attempt(transport, prepared, renewed)
+            return await self._attempt(renewed)
         except UnauthorizedError as error:
             invalidate(source, renewed)
-            raise _rejected(error) from None
+            raise rejected(error) from None
 
     async def _renewed_token(self, error: UnauthorizedError, token: AccessToken) -> AccessToken:
         try:
             return await fetch_token(self._options.access_token, rejected=token)
         except TokenRejectedError:  # other calls saw that new tokens are refused too
-            raise _rejected(error) from None
+            raise rejected(error) from None
 
-    async def _attempt(
-        self, transport: httpx.AsyncBaseTransport, prepared: PreparedRequest, token: AccessToken
-    ) -> tuple[RawReply, Any]:
-        if not self._attempts and self._operation.repeatability is Repeatability.ONCE:
+    async def _attempt(self, token: AccessToken) -> RawReply:
+        """Make one attempt, and note its outcome."""
+        if self._operation.repeatability is Repeatability.ONCE and not self._failed:
             for record_intent in RECORD_INTENT.get():
                 await record_intent(self._operation)
-        number = len(self._attempts) + 1
-        more = None if self._watch is None else self._watch.begun(number)
-        round_trip = RoundTrip(self._client, transport, prepared, number, more)
+        base: RequestBase = self._template
+        if self._watch is not None and (more := self._watch.begun(len(self._failed) + 1)):
+            base = self._template.with_fields(more)
+        how = Transmission(sent=not self._client.tells_what_was_sent)
+        self._reply = None
+        began = time.monotonic()
         try:
-            reply = await round_trip.run(token)
+            raw = await self._exchange(base, token, how)
+            self.value = self._value_of(raw)
+        except BaseException as error:
+            outcome, name = outcome_of_attempt(error, how, self._reply), type(error).__name__
+            self._failed.append(self._attempt_of(outcome, name, how, time.monotonic() - began))
+            raise
+        else:
+            self._succeeded = how, time.monotonic() - began
         finally:
-            self._attempts.append(round_trip.ended)
             if self._watch is not None:
-                self._watch.ended(round_trip.ended)
+                self._watch.ended(self.attempts[-1])
         note_success(self._options.access_token, token)
+        return raw
+
+    async def _exchange(
+        self, base: RequestBase, token: AccessToken, transmission: Transmission
+    ) -> RawReply:
+        """Send the request once and collect the reply; the content is released in any case."""
+        request = DirectRequest(
+            base,
+            self._target,
+            [(b"Authorization", b"Bearer " + text_of(token).encode("ascii")), *self._framing],
+            self._content,
+            self._length,
+            self._options.timeout,
+            transmission,
+        )
+        transport = self._transport
+        try:
+            if isinstance(transport, DirectTransport):
+                response = await transport.exchange(request)
+            else:
+                response = await send_by_httpx(transport, request, self._template.url(self._target))
+            transmission.status = response.status
+            return await self._collected(response, forwarded=transmission.forwarded)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise_failure(error, request, self._reply, is_ours=self._client.tells_what_was_sent)
+        finally:
+            if not isinstance(self._content, bytes):
+                await self._content.aclose()
+
+    async def _collected(self, response: DirectResponse, *, forwarded: bool) -> RawReply:
+        """Collect the body up to the limit; the rest is not read."""
+        reply = self._reply = RawReply(
+            response.status, response.fields, self._client.max_reply_bytes, forwarded=forwarded
+        )
+        if response.stream is None:
+            reply.feed(response.body)
+        else:
+            try:
+                async for piece in response.stream:
+                    if not reply.feed(piece):
+                        break
+            finally:
+                await response.stream.aclose()
+        reply.finish()
         return reply
 
-
-def _rejected(error: UnauthorizedError) -> TokenRejectedError:
-    """Return the error for a 401 that was answered to a renewed token."""
-    rejected = TokenRejectedError(
-        "the gateway answered 401 Unauthorized, also with a new access token",
-        status=error.status,
-        body=error.body,
-        headers=error.headers,
-    )
-    rejected.outcome, rejected.payload = error.outcome, error.payload
-    rejected.retry_after = error.retry_after
-    return rejected
+    def _value_of(self, raw: RawReply) -> Any:
+        """Return the value of a successful reply, or raise the error of another one."""
+        if raw.status not in SUCCESS:
+            raise status_error(raw)
+        try:
+            return decode(raw, self._operation, self._into, self._client.parse_float)
+        except (ContentError, ValidationError) as error:
+            raise unexpected_reply(raw, error, by_interface=self._into is None) from None

@@ -6,19 +6,23 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from enum import Enum
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self, cast
 
 import httpx
 
 from gateway_sdk._call.events import CONTEXT_OBSERVERS, LogObserver, Watch, check_observers
-from gateway_sdk._call.in_flight import CallsInFlight
-from gateway_sdk._call.retry import Bucket, RetryBudget
-from gateway_sdk._config import DEFAULT_CUT, LOGGER
-from gateway_sdk._http.content import ParseFloat
+from gateway_sdk._call.retry import RetryBudget, bucket_of
+from gateway_sdk._config import DEFAULT_CUT, LOGGER, place_of
+from gateway_sdk._http.reply import ParseFloat
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.factory import EngineConfig, make_transport
 from gateway_sdk._transport.httpx_engine import HttpxEngine
-from gateway_sdk.errors import ConfigurationError, SessionStateError
+from gateway_sdk.errors import (
+    DeadlineExceededError,
+    GatewayError,
+    SessionStateError,
+)
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 
@@ -43,6 +47,7 @@ class Client:
 
     Attributes:
         base_url: The gateway's address.
+        tells_what_was_sent: Whether the transport is one of ours, which sets `Transmission.sent`.
         max_reply_bytes: The largest reply, in decompressed bytes.
         parse_float: Converts fractions in replies that the interface leaves open; None for
             floats.
@@ -63,14 +68,15 @@ class Client:
         observers: Iterable[Observer],
     ) -> None:
         self.base_url = base_url
+        self.tells_what_was_sent = engine.is_ours
         self.max_reply_bytes = max_reply_bytes
         self.parse_float = parse_float
         self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
         self.state = SessionState.NEW
         self.calls = CallsInFlight()
-        self._bucket = None if (checked := _checked_budget(budget)) is None else Bucket(checked)
+        self._bucket = bucket_of(budget)
         self._observers = check_observers(observers)
-        self._place = _place_of(base_url)
+        self._place = place_of(base_url)
         self._number = 0
         self._engine = engine
         self._drain = drain
@@ -79,12 +85,6 @@ class Client:
         self._pid = 0
         self._closing: asyncio.Task[None] | None = None
         self._closers = 0
-        self._addresses: dict[str, httpx.URL] = {}
-
-    @property
-    def tells_what_was_sent(self) -> bool:
-        """Whether the transport is one of ours, which sets `Progress.sent` at the right moment."""
-        return self._engine.is_ours
 
     def open(self) -> httpx.AsyncBaseTransport:
         """Return the transport; the first use creates it.
@@ -118,7 +118,7 @@ class Client:
         """Count a call, and return its observers; None if there are none."""
         self._number += 1
         if self._bucket is not None:
-            self._bucket.add_call()
+            self._bucket.calls += 1
         observers = self._observers + CONTEXT_OBSERVERS.get()
         if LOGGER.isEnabledFor(logging.INFO):
             observers = (*observers, _LOG)
@@ -129,17 +129,6 @@ class Client:
     def take_retry(self) -> bool:
         """Take a retry out of the budget; False if none is left."""
         return self._bucket is None or self._bucket.take()
-
-    def address(self, operation: Operation[Any], target: str) -> httpx.URL:
-        """Return the whole address of an operation's target, which is already percent-encoded."""
-        known = self._addresses.get(target)
-        if known is not None:
-            return known
-        prefix = self.base_url.raw_path.rstrip(b"/")
-        address = self.base_url.copy_with(raw_path=prefix + target.encode("ascii"))
-        if target == operation.path:  # always the same address, and building it takes 25 µs
-            self._addresses[target] = address
-        return address
 
     def _check_place(self) -> None:
         """Refuse another event loop and a child process, which cannot use these connections."""
@@ -210,10 +199,134 @@ class Client:
         return f"<Client {self.base_url} ({self.state.value}, {len(self.calls)} calls in flight)>"
 
 
-def _place_of(base_url: httpx.URL) -> tuple[str, str, int]:
-    """Return what observers learn of the gateway: its address, host and port."""
-    port = base_url.port or (443 if base_url.scheme == "https" else 80)
-    return str(base_url).rstrip("/"), base_url.host, port
+class CallsInFlight:
+    """Ends calls at their deadlines and when their session closes.
+
+    One timer serves all calls: with one for each, a call would cost 3 µs more.
+    """
+
+    def __init__(self) -> None:
+        self._scopes: set[CallScope] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_cut = False
+        self._quiet = asyncio.Event()  # no call is in flight
+        self._drained = asyncio.Event()  # no call is in flight, or all were cut
+
+    def begin(self, deadline: float | None) -> "CallScope":
+        """Return the scope in which a call runs; the caller enters it at once.
+
+        Args:
+            deadline: Seconds, or None for no limit.
+        """
+        return CallScope(self, deadline)
+
+    def add(self, scope: "CallScope", when: float | None, loop: asyncio.AbstractEventLoop) -> None:
+        """Count a call, and end it at a time of the loop's clock."""
+        self._scopes.add(scope)
+        if when is not None and (self._timer is None or when < self._timer.when()):
+            self._set_timer(when, loop)
+
+    def remove(self, scope: "CallScope") -> None:
+        """Remove a call that has ended."""
+        self._scopes.discard(scope)
+        if not self._scopes:
+            self._quiet.set()
+            self._drained.set()
+
+    def _set_timer(self, when: float, loop: asyncio.AbstractEventLoop) -> None:
+        self._stop_timer()
+        self._timer = loop.call_at(when, self._end_late_calls, when, loop)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end_late_calls(self, now: float, loop: asyncio.AbstractEventLoop) -> None:
+        """End the calls whose deadlines have passed, and look again at the next deadline."""
+        self._timer = None
+        times = [(scope.when, scope) for scope in self._scopes if scope.when is not None]
+        for scope in [scope for when, scope in times if when <= now]:
+            scope.end()
+        if later := [when for when, _ in times if when > now]:
+            self._set_timer(min(later), loop)
+
+    def cut(self) -> None:
+        """Cut all calls at once, and end every wait for them."""
+        self._is_cut = True
+        self._stop_timer()
+        for scope in self._scopes:
+            scope.cut()
+        self._drained.set()
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until no call is in flight or all were cut, for this many seconds at most."""
+        if not self._is_cut:
+            await self._wait(self._drained, seconds)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until no call is in flight, for this many seconds at most."""
+        await self._wait(self._quiet, seconds)
+
+    async def _wait(self, event: asyncio.Event, seconds: float) -> None:
+        if self._scopes:
+            event.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await event.wait()
+
+    def __len__(self) -> int:
+        return len(self._scopes)
+
+
+class CallScope:
+    """Runs one call, and cancels it at its deadline or when it is cut.
+
+    Attributes:
+        when: The deadline, by the loop's clock; None for none.
+    """
+
+    __slots__ = ("_calls", "_cancelling", "_deadline", "_reason", "_task", "when")
+
+    def __init__(self, calls: CallsInFlight, deadline: float | None) -> None:
+        self._calls = calls
+        self._deadline = deadline
+        self._reason: GatewayError | None = None
+
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._cancelling = self._task.cancelling()
+        self.when = None if self._deadline is None else loop.time() + self._deadline
+        self._calls.add(self, self.when, loop)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Raise the reason of a cancellation that came from here."""
+        self._calls.remove(self)
+        reason = self._reason
+        if reason and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise reason from None
+
+    def end(self) -> None:
+        """End the call: its deadline has passed."""
+        self._cancel(DeadlineExceededError(f"the deadline of {self._deadline:g} s passed"))
+
+    def cut(self) -> None:
+        """Cut the call: its session is closed."""
+        closed = SessionStateError("the session was closed before the reply came")
+        closed.transient = True  # a new session may succeed
+        self._cancel(closed)
+
+    def _cancel(self, reason: GatewayError) -> None:
+        if self._reason is None:
+            self._reason = reason
+            self._task.cancel()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
@@ -235,9 +348,3 @@ def _take_error(closing: asyncio.Task[None]) -> None:
     """Mark an error as seen: asyncio would report it because no task awaits it."""
     if not closing.cancelled():
         closing.exception()
-
-
-def _checked_budget(budget: object) -> RetryBudget | None:
-    if budget is not None and not isinstance(budget, RetryBudget):
-        raise ConfigurationError("retry_budget must be a RetryBudget, or None for no limit")
-    return budget

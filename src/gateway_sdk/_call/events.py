@@ -1,17 +1,20 @@
 """What observers learn about one call, and what is logged about it under `gateway_sdk`."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from gateway_sdk._config import LOGGER, is_async
-from gateway_sdk._http.headers import merge_headers
+from gateway_sdk._http.request import merge_headers
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome
+
+T = TypeVar("T")
 
 CONTEXT_OBSERVERS: Final[ContextVar[tuple[Observer, ...]]] = ContextVar(
     "observers of a context", default=()
@@ -35,6 +38,20 @@ class Watch:
         self._observers = observers
         self._call = call
         self._told = 0
+
+    async def follow(self, call: Coroutine[Any, Any, T], outcome: Callable[[], Outcome]) -> T:
+        """Make the call, and report its beginning and its end."""
+        began = time.monotonic()
+        failure: BaseException | None = None
+        try:
+            self.started()
+            return await call
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            call.close()  # if it did not begin
+            self.finished(outcome(), failure, time.monotonic() - began)
 
     def started(self) -> None:
         """Report that the call begins."""

@@ -1,19 +1,28 @@
-"""The options that can differ between views of a session: credentials, time-outs, headers."""
+"""The arguments of a session: the options that views may change, and what `from_env` takes."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import difflib
+import ssl
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal, TypedDict
 
 import httpx
 from pydantic import SecretStr
 
-from gateway_sdk._call.retry import RetryPolicy
-from gateway_sdk._config import UNSET, check_seconds, check_timeout
-from gateway_sdk._http.headers import check_header_value, merge_headers
+from gateway_sdk._call.retry import RetryBudget, RetryPolicy
+from gateway_sdk._config import UNSET, check_seconds, check_timeout, origin_of
+from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
+from gateway_sdk._transport.admission import RateLimit
+from gateway_sdk._transport.factory import Certificate, EngineName
+from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.auth.source import TokenSource, as_token_source
 from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.observer import Observer
+from gateway_sdk.operations import Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +36,7 @@ class Options:
     deadline: float | None
     retry: RetryPolicy
     headers: Mapping[str, str] = field(repr=False)
+    _templates: dict[str, RequestTemplate] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, **given: Any) -> "Options":
@@ -44,6 +54,48 @@ class Options:
             ConfigurationError: an option is wrong; the message names it.
         """
         return dataclasses.replace(self, **_checked(given, self.headers))
+
+    def template(self, operation: Operation[Any], base_url: httpx.URL) -> RequestTemplate:
+        """Return what all requests of an operation have in common; it is made once.
+
+        Raises:
+            InvalidArgumentError: the operation needs a tenant and none is configured.
+        """
+        template = self._templates.get(operation.name)
+        if template is None or template.operation is not operation:
+            template = RequestTemplate(
+                operation,
+                base_url,
+                tenant_id=self.tenant_id,
+                token_header=self.token_header,
+                headers=self.headers,
+            )
+            self._templates[operation.name] = template
+        return template
+
+    def gateway_name(self, base_url: httpx.URL) -> str:
+        """Return the gateway's address and a digest of the tenant: its name in files."""
+        address = origin_of(base_url) + base_url.raw_path.decode("ascii").rstrip("/")
+        if self.tenant_id is None:
+            return address
+        # A tenant may be a person, so a file shows a digest and not the id.
+        digest = blake2b(self.tenant_id.encode(), digest_size=8).hexdigest()
+        return f"{address} for the tenant {digest}"
+
+
+def check_gateway(source: TokenSource, base_url: httpx.URL) -> None:
+    """Refuse a token source that names another gateway.
+
+    Raises:
+        ConfigurationError: it does.
+    """
+    gateway = getattr(source, "gateway", None)
+    origin = origin_of(base_url)
+    if isinstance(gateway, str) and gateway != origin:
+        raise ConfigurationError(
+            f"access_token is for {gateway}, and base_url is at {origin}: "
+            "a token goes to its own gateway only"
+        )
 
 
 def _checked(given: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
@@ -87,3 +139,57 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "retry": _check_retry,
     }
 )
+
+
+class Overrides(TypedDict, total=False):
+    """The arguments of `GatewaySession` and of a login."""
+
+    base_url: str
+    access_token: AccessTokenGiven
+    tenant_id: str | None
+    token_header: str | SecretStr | None
+    timeout: float | httpx.Timeout | None
+    deadline: float | None
+    retry: RetryPolicy | None
+    headers: Mapping[str, str] | None
+    engine: EngineName
+    transport: httpx.AsyncBaseTransport | None
+    http_client: httpx.AsyncClient | None
+    max_connections: int
+    rate_limit: RateLimit | None
+    retry_budget: RetryBudget | None
+    verify: ssl.SSLContext | str | Path | Literal[True]
+    cert: Certificate | None
+    proxy: str | None
+    trust_env: bool
+    allow_insecure_http: bool
+    max_reply_bytes: int
+    parse_float: Callable[[str], Any] | None
+    drain: float
+    observers: Iterable[Observer]
+    auth_url: str
+    client_id: str
+    token_store: str | None
+
+
+def check_overrides(given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse an unknown argument, and suggest the name that is meant.
+
+    Args:
+        given: The names that were given.
+        known: The arguments of the class, which may be a subclass with more arguments.
+
+    Raises:
+        ConfigurationError: a name is unknown.
+    """
+    names = sorted({*Overrides.__annotations__, *known})
+    for name in given:
+        if name not in names:
+            raise ConfigurationError(f"from_env has no argument {name!r}: {_hint(name, names)}")
+
+
+def _hint(name: str, names: list[str]) -> str:
+    close = [known for known in names if name in known] or difflib.get_close_matches(name, names, 1)
+    if not close:
+        return "it takes those of GatewaySession, and auth_url, client_id and token_store"
+    return f"did you mean {' or '.join(close)}?"

@@ -207,31 +207,47 @@ class RetryBudget:
 
 
 class Bucket:
-    """What is left of the retry budget of one session."""
+    """What is left of the retry budget of one session.
+
+    Attributes:
+        calls: The calls whose share is not added yet.
+    """
 
     def __init__(self, budget: RetryBudget, clock: Callable[[], float] = time.monotonic) -> None:
+        self.calls = 0
         self._budget = budget
         self._clock = clock
         self._left = float(budget.reserve)
         self._filled = clock()
 
-    def add_call(self) -> None:
-        """Count a call, which adds its share."""
-        self._add(self._budget.share)
-
     def take(self) -> bool:
         """Take a retry out; False if none is left."""
         now = self._clock()
-        self._add(self._budget.per_second * (now - self._filled))
-        self._filled = now
+        self._left = self._with(self._budget.per_second * (now - self._filled))
+        self._filled, self.calls = now, 0
         if self._left < 1:
             return False
         self._left -= 1
         return True
 
-    def _add(self, retries: float) -> None:
-        self._left = min(self._left + retries, float(self._budget.reserve))
+    def _with(self, more: float) -> float:
+        """Return the retries that are left, with the shares of the calls and more."""
+        budget = self._budget
+        return min(self._left + budget.share * self.calls + more, float(budget.reserve))
 
     @safe_repr
     def __repr__(self) -> str:
-        return f"<Bucket {self._left:.1f} of {self._budget.reserve} retries left>"
+        return f"<Bucket {self._with(0.0):.1f} of {self._budget.reserve} retries left>"
+
+
+def bucket_of(budget: object) -> Bucket | None:
+    """Return a full bucket; None for no limit.
+
+    Raises:
+        ConfigurationError: the budget is neither a `RetryBudget` nor None.
+    """
+    if budget is None:
+        return None
+    if not isinstance(budget, RetryBudget):
+        raise ConfigurationError("retry_budget must be a RetryBudget, or None for no limit")
+    return Bucket(budget)

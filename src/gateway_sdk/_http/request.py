@@ -1,48 +1,186 @@
-"""Build a request: its target and its JSON. No I/O here."""
+"""A request: its target, its header fields and its JSON. No I/O here."""
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
-from pydantic import BaseModel, ValidationError
+import httpx
+from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError
 
-from gateway_sdk.errors import InvalidArgumentError
-from gateway_sdk.models._base import Model
+from gateway_sdk._version import __version__
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
+from gateway_sdk.models._base import Model, wire_json
 from gateway_sdk.models._problems import PROBLEM
-from gateway_sdk.operations import Operation
+from gateway_sdk.operations import Content, Header, Operation
+
+RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
+"""Headers as they go over the wire, in their order."""
+
+OnProgress: TypeAlias = Callable[[int, int | None], object]
+"""Called with the bytes of a document sent so far and the total, which is None for a stream."""
+
+PIECE: Final = 64 * 1024
+"""Bytes handed over at once: small enough for progress and cancellation to be prompt."""
+
+JSON: Final = "application/json"
+_COMMON_HEADERS: Final = (
+    (b"Accept", b"application/json, */*;q=0.1"),
+    (b"Accept-Encoding", b"gzip"),  # what `RawReply` can undo
+    (b"User-Agent", f"gateway-sdk/{__version__}".encode("ascii")),
+)
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, 5.6.2: token
+_HEADER_VALUE = re.compile(  # RFC 9110, 5.5: field-value, not empty
+    r"[\x21-\x7e\x80-\xff]([\t \x21-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?"
+)
+
+_NOT_IN_HEADERS: Final = MappingProxyType(
+    {
+        "authorization": "give access_token= instead",
+        "token": "give token_header= instead",
+        "tenantid": "give tenant_id= instead",
+        "content-type": "give content_type= with the call instead",
+        "content-length": "it follows from the body",
+        "transfer-encoding": "it follows from the body",
+        "host": "it follows from base_url",
+        "accept-encoding": "only what the SDK can decompress may be asked for",
+        "connection": "connections are the SDK's",
+        "expect": "the SDK does not wait for 100 Continue",
+        "keep-alive": "connections are the SDK's",
+        "proxy-authorization": "it would go to the gateway",
+        "te": "the SDK does not read trailers",
+        "trailer": "the SDK does not send trailers",
+        "upgrade": "the SDK speaks HTTP/1.1 only",
+    }
+)
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_MARK: Final = "~of.gateway.sdk~"  # stands for a value; nothing in it is encoded
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]{1,4000}")  # nothing to encode
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LONGEST_SEGMENT: Final = 4000  # bytes; servers accept targets of 8000 (RFC 9110, 4.1)
 _SHOWN_PROBLEMS: Final = 10
 
 
-def fill_path(operation: Operation[Any], values: Mapping[str, str]) -> str:
-    """Put the values into the operation's path, percent-encoded (RFC 3986, 3.3).
+class RequestBase:
+    """The beginning of requests that have the same method, server and first header fields.
+
+    Attributes:
+        method: The HTTP method.
+        address: An address at the server; only the scheme, the host and the port matter.
+        origin: These three, to compare servers.
+        fields: The header fields, in their order.
+        lines: The same as they are sent.
+
+    Raises:
+        httpx.LocalProtocolError: a field has what would end it.
+    """
+
+    __slots__ = ("address", "fields", "lines", "method", "origin")
+
+    def __init__(self, method: str, address: httpx.URL, fields: RawHeaders) -> None:
+        self.method = method.encode("ascii")
+        self.address = address
+        self.origin = address.raw_scheme + address.netloc
+        self.fields = fields
+        self.lines = field_lines(fields)
+
+
+class RequestTemplate(RequestBase):
+    """What the requests of one operation with the same options have in common.
+
+    Its fields are those of every request: without Content-Type, Authorization and the length of
+    the body.
+
+    Attributes:
+        operation: The operation.
+
+    Raises:
+        InvalidArgumentError: the operation needs a tenant and none is configured.
+    """
+
+    __slots__ = ("_names", "_parts", "_url", "operation")
+
+    def __init__(
+        self,
+        operation: Operation[Any],
+        base_url: httpx.URL,
+        *,
+        tenant_id: str | None,
+        token_header: SecretStr | None,
+        headers: Mapping[str, str],
+    ) -> None:
+        # Interface: Authentication 3; Endpoints rule 1
+        fields = [(b"Host", base_url.netloc), *replace_fields(_COMMON_HEADERS, headers)]
+        if operation.tenant_id is Header.ALWAYS and tenant_id is None:
+            raise InvalidArgumentError(
+                "tenant_id is missing: give it to the session, or to with_options(tenant_id=...)"
+            )
+        if operation.tenant_id is not Header.NEVER and tenant_id is not None:
+            fields.append((b"tenantId", tenant_id.encode("latin-1")))
+        if operation.token_header is not Header.NEVER and token_header is not None:
+            fields.append((b"token", token_header.get_secret_value().encode("latin-1")))
+        super().__init__(operation.method, base_url, fields)
+        self.operation = operation
+        self._names = _PLACEHOLDER.findall(operation.path)
+        path = _PLACEHOLDER.sub(_MARK, operation.path).encode("ascii")
+        self._url = base_url.copy_with(raw_path=base_url.raw_path.rstrip(b"/") + path)
+        self._parts = self._url.raw_path.split(_MARK.encode("ascii"))
+
+    def target(self, values: Mapping[str, str]) -> bytes:
+        """Return the path of a request, with the values percent-encoded (RFC 3986, 3.3).
+
+        Raises:
+            InvalidArgumentError: a value is missing, unknown, or cannot be one path segment.
+        """
+        return fill_path(self._names, self._parts, values)
+
+    def with_fields(self, more: Mapping[str, str]) -> RequestBase:
+        """Return the same for a request with more header fields."""
+        return RequestBase(self.operation.method, self.address, replace_fields(self.fields, more))
+
+    def url(self, target: bytes) -> httpx.URL:
+        """Return the whole address of a target; httpx takes 25 µs to make one."""
+        return self.address.copy_with(raw_path=target) if self._names else self._url
+
+
+def fill_path(names: list[str], parts: list[bytes], values: Mapping[str, str]) -> bytes:
+    """Return a path with the values, percent-encoded (RFC 3986, 3.3), between its parts.
 
     Raises:
         InvalidArgumentError: a value is missing, unknown, or cannot be one path segment.
     """
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("path must be a mapping of placeholders to strings")
-    if not values and "{" not in operation.path:
-        return operation.path
-    names = _PLACEHOLDER.findall(operation.path)
-    for name in values.keys() - set(names):
-        raise InvalidArgumentError(f"path has no placeholder {name!r}: it has {names or 'none'}")
-    for name in names:
+    for name in values:
+        if name not in names:
+            known = names or "none"
+            raise InvalidArgumentError(f"path has no placeholder {name!r}: it has {known}")
+    path = parts[0]
+    for name, part in zip(names, parts[1:], strict=True):
         if name not in values:
             raise InvalidArgumentError(f"path lacks {name!r}")
-    return _PLACEHOLDER.sub(lambda found: _segment(found[1], values[found[1]]), operation.path)
+        path += _segment(name, values[name]).encode("ascii") + part
+    return path
+
+
+def check_path(operation: Operation[Any], values: Mapping[str, str]) -> None:
+    """Check the values for the path of an operation, as `fill_path` does."""
+    names = _PLACEHOLDER.findall(operation.path)
+    fill_path(names, [b""] * (len(names) + 1), values)
 
 
 def _segment(name: str, value: object) -> str:
     """Encode one path segment; refuse a value that would address something else."""
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{name} must be a string")
+    if _PLAIN.fullmatch(value) and value not in (".", ".."):
+        return value
     if not value:
         raise InvalidArgumentError(f"{name} is empty")
     if value in (".", ".."):
@@ -58,6 +196,28 @@ def _segment(name: str, value: object) -> str:
     return encoded
 
 
+def json_content(
+    operation: Operation[Any], content: object, **document_only: object
+) -> tuple[bytes, int, RawHeaders]:
+    """Return the body of an operation that takes JSON or nothing, its length and header fields.
+
+    Raises:
+        InvalidArgumentError: the content is no JSON, missing or too much; or one of the arguments
+            that only a document has is given.
+    """
+    for given in document_only.values():
+        if given is not None:
+            raise InvalidArgumentError(f"{' and '.join(document_only)} need a document as content")
+    if content is None:
+        if operation.content is Content.JSON:
+            raise InvalidArgumentError("the body is missing")
+        return b"", 0, framing(operation.method, None, None)
+    if operation.content is Content.NONE:
+        raise InvalidArgumentError("the operation takes no body")
+    data = encode_json(content)
+    return data, len(data), framing(operation.method, len(data), JSON)
+
+
 def encode_json(value: object) -> bytes:
     """Return a model or any JSON value as UTF-8 JSON without spaces.
 
@@ -65,7 +225,8 @@ def encode_json(value: object) -> bytes:
         InvalidArgumentError: the value is not JSON.
     """
     try:
-        return _ENCODER.encode(value).encode()
+        known = wire_json(value) if isinstance(value, Model) else None
+        return known or _ENCODER.encode(value).encode()
     except ValidationError as error:  # of a model that was made without validation
         raise InvalidArgumentError(describe(error)) from None
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
@@ -104,3 +265,85 @@ def _described(problem: ErrorDetails) -> str:
     if problem["type"] == PROBLEM:
         return f"{field or 'the value'} {problem['msg'][:150]}"
     return f"{field or 'it'}: {problem['msg'][:100]}"
+
+
+def framing(method: str, length: int | None, content_type: str | None) -> RawHeaders:
+    """Return the header fields about the body of a request (RFC 9112, 6).
+
+    Args:
+        method: The HTTP method.
+        length: Bytes; None if unknown until the end.
+        content_type: The media type; None for a request without a body.
+    """
+    if content_type is None:  # a POST without a body says so (RFC 9110, 8.6)
+        return [(b"Content-Length", b"0")] if method == "POST" else []
+    media_type = (b"Content-Type", content_type.encode("latin-1"))
+    if length is None:
+        return [media_type, (b"Transfer-Encoding", b"chunked")]
+    return [media_type, (b"Content-Length", b"%d" % length)]
+
+
+def field_lines(fields: RawHeaders) -> bytes:
+    """Return header fields as they are sent, each with the end of its line.
+
+    Raises:
+        httpx.LocalProtocolError: a field has what would end it.
+    """
+    lines = b"".join([b"%b: %b\r\n" % field for field in fields])
+    if not lines.count(b"\n") == lines.count(b"\r") == len(fields) or b"\0" in lines:
+        raise httpx.LocalProtocolError("a line break in a header")
+    return lines
+
+
+def replace_fields(fields: Iterable[tuple[bytes, bytes]], more: Mapping[str, str]) -> RawHeaders:
+    """Return the fields with more of them, which replace those of the same name."""
+    added = [(name.encode("ascii"), text.encode("latin-1")) for name, text in more.items()]
+    taken = {name.lower() for name, _ in added}
+    return [field for field in fields if field[0].lower() not in taken] + added
+
+
+def check_header_value(name: str, value: object) -> str:
+    """Return a valid value of a header.
+
+    Raises:
+        ConfigurationError: it is not a string, is empty, or has a character that headers cannot
+            have. The message does not show the value.
+    """
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name} must be a string")
+    if not value:
+        raise ConfigurationError(f"{name} is empty; None leaves the header out")
+    if _HEADER_VALUE.fullmatch(value):
+        return value
+    if _HEADER_VALUE.fullmatch(value.strip()):
+        raise ConfigurationError(f"{name} has white space around it: strip() it")
+    raise ConfigurationError(
+        f"{name} holds a line break, a control character or a character outside Latin-1, "
+        "which no header can carry"
+    )
+
+
+def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
+    """Merge headers, ignoring case; a value of None removes one header, None removes all."""
+    if headers is None:
+        return MappingProxyType({})
+    if not isinstance(headers, Mapping):
+        raise ConfigurationError("headers must be a mapping of names to values")
+    merged = {name.lower(): (name, value) for name, value in base.items()}
+    for name, value in headers.items():
+        key = _check_header_name(name)
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = (str(name), check_header_value(f"headers[{name!r}]", value))
+    return MappingProxyType(dict(merged.values()))
+
+
+def _check_header_name(name: object) -> str:
+    """Return a header's name in lower case, if the user may set it."""
+    if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+        raise ConfigurationError("headers holds a name that no header can have (RFC 9110, 5.1)")
+    reason = _NOT_IN_HEADERS.get(name.lower())
+    if reason:
+        raise ConfigurationError(f"headers must not set {name}: {reason}")
+    return name.lower()

@@ -2,17 +2,18 @@
 
 import ssl
 import time
-from collections.abc import AsyncIterable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, cast
 
 import httpx
 
+from gateway_sdk._http.request import RequestBase, field_lines
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import Admission, RateLimiter
 from gateway_sdk._transport.connection import Connection
-from gateway_sdk._transport.exchange import Exchange, length_of, request_head
-from gateway_sdk._transport.pool import Pool, origin_of
+from gateway_sdk._transport.exchange import Exchange, length_of
+from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import (
@@ -58,30 +59,31 @@ class AsyncioEngine(DirectTransport):
         fields = request.headers.raw
         response = await self.exchange(
             DirectRequest(
-                request.method,
-                request.url,
-                fields,
-                cast("AsyncIterable[bytes]", request.stream),
+                RequestBase(request.method, request.url, fields),
+                request.url.raw_path,
+                [],
+                cast("httpx.AsyncByteStream", request.stream),
                 length_of(fields),
                 httpx.Timeout(**{**_NO_TIMEOUTS, **request.extensions.get("timeout", {})}),
                 request.extensions.get(EXTENSION) or Transmission(sent=False),
             )
         )
         return httpx.Response(
-            response.status_code, headers=response.headers, stream=response.stream
+            response.status,
+            headers=response.fields,
+            stream=response.stream or httpx.ByteStream(response.body),
         )
 
     async def exchange(self, request: DirectRequest) -> DirectResponse:
         """Send a request, as `handle_async_request` does."""
         head = self._head(request)
-        url, timeout, transmission = request.url, request.timeout, request.transmission
-        origin = origin_of(url)
+        base, timeout, transmission = request.base, request.timeout, request.transmission
         await self._admission.enter(timeout.pool, transmission)
         connection = None
         try:
-            connection = self._pool.take(origin)
+            connection = self._pool.take(base.origin)
             if connection is None:
-                connection = await self._route.open(url, transmission, timeout.connect)
+                connection = await self._route.open(base.address, transmission, timeout.connect)
             exchange = Exchange(connection, transmission, write=timeout.write, read=timeout.read)
             await exchange.send(head, request.content, request.length)
         except BaseException:
@@ -90,20 +92,29 @@ class AsyncioEngine(DirectTransport):
             self._admission.leave()
             raise
         reply = exchange.reply
-        stream = _ReplyStream(self, exchange, connection, origin)
-        return DirectResponse(reply.status, httpx.Headers(reply.fields), stream)
+        if reply.is_whole:
+            body = reply.take()
+            self.end(exchange, connection, base.origin)
+            return DirectResponse(reply.status, reply.fields, body, None)
+        stream = _ReplyStream(self, exchange, connection, base.origin)
+        return DirectResponse(reply.status, reply.fields, b"", stream)
 
     async def aclose(self) -> None:
         """Cut every connection that is left, and wait until all are closed."""
         await self._pool.aclose()
 
     def _head(self, request: DirectRequest) -> bytes:
-        method, url = request.method.encode("ascii"), request.url
-        forwarded = request.transmission.forwarded = forwards(self._route.proxy, url)
-        if not forwarded:
-            return request_head(method, url.raw_path, request.fields)
-        target = b"http://%b%b" % (url.netloc, url.raw_path)
-        return request_head(method, target, [*request.fields, *self._route.credentials])
+        base, target, fields = request.base, request.target, request.fields
+        if self._route.proxy is not None and forwards(self._route.proxy, base.address):
+            request.transmission.forwarded = True
+            target = b"http://%b%b" % (base.address.netloc, target)
+            fields = [*fields, *self._route.credentials]
+        return b"%b %b HTTP/1.1\r\n%b%b\r\n" % (
+            base.method,
+            target,
+            base.lines,
+            field_lines(fields),
+        )
 
     def end(self, exchange: Exchange, connection: Connection, origin: bytes) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""

@@ -6,9 +6,10 @@ from typing import Final, cast
 
 import httpx
 
+from gateway_sdk._http.request import PIECE
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
-from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk._transport.transmission import Transmission, stream_of
 
 RawFields = Sequence[tuple[bytes, bytes]]
 
@@ -61,7 +62,9 @@ class Exchange:
         """Whether the connection may serve another request."""
         return self._is_sent and self.reply.can_be_followed
 
-    async def send(self, head: bytes, content: AsyncIterable[bytes], length: int | None) -> None:
+    async def send(
+        self, head: bytes, content: bytes | httpx.AsyncByteStream, length: int | None
+    ) -> None:
         """Send a request, and wait for the head of its reply.
 
         A reply that is no success ends the sending. After an early success the rest is sent, too:
@@ -69,7 +72,8 @@ class Exchange:
 
         Args:
             head: All of it.
-            content: Its first piece leaves together with the head. It is not closed here.
+            content: Bytes, or pieces, which are not closed here. What is there first leaves
+                together with the head.
             length: Bytes of the content; None to send it in chunks.
 
         Raises:
@@ -77,6 +81,16 @@ class Exchange:
             httpx.LocalProtocolError: the content has another length.
             httpx.TransportError: it failed later, and the head of a reply did not come.
         """
+        if isinstance(content, bytes) and len(content) <= PIECE:
+            self._is_sent = await self._write(head + content)
+        else:
+            await self._send_pieces(head, stream_of(content), length)
+        while not self.reply.status:
+            await self._read_more()
+
+    async def _send_pieces(
+        self, head: bytes, content: AsyncIterable[bytes], length: int | None
+    ) -> None:
         caller = cast("asyncio.Task[object]", asyncio.current_task())
         cancelled = caller.cancelling()
         unsent, left = head, length
@@ -98,8 +112,6 @@ class Exchange:
             if left is None:
                 unsent += b"0\r\n\r\n"
             self._is_sent = not unsent or await self._write(unsent)
-        while not self.reply.status:
-            await self._read_more()
 
     async def read(self) -> bytes:
         """Return what has come of the body, as soon as there is something; b"" at its end.
@@ -176,21 +188,6 @@ class Exchange:
     def _receive(self, data: bytes) -> None:
         self.reply.receive(data)
         self._transmission.status = self.reply.status or None
-
-
-def request_head(method: bytes, target: bytes, fields: RawFields) -> bytes:
-    """Return the head of a request.
-
-    Raises:
-        httpx.LocalProtocolError: a field holds what would end it.
-    """
-    lines = [b"%b %b HTTP/1.1\r\n" % (method, target)]
-    lines += [b"%b: %b\r\n" % field for field in fields]
-    lines.append(b"\r\n")
-    head = b"".join(lines)
-    if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or b"\0" in head:
-        raise httpx.LocalProtocolError("a line break in a header")
-    return head
 
 
 def length_of(fields: RawFields) -> int | None:

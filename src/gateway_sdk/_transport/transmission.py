@@ -1,11 +1,13 @@
 """What a call gives to an engine, and what the engine reports of it."""
 
 from abc import abstractmethod
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import httpx
+
+from gateway_sdk._http.request import PIECE, RawHeaders, RequestBase
 
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
@@ -40,19 +42,19 @@ class DirectRequest:
     """A request as it goes over the wire.
 
     Attributes:
-        method: As in `httpx.Request`.
-        url: Where to.
-        fields: All header fields, in their order.
-        content: Its pieces; the engine does not close it.
+        base: The method, the server and the first header fields.
+        target: The path and the query, percent-encoded.
+        fields: All other header fields, in their order.
+        content: Bytes to send at once, or pieces; the engine does not close it.
         length: Bytes of the content; None to send it in chunks.
         timeout: The time-outs of its phases.
         transmission: Is told how far it got.
     """
 
-    method: str
-    url: httpx.URL
-    fields: list[tuple[bytes, bytes]]
-    content: AsyncIterable[bytes]
+    base: RequestBase
+    target: bytes
+    fields: RawHeaders
+    content: bytes | httpx.AsyncByteStream
     length: int | None
     timeout: httpx.Timeout
     transmission: Transmission
@@ -60,11 +62,19 @@ class DirectRequest:
 
 @dataclass(slots=True, eq=False, repr=False)
 class DirectResponse:
-    """A reply whose head has come; the attributes are those of `httpx.Response`."""
+    """A reply whose head has come.
 
-    status_code: int
-    headers: httpx.Headers
-    stream: httpx.AsyncByteStream
+    Attributes:
+        status: The HTTP status.
+        fields: The header fields, in their order.
+        body: The body, if all of it has come.
+        stream: The body as it comes, or None; to be closed.
+    """
+
+    status: int
+    fields: RawHeaders
+    body: bytes
+    stream: httpx.AsyncByteStream | None
 
 
 class DirectTransport(httpx.AsyncBaseTransport):
@@ -77,3 +87,42 @@ class DirectTransport(httpx.AsyncBaseTransport):
         Raises:
             httpx.TransportError: as from `handle_async_request`.
         """
+
+
+class _Pieces(httpx.AsyncByteStream):
+    """Bytes in pieces, so that cancellation is prompt."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self._content), PIECE):
+            yield self._content[start : start + PIECE]
+
+
+def stream_of(content: bytes | httpx.AsyncByteStream) -> httpx.AsyncByteStream:
+    """Return the content of a request as a stream, in pieces of no more than `PIECE`."""
+    if not isinstance(content, bytes):
+        return content
+    return httpx.ByteStream(content) if len(content) <= PIECE else _Pieces(content)
+
+
+async def send_by_httpx(
+    transport: httpx.AsyncBaseTransport, request: DirectRequest, url: httpx.URL
+) -> DirectResponse:
+    """Send a request through a transport that needs httpx's objects, and return its reply.
+
+    Raises:
+        httpx.TransportError: as from `handle_async_request`.
+    """
+    response = await transport.handle_async_request(
+        httpx.Request(
+            request.base.method.decode(),
+            url,
+            headers=[*request.base.fields, *request.fields],
+            stream=stream_of(request.content),
+            extensions={"timeout": request.timeout.as_dict(), EXTENSION: request.transmission},
+        )
+    )
+    stream = cast("httpx.AsyncByteStream", response.stream)
+    return DirectResponse(response.status_code, response.headers.raw, b"", stream)

@@ -1,7 +1,7 @@
 """The base of every area: it holds the caller and checks arguments."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from pydantic import ValidationError
 
@@ -11,6 +11,7 @@ from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.models._base import Model
 from gateway_sdk.operations import Operation
 
+A = TypeVar("A", bound="Area")
 M = TypeVar("M", bound=Model)
 
 
@@ -19,6 +20,28 @@ class Area:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+
+
+class AreaOf(Generic[A]):
+    """An area of a session: each session has its own; of the class, it is the class of the area.
+
+    `unittest.mock.create_autospec(GatewaySession)` finds the methods of the area there. Of a
+    property it would not.
+    """
+
+    def __init__(self, kind: type[A]) -> None:
+        self._kind = kind
+
+    @overload
+    def __get__(self, session: None, owner: type) -> type[A]: ...
+
+    @overload
+    def __get__(self, session: object, owner: type) -> A: ...
+
+    def __get__(self, session: object, owner: type) -> type[A] | A:
+        if session is not None:
+            raise AttributeError("the session is not fully made")
+        return self._kind
 
 
 def checked(operation: Operation[Any], model: type[M], values: Any) -> M:

@@ -1,11 +1,14 @@
 """The AML area: identity and compliance documents."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gateway_sdk import operations
-from gateway_sdk._http.body import BodyContent, OnProgress
+from gateway_sdk._http.request import OnProgress
 from gateway_sdk.areas._area import Area, wrong
 from gateway_sdk.operations import Operation
+
+if TYPE_CHECKING:
+    from gateway_sdk._http.body import BodyContent
 
 
 class AmlArea(Area):
@@ -20,7 +23,7 @@ class AmlArea(Area):
     """
 
     async def change_document_status(
-        self, document_id: str, content: BodyContent, content_type: str | None = None
+        self, document_id: str, content: "BodyContent", content_type: str | None = None
     ) -> Any:
         """Change the status of a document.
 
@@ -37,18 +40,17 @@ class AmlArea(Area):
             GatewayError: its `outcome` says whether the status may have changed.
         """
         # Interface: Endpoints 8
-        reply = await self._caller.send(
+        return await self._caller.value(
             operations.CHANGE_DOCUMENT_STATUS,
             path={"documentId": document_id},
             body=_present(operations.CHANGE_DOCUMENT_STATUS, content),
             content_type=content_type,
         )
-        return reply.value
 
     async def update_document(
         self,
         document_id: str,
-        content: BodyContent,
+        content: "BodyContent",
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> Any:
@@ -68,18 +70,17 @@ class AmlArea(Area):
             GatewayError: its `outcome` says whether the document may have been replaced.
         """
         # Interface: Endpoints 9, whose placeholder is named docid
-        reply = await self._caller.send(
+        return await self._caller.value(
             operations.UPDATE_DOCUMENT,
             path={"docid": document_id},
             body=_present(operations.UPDATE_DOCUMENT, content),
             content_type=content_type,
             on_progress=on_progress,
         )
-        return reply.value
 
     async def upload_document(
         self,
-        content: BodyContent,
+        content: "BodyContent",
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
     ) -> Any:
@@ -98,13 +99,12 @@ class AmlArea(Area):
             GatewayError: its `outcome` says whether the document may have been taken in.
         """
         # Interface: Endpoints 10
-        reply = await self._caller.send(
+        return await self._caller.value(
             operations.UPLOAD_DOCUMENT,
             body=_present(operations.UPLOAD_DOCUMENT, content),
             content_type=content_type,
             on_progress=on_progress,
         )
-        return reply.value
 
 
 def _present(operation: Operation[Any], content: object) -> object:

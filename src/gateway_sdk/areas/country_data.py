@@ -16,4 +16,4 @@ class CountryDataArea(Area):
             GatewayError: the list did not come; asking again does no harm.
         """
         # Interface: Endpoints 12; Country record
-        return (await self._caller.send(operations.LIST_COUNTRIES)).value
+        return await self._caller.value(operations.LIST_COUNTRIES)

@@ -49,7 +49,7 @@ class CurrencyArea(Area):
             "end_date": end_date,
         }
         body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, request)
-        return (await self._caller.send(operations.EXCHANGE_RATE_SERIES, body=body)).value
+        return await self._caller.value(operations.EXCHANGE_RATE_SERIES, body=body)
 
     def exchange_rate_series_bulk(
         self,
@@ -89,11 +89,12 @@ class CurrencyArea(Area):
         from gateway_sdk.bulk.run import run  # noqa: PLC0415 - most programs make no bulk runs
 
         if journal is not None and job is None:
-            job = f"{operations.EXCHANGE_RATE_SERIES.name} of {self._caller.gateway_name}"
+            gateway = self._caller.options.gateway_name(self._caller.client.base_url)
+            job = f"{operations.EXCHANGE_RATE_SERIES.name} of {gateway}"
 
         async def fetch(query: ExchangeRateSeriesRequest) -> Any:
             body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, query)
-            return (await self._caller.send(operations.EXCHANGE_RATE_SERIES, body=body)).value
+            return await self._caller.value(operations.EXCHANGE_RATE_SERIES, body=body)
 
         return run(
             fetch,

@@ -27,7 +27,7 @@ class CustomerArea(Area):
         """
         # Interface: Endpoints 1
         body = checked(operations.CREATE_CUSTOMER, CreateRequest, request)
-        return (await self._caller.send(operations.CREATE_CUSTOMER, body=body)).value
+        return await self._caller.value(operations.CREATE_CUSTOMER, body=body)
 
     async def revise_customer(
         self, customer_id: str, revisions: Mapping[str, str] | Iterable[Revision]
@@ -49,12 +49,11 @@ class CustomerArea(Area):
         entries = _revisions(revisions)
         if not entries:
             raise wrong(operations.REVISE_CUSTOMER, "revisions is empty")
-        reply = await self._caller.send(
+        return await self._caller.value(
             operations.REVISE_CUSTOMER,
             path={"customerId": customer_id},
             body={"revisions": entries},
         )
-        return reply.value
 
 
 def _revisions(given: Any) -> list[Revision]:

@@ -1,15 +1,19 @@
 """The KYC area: the webhook."""
 
+from typing import TYPE_CHECKING
+
 from gateway_sdk import operations
-from gateway_sdk._http.body import BodyContent
 from gateway_sdk.areas._area import Area
+
+if TYPE_CHECKING:
+    from gateway_sdk._http.body import BodyContent
 
 
 class KycArea(Area):
     """Calls the webhook."""
 
     async def send_webhook(
-        self, content: BodyContent | None = None, content_type: str | None = None
+        self, content: "BodyContent | None" = None, content_type: str | None = None
     ) -> None:
         """Call the webhook and return when the gateway has acknowledged it.
 
@@ -22,4 +26,4 @@ class KycArea(Area):
             GatewayError: its `outcome` says whether the gateway may have received it.
         """
         # Interface: Endpoints 11; Events
-        await self._caller.send(operations.SEND_WEBHOOK, body=content, content_type=content_type)
+        await self._caller.value(operations.SEND_WEBHOOK, body=content, content_type=content_type)

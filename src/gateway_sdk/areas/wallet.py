@@ -29,7 +29,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 4; Order history page request
         body = checked(operations.ORDER_HISTORY, OrderHistoryPage, {"page": page, "take": take})
-        return (await self._caller.send(operations.ORDER_HISTORY, body=body)).value
+        return await self._caller.value(operations.ORDER_HISTORY, body=body)
 
     async def order_history_pages(
         self, take: int = 100, *, first_page: int = 1
@@ -86,7 +86,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 5
         path = {"customerId": customer_id}
-        return (await self._caller.send(operations.TRADING_ORDER_HISTORY, path=path)).value
+        return await self._caller.value(operations.TRADING_ORDER_HISTORY, path=path)
 
     async def spot_trading_available_balance(self) -> Any:
         """Return the balance that the tenant has for spot trading.
@@ -98,7 +98,7 @@ class WalletArea(Area):
             GatewayError: the balance did not come; asking again does no harm.
         """
         # Interface: Endpoints 6
-        return (await self._caller.send(operations.SPOT_TRADING_AVAILABLE_BALANCE)).value
+        return await self._caller.value(operations.SPOT_TRADING_AVAILABLE_BALANCE)
 
     async def cancel_order(self, wallet_id: str, order_id: str) -> Any:
         """Cancel a trading order.
@@ -120,7 +120,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 7
         path = {"walletId": wallet_id, "orderId": order_id}
-        return (await self._caller.send(operations.CANCEL_ORDER, path=path)).value
+        return await self._caller.value(operations.CANCEL_ORDER, path=path)
 
 
 def _orders_of(page: Any) -> list[Any] | None:

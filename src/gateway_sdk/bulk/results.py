@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
-from gateway_sdk._http.body.body import tell_progress
+from gateway_sdk._http.body import tell_progress
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")

@@ -6,7 +6,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Literal, Self, cast
 
-from gateway_sdk._call.overrides import Overrides
+from gateway_sdk._call.options import Overrides
 from gateway_sdk._config import check_count, check_wait
 from gateway_sdk._transport.admission import RateLimit
 from gateway_sdk.bulk import Adaptive

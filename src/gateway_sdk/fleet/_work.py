@@ -4,14 +4,14 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from types import SimpleNamespace
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, cast, get_type_hints
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from gateway_sdk._config import is_async
-from gateway_sdk._http.request import describe, encode_json, fill_path
+from gateway_sdk._http.request import check_path, describe, encode_json
 from gateway_sdk.areas._area import Area
 from gateway_sdk.areas.aml import AmlArea
 from gateway_sdk.areas.country_data import CountryDataArea
@@ -112,21 +112,20 @@ class OperationWork(Work):
 class _Checking:
     """Takes the place of what sends, and checks what would be sent."""
 
-    async def send(
+    async def value(
         self,
         operation: Operation[Any],
         *,
-        path: Mapping[str, str] | None = None,
+        path: Mapping[str, str] = MappingProxyType({}),
         body: object = None,
         **_: Any,
-    ) -> Any:
-        """Check path and body, and return a reply without a value."""
-        fill_path(operation, path or {})
+    ) -> None:
+        """Check path and body, and return no value."""
+        check_path(operation, path)
         if isinstance(body, Model):
             item_text(body)  # which refuses secrets
         if operation.content is Content.JSON:
             encode_json(body)
-        return SimpleNamespace(value=None)
 
 
 def _drive(coroutine: Coroutine[Any, Any, Any]) -> None:

@@ -26,8 +26,16 @@ from gateway_sdk.models._problems import in_plain_words, problem
 
 T = TypeVar("T")
 
+_MOST_DIGITS: Final = 4300  # of an integer that Python writes by default
+
 MASK: Final = str(SecretStr("any"))
-_IN_CLEAR: Final = object()  # a context that only `to_wire` holds
+_IN_CLEAR: Final = object()  # a context that only `to_wire` and `wire_json` hold
+_ON_THE_WIRE: Final[dict[str, Any]] = {
+    "by_alias": True,
+    "exclude_unset": True,
+    "context": _IN_CLEAR,
+    "warnings": "error",
+}
 
 
 class _Hidden:
@@ -86,6 +94,7 @@ class Model(BaseModel):
         allow_inf_nan=False,
         frozen=True,
         hide_input_in_errors=True,
+        ser_json_inf_nan="constants",
         strict=True,
         validate_by_alias=True,
         validate_by_name=True,
@@ -118,9 +127,20 @@ class Model(BaseModel):
         raise ValueError(msg)
 
     def _dumped(self) -> dict[str, Any]:
-        return self.model_dump(
-            mode="json", by_alias=True, exclude_unset=True, context=_IN_CLEAR, warnings="error"
-        )
+        return self.model_dump(mode="json", **_ON_THE_WIRE)
+
+
+def wire_json(model: Model) -> bytes | None:
+    """Return the JSON of `to_wire`, as UTF-8 and in half the time; None if `to_wire` is needed.
+
+    It is needed for a model that was made without validation, for what may hold NaN or infinity,
+    and for long JSON, in which a number may have more digits than Python writes.
+    """
+    try:
+        data = model.model_dump_json(**_ON_THE_WIRE).encode()
+    except PydanticSerializationError:
+        return None
+    return None if len(data) > _MOST_DIGITS or b"NaN" in data or b"Infinity" in data else data
 
 
 class RequestModel(Model):

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession, Multipart, Outcome, UploadFailedError
-from gateway_sdk._http.body import file as body_file
+from gateway_sdk._http import file as body_file
 from tests.http.uploads.servers import Changing, grow, shrink, taking, written
 
 CHANGES: dict[str, Callable[[Any], object]] = {"grows": grow, "shrinks": shrink}

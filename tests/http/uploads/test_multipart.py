@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession, Multipart
-from gateway_sdk._http.body.multipart import Form
+from gateway_sdk._http.multipart import Form
 from tests.http.uploads.kinds import LARGE
 from tests.http.uploads.servers import Unseekable, answer, taking, written
 from tests.support.raw_server import OK

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway_sdk import GatewaySession, InvalidArgumentError, Outcome, operations
-from gateway_sdk._http.body.file import may_be_path, names_file
+from gateway_sdk._http.file import may_be_path, names_file
 from tests.support.secrecy import CANARY, texts_of
 
 Call = Callable[[GatewaySession, Any], Awaitable[Any]]
@@ -151,7 +151,7 @@ async def test_files_are_looked_up_off_the_event_loop(monkeypatch: pytest.Monkey
         asked.append((text, threading.current_thread()))
         return False
 
-    monkeypatch.setattr("gateway_sdk._http.body.make.names_file", look)
+    monkeypatch.setattr("gateway_sdk._http.body.names_file", look)
     gateway, _ = _session()
 
     await gateway.aml.upload_document("passport")

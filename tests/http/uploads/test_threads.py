@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from gateway_sdk import DeadlineExceededError, GatewayError, GatewaySession, Multipart
-from gateway_sdk._http.body import thread
-from gateway_sdk._http.body.body import PIECE
-from gateway_sdk._http.body.thread import from_thread
+from gateway_sdk._http import file as thread
+from gateway_sdk._http.file import from_thread
+from gateway_sdk._http.request import PIECE
 from gateway_sdk._transport.factory import ENGINES
 from tests.http.uploads.servers import open_files_below, taking, threads_end
 from tests.support.deadlines import pass_deadlines

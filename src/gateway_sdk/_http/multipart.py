@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias, cast
 
 import httpx
 
-from gateway_sdk._http.body.file import OpenFile, Piece, read_open, read_path, size_of, span_of
-from gateway_sdk._http.headers import check_header_value
+from gateway_sdk._http.file import OpenFile, Piece, read_open, read_path, size_of, span_of
+from gateway_sdk._http.request import check_header_value
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 
 File: TypeAlias = Path | bytes | OpenFile

@@ -1,0 +1,312 @@
+"""The body of a request: made of the user's content, sent in pieces, and again where possible."""
+
+import asyncio
+import mimetypes
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterator,
+    Mapping,
+)
+from contextlib import aclosing
+from contextvars import Context
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import AsyncGeneratorType
+from typing import Any, Final, TypeAlias, cast
+
+import httpx
+from pydantic import BaseModel
+
+from gateway_sdk._config import LOGGER, is_async
+from gateway_sdk._http.context import InContext
+from gateway_sdk._http.file import (
+    OpenFile,
+    Piece,
+    from_thread,
+    in_thread,
+    may_be_path,
+    names_file,
+    read_open,
+    read_path,
+    size_of,
+    span_of,
+)
+from gateway_sdk._http.multipart import Form, Multipart
+from gateway_sdk._http.request import (
+    JSON,
+    PIECE,
+    OnProgress,
+    check_header_value,
+    encode_json,
+)
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UploadFailedError
+from gateway_sdk.operations import UPDATE_DOCUMENT, UPLOAD_DOCUMENT, Operation
+
+BodyContent: TypeAlias = (
+    bytes
+    | bytearray
+    | memoryview
+    | str
+    | Path
+    | OpenFile
+    | Multipart
+    | AsyncIterable[bytes]
+    | Mapping[str, Any]
+    | list[Any]
+    | BaseModel
+)
+"""The content of operations with any type of entity body: a `str` is text, a `Path` or an open file
+is a file, a mapping, list or model is JSON. A `str` that names an existing file is refused."""
+
+BINARY: Final = "application/octet-stream"
+TEXT: Final = "text/plain; charset=utf-8"
+
+
+@dataclass(slots=True, eq=False)
+class Body(httpx.AsyncByteStream):
+    """A body with its length; it says whether it can be sent a second time.
+
+    Attributes:
+        pieces: Starts from the beginning each time it is called.
+        content_type: The media type, for the header.
+        length: Bytes; None if unknown until the end.
+        replayable: Whether `pieces` can start again.
+        whole: The whole content, if it is bytes; a small one is sent in one piece.
+        on_progress: Called with the bytes that were sent; the number never falls. Its errors are
+            logged and change nothing.
+        context: Where the content is read, so that the user's code sees nothing of what observers
+            set in the context of a call; None for that of the call.
+    """
+
+    pieces: Callable[[], AsyncGenerator[Piece, None]]
+    content_type: str
+    length: int | None
+    replayable: bool
+    whole: bytes | None = None
+    on_progress: OnProgress | None = None
+    context: Context | None = None
+    _reported: int = -1
+    _sending: list["AsyncGeneratorType[bytes, None] | InContext"] = field(default_factory=list)
+
+    @property
+    def can_be_sent(self) -> bool:
+        """Whether the whole body can be sent: it was not started, or it can restart."""
+        return self.replayable or not self._sending
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Start to send the body.
+
+        Raises:
+            UploadFailedError: the content raised an error. It is the `__context__` and not in
+                the text, because its text may show the content. Or the content was sent before
+                and cannot be sent again: the user's own transport repeats requests.
+        """
+        if self.whole is not None and self.on_progress is None and len(self.whole) <= PIECE:
+            return _Once(self.whole)
+        if not self.can_be_sent:
+            raise UploadFailedError("the content was sent once, and cannot be sent again")
+        sending = cast("AsyncGeneratorType[bytes, None]", self._send())
+        stepped = sending if self.context is None else InContext(sending, self.context)
+        self._sending.append(stepped)
+        return stepped
+
+    async def aclose(self) -> None:
+        """Release the content, also after an incomplete sending."""
+        for sending in self._sending:
+            if not sending.ag_running:  # else the user's transport reads it in another task
+                await sending.aclose()
+
+    async def _send(self) -> AsyncGenerator[bytes, None]:
+        sent = 0
+        try:
+            async with aclosing(self.pieces()) as pieces:
+                async for piece in pieces:
+                    for part in _cut(piece):
+                        yield part
+                        sent += len(part)
+                        if sent:
+                            self._report(sent)
+            self._report(sent)  # also for an empty document, which has no piece
+        except UploadFailedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything
+            raise UploadFailedError(
+                f"the content raised {type(error).__name__} while it was sent"
+            ) from None
+
+    def _report(self, sent: int) -> None:
+        if self.on_progress and sent > self._reported:
+            self._reported = sent
+            tell_progress(self.on_progress, sent, self.length)
+
+
+def tell_progress(on_progress: Callable[..., object], *how_far: object) -> None:
+    """Call the user's progress function; its errors are logged and change nothing."""
+    try:
+        on_progress(*how_far)
+    except Exception:  # noqa: BLE001 - it is logged
+        LOGGER.exception("on_progress failed")
+
+
+class _Once(AsyncIterator[bytes]):
+    """Gives one piece; nested generators would take 5 µs."""
+
+    __slots__ = ("_piece",)
+
+    def __init__(self, piece: bytes) -> None:
+        self._piece: bytes | None = piece
+
+    async def __anext__(self) -> bytes:
+        """Return the piece, once."""
+        piece, self._piece = self._piece, None
+        if piece is None:
+            raise StopAsyncIteration
+        return piece
+
+
+def _cut(content: Piece) -> Iterator[bytes]:
+    """Cut the content into pieces, so that progress and cancellation are prompt."""
+    if len(content) <= PIECE:
+        yield bytes(content)  # no copy if it is bytes
+        return
+    view = memoryview(content)
+    for start in range(0, len(content), PIECE):
+        yield bytes(view[start : start + PIECE])
+
+
+async def make_body(
+    operation: Operation[Any],
+    content: object,
+    content_type: str | None,
+    on_progress: OnProgress | None,
+) -> Body:
+    """Make the body of an operation that takes any type of entity body.
+
+    Raises:
+        InvalidArgumentError: the content is of a wrong type, or cannot be read.
+    """
+    if isinstance(content, str):
+        # A status may happen to be the name of a file, so only texts that look like a path
+        # are refused there.
+        await _refuse_path(content, plain_words=operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT))
+    body = await _body_of(content)
+    if content_type is not None:
+        if isinstance(content, Multipart):
+            raise InvalidArgumentError("content_type follows from Multipart: leave it out")
+        body.content_type = _check_content_type(content_type)
+    if on_progress is not None and not callable(on_progress):
+        raise InvalidArgumentError("on_progress must be a function of (sent, total)")
+    if is_async(on_progress):
+        raise InvalidArgumentError("on_progress must be a plain function, not async")
+    body.on_progress = on_progress
+    return body
+
+
+async def _refuse_path(text: str, *, plain_words: bool) -> None:
+    """Refuse the path of a file as a str: the gateway would store the path as the document."""
+    if may_be_path(text, plain_words=plain_words) and await asyncio.to_thread(names_file, text):
+        raise InvalidArgumentError(
+            "content is a str that names an existing file: give pathlib.Path(...) to send the "
+            "file, or bytes, as from .encode(), to send the text itself"
+        )
+
+
+async def _body_of(content: Any) -> Body:  # noqa: PLR0911 - one for each kind
+    match content:
+        case bytes() | bytearray() | memoryview():
+            return _of_bytes(bytes(content), BINARY)
+        case str():
+            return _of_text(content)
+        case Mapping() | list() | BaseModel():
+            return _of_bytes(encode_json(content), JSON)
+        case Path():
+            return await _of_file(content)
+        case Multipart():
+            return await _of_form(content)
+        case AsyncIterable():
+            return _of_stream(content)
+        case _ if callable(getattr(content, "read", None)):
+            return await _of_open_file(content)
+        case _:
+            raise InvalidArgumentError(
+                "content must be bytes, a str (text), a Path or open file, a Multipart, a mapping, "
+                "list or model (JSON) or an async iterable of bytes, "
+                f"not {type(content).__name__}"
+            )
+
+
+def _of_bytes(content: bytes, content_type: str) -> Body:
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        yield content
+
+    return Body(pieces, content_type, len(content), replayable=True, whole=content)
+
+
+def _of_text(text: str) -> Body:
+    try:
+        return _of_bytes(text.encode(), TEXT)
+    except UnicodeEncodeError:
+        raise InvalidArgumentError("content is text with half of a surrogate pair") from None
+
+
+async def _of_file(path: Path) -> Body:
+    """Make a body of a file, which is opened each time that it is sent."""
+    length = await in_thread(size_of, path)
+    return Body(
+        lambda: from_thread(lambda: read_path(path, length), ahead=True),
+        _guess(path.name),
+        length,
+        replayable=True,
+    )
+
+
+async def _of_open_file(file: OpenFile) -> Body:
+    """Make a body of the rest of an open file; it can be sent again if the file can seek."""
+    span = await in_thread(span_of, file)
+    return Body(
+        lambda: from_thread(lambda: read_open(file, span), ahead=False),
+        _guess(getattr(file, "name", None)),
+        None if span is None else span[1],
+        replayable=span is not None,
+    )
+
+
+async def _of_form(multipart: Multipart) -> Body:
+    form = await in_thread(Form.of, multipart)
+    return Body(
+        lambda: from_thread(form.read, ahead=form.ahead),
+        form.content_type,
+        form.length,
+        replayable=form.length is not None,
+    )
+
+
+def _guess(name: object) -> str:
+    """Guess a media type by the name of a file; the name of an open file may be a number."""
+    guessed, compression = mimetypes.guess_type(name) if isinstance(name, str) else (None, None)
+    return guessed if guessed and not compression else BINARY
+
+
+def _of_stream(content: AsyncIterable[Any]) -> Body:
+    async def pieces() -> AsyncGenerator[bytes, None]:
+        iterator = aiter(content)
+        try:
+            async for piece in iterator:
+                if not isinstance(piece, bytes | bytearray | memoryview):
+                    raise UploadFailedError("content is a stream, but not of bytes")
+                yield bytes(piece)
+        finally:
+            if isinstance(iterator, AsyncGenerator):
+                await iterator.aclose()
+
+    return Body(pieces, BINARY, length=None, replayable=False)
+
+
+def _check_content_type(content_type: object) -> str:
+    try:
+        return check_header_value("content_type", content_type)
+    except ConfigurationError as error:
+        raise InvalidArgumentError(str(error)) from None

@@ -1,0 +1,198 @@
+"""What is wrong with a reply: its error, and the outcome that it proves. No I/O here."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from gateway_sdk._http.reply import (
+    HTML,
+    SUCCESS,
+    ContentError,
+    RawReply,
+    decode_json,
+    field_of,
+    media_type,
+    utf8_json,
+)
+from gateway_sdk._http.request import RawHeaders, describe
+from gateway_sdk.errors import (
+    ConflictError,
+    ForbiddenError,
+    GatewayError,
+    InvalidRequestError,
+    NotFoundError,
+    RateLimitedError,
+    RedirectError,
+    ReplyLostError,
+    ServerError,
+    StatusError,
+    UnauthorizedError,
+    UnexpectedReplyError,
+)
+from gateway_sdk.models import ErrorPayload
+from gateway_sdk.outcome import Outcome
+
+_SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")
+_KINDS: Final[Mapping[int, type[StatusError]]] = {
+    400: InvalidRequestError,
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    422: InvalidRequestError,
+    429: RateLimitedError,
+}
+_KINDS_BY_HUNDRED: Final = {3: RedirectError, 5: ServerError}
+_REFUSING_4XX: Final = frozenset(range(400, 500)) - {408}  # 408: misused by proxies
+_REFUSING_5XX: Final = frozenset({501, 505})  # the request was not understood
+_WANTS_CREDENTIALS: Final = 407
+_NEVER_HANDED_ON: Final = frozenset({_WANTS_CREDENTIALS, 429})  # also if a proxy answers
+
+
+def unexpected_reply(
+    reply: RawReply, problem: ContentError | ValidationError, *, by_interface: bool
+) -> UnexpectedReplyError:
+    """Return the error for a successful reply whose body cannot be used.
+
+    Its outcome is APPLIED, except for a web page, which does not come from the gateway.
+
+    Args:
+        reply: The reply.
+        problem: What is wrong with its body.
+        by_interface: Whether the body should be of the type that the interface promises. In a type
+            of the user's, names of fields may be data, such as the keys of a dictionary, so the
+            message does not show them.
+    """
+    problems = describe(problem) if isinstance(problem, ValidationError) else ""
+    shown = problems if by_interface else "see error.problems"
+    error = UnexpectedReplyError(
+        f"the gateway answered {_phrase(reply.status)}, but the body "
+        f"{f'does not fit: {shown}' if problems else problem}",
+        status=reply.status,
+        body=reply.body,
+        headers=reply.headers,
+    )
+    error.problems = problems
+    error.outcome = outcome_of_head(reply.status, reply.fields)
+    return error
+
+
+def cut_reply(reply: RawReply, what: str) -> GatewayError:
+    """Return the error for a reply whose body broke off; the status decides which.
+
+    Args:
+        reply: The part of the reply that arrived.
+        what: What broke it off.
+    """
+    if reply.status not in SUCCESS:
+        return status_error(reply, f"; the body broke off: {what}")
+    lost = ReplyLostError(f"the reply broke off after its head: {what}", status=reply.status)
+    lost.outcome = outcome_of_head(reply.status, reply.fields)
+    return lost
+
+
+def status_error(reply: RawReply, more: str = "") -> StatusError:
+    """Return the error for a status that is not 2xx; only the status decides its class."""
+    kind = _KINDS.get(reply.status) or _KINDS_BY_HUNDRED.get(reply.status // 100, StatusError)
+    hint = _pointing_to(field_of(reply.fields, b"location")) if kind is RedirectError else ""
+    payload = _payload(reply)
+    # A proxy answers with a web page or an empty body.
+    doubtful = reply.forwarded and payload is None
+    error = kind(
+        f"{_author(reply.status, doubtful=doubtful)} {_phrase(reply.status)}{hint}{more}",
+        status=reply.status,
+        body=reply.body,
+        headers=reply.headers,
+    )
+    error.payload = payload
+    wait = field_of(reply.fields, b"retry-after")
+    error.retry_after = parse_retry_after(wait, datetime.now(UTC))
+    error.outcome = outcome_of_status(reply.status, doubtful=doubtful)
+    return error
+
+
+def outcome_of_head(status: int, fields: RawHeaders | None, *, doubtful: bool = False) -> Outcome:
+    """Return the outcome that the head of a reply proves.
+
+    Args:
+        status: The status of the reply.
+        fields: Its header fields, or None where only the status is known.
+        doubtful: As in `outcome_of_status`.
+    """
+    page = fields is not None and media_type(field_of(fields, b"content-type"))[0] in HTML
+    if page and status in SUCCESS:
+        return Outcome.UNKNOWN  # a proxy or a portal answered, not the gateway
+    return outcome_of_status(status, doubtful=doubtful)
+
+
+def outcome_of_status(status: int, *, doubtful: bool = False) -> Outcome:
+    """Return the outcome that a status proves.
+
+    Args:
+        status: The status of the reply.
+        doubtful: Whether a proxy may have made the reply. The proxy may have forwarded the
+            request before, and then refused the gateway's answer.
+    """
+    if status in SUCCESS:
+        return Outcome.APPLIED
+    if status not in _REFUSING_4XX and status not in _REFUSING_5XX:
+        return Outcome.UNKNOWN
+    return Outcome.UNKNOWN if doubtful and status not in _NEVER_HANDED_ON else Outcome.REFUSED
+
+
+def _author(status: int, *, doubtful: bool) -> str:
+    """Say who answered, as far as this is known."""
+    if not doubtful:
+        return "the gateway answered"
+    if status == _WANTS_CREDENTIALS:
+        return "the proxy wants a user name and a password in its address: it answered"
+    return "the gateway, or the proxy on the way to it, answered"
+
+
+def _payload(reply: RawReply) -> ErrorPayload | None:
+    """Read the gateway's error record; None if the body is not a JSON object."""
+    # Interface: Errors 1
+    _, charset = media_type(field_of(reply.fields, b"content-type"))
+    try:
+        return ErrorPayload.model_validate(decode_json(utf8_json(reply.body, charset), None))
+    except (ContentError, ValidationError):
+        return None
+
+
+def _phrase(status: int) -> str:
+    """Return the status with its standard phrase; the phrase of the reply could be any text."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def _pointing_to(location: str) -> str:
+    """Name the host that a redirect points to, without the rest of the address."""
+    try:
+        host = urlsplit(location).hostname
+    except ValueError:
+        host = None
+    return f", pointing to {host or 'itself'}: redirects are never followed"
+
+
+def parse_retry_after(value: str, now: datetime) -> float | None:
+    """Return the seconds that a Retry-After asks for (RFC 9110, 10.2.3).
+
+    Returns:
+        0 for a date in the past; None if the header is absent or invalid.
+    """
+    value = value.strip()
+    if _SECONDS.fullmatch(value):
+        return float(value)
+    try:
+        date = parsedate_to_datetime(value)
+        return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
+    except (OverflowError, TypeError, ValueError):
+        return None
