@@ -139,7 +139,7 @@ def test_help_fits_80_columns(call_gateway: Call, arguments: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [(["nonsense"], "nonsense"), (["demo", "--concurrency", "0"], "--concurrency")],
+    [(["nonsense"], "nonsense"), (["sandbox", "--port", "-1"], "--port")],
 )
 def test_misuse_is_status_2(run_gateway: Run, arguments: list[str], named: str) -> None:
     """A command that there is not, or a wrong option, is refused by its name."""

@@ -26,13 +26,21 @@ def test_common_shape_is_read() -> None:
     assert series.days == [date(2026, 1, 2), date(2026, 1, 5)]
     assert series.symbols == ["GBP", "USD", "SEK", "XAU"]
     assert series.of("GBP") == {date(2026, 1, 5): 2}
-    assert series.table().columns == ("date", "GBP", "USD", "SEK", "XAU")
+    assert series.table().columns == ["date", "GBP", "USD", "SEK", "XAU"]
     assert series.table().rows == [
         ["2026-01-02", None, Decimal("1.20"), None, Decimal("0.001")],
         ["2026-01-05", 2, Decimal("1.10"), None, None],
     ]
     assert list(series.columns()) == ["date", "GBP", "USD", "SEK", "XAU"]
     assert series.columns()["USD"] == [Decimal("1.20"), Decimal("1.10")]
+
+
+def test_number_that_came_as_a_text_is_exact() -> None:
+    """Gateways write amounts so whose digits must not be lost."""
+    series = read_series({"rates": {"2026-01-05": {"USD": "1.10"}}}, "EUR", ["USD"])
+
+    assert series is not None
+    assert str(series.of("USD")[date(2026, 1, 5)]) == "1.10"
 
 
 def test_series_may_be_empty() -> None:
@@ -53,7 +61,7 @@ def test_series_may_be_empty() -> None:
         {"rates": [1]},
         {"rates": {"Monday": {"USD": 1}}},
         {"rates": {"2026-01-05": 1}},
-        {"rates": {"2026-01-05": {"USD": "1.1"}}},
+        {"rates": {"2026-01-05": {"USD": "much"}}},
         {"rates": {"2026-01-05": {"USD": True}}},
         {"rates": {"2026-01-05": {"USD": None}}},
         {"rates": {"2026-01-05": {"USD": 0}}},

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from gateway_sdk.bulk import BulkResult, RateRow, rate_rows
 from gateway_sdk.cli.output.files import writing
@@ -46,13 +46,16 @@ class Series:
         """Give the rates of one currency by day, ascending."""
         return {day: found[symbol] for day, found in self.rates.items() if symbol in found}
 
+    def change(self, symbol: str) -> Decimal:
+        """Give the per cent by which a rate rose from its first day to its last."""
+        rates = list(self.of(symbol).values())
+        return 100 * (rates[-1] / rates[0] - 1)
+
     def table(self) -> Table:
         """Make a table with a row per day and a column per currency."""
-        rows = [
-            [day.isoformat(), *(rates.get(symbol) for symbol in self.symbols)]
-            for day, rates in self.rates.items()
-        ]
-        return Table(("date", *self.symbols), rows)
+        columns = self.columns()
+        rows = [[day.isoformat(), *rates] for day, *rates in zip(*columns.values(), strict=True)]
+        return Table(list(columns), rows)
 
     def columns(self) -> dict[str, list[Any]]:
         """Give the same by column, days as days."""
@@ -64,7 +67,7 @@ class Series:
 
 def read_series(reply: Any, base: str, symbols: Sequence[str]) -> Series | None:
     """Make a series of a reply; None if it has another shape than days with positive rates."""
-    rows = rate_rows(reply, base=base)
+    rows = rows_of(reply, base)
     if rows is None or not all(_is_plausible(row.rate) for row in rows):
         return None
     return series_of(rows, base, symbols)
@@ -74,14 +77,36 @@ def series_of(rows: Sequence[RateRow], base: str, symbols: Sequence[str]) -> Ser
     """Make a series of rows in any order."""
     rates: dict[date, dict[str, Decimal]] = {day: {} for day in sorted({row.date for row in rows})}
     for row in rows:
-        rates[row.date][row.symbol] = Decimal(row.rate)
+        rates[row.date][row.symbol] = row.rate
     return Series(base, list(dict.fromkeys([*symbols, *(row.symbol for row in rows)])), rates)
 
 
-def _is_plausible(rate: Any) -> bool:
-    number = Decimal(rate)
-    digits = abs(number.adjusted()) + len(number.as_tuple().digits)
-    return number.is_finite() and number > 0 and digits <= MOST_DIGITS
+def _is_plausible(rate: Decimal) -> bool:
+    return rate > 0 and abs(rate.adjusted()) + len(rate.as_tuple().digits) <= MOST_DIGITS
+
+
+def rows_of(reply: Any, base: str) -> list[RateRow] | None:
+    """Make rows of a reply, whether it has just come or stood in the journal.
+
+    Returns:
+        The rows by date, their rates as Decimals; None if the reply has another shape.
+    """
+    match reply:
+        case {"rates": dict(days)}:
+            return rate_rows({**reply, "rates": _exact(days)}, base=base)
+        case _:
+            return None
+
+
+def _exact(value: Any) -> Any:
+    """Take numbers, and texts that are numbers, as Decimals."""
+    if isinstance(value, dict):
+        return {name: _exact(inner) for name, inner in value.items()}
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        return value
+    return number if number.is_finite() else value
 
 
 def to_journal(value: Any) -> Any:
@@ -98,64 +123,28 @@ def to_journal(value: Any) -> Any:
             return value
 
 
-def rows_of(value: Any, base: str) -> list[RateRow] | None:
-    """Make rows of a reply, whether it has just come or stood in the journal.
-
-    Returns:
-        The rows by date, their rates as Decimals; None if the reply has another shape.
-    """
-    match to_journal(value):
-        case {"rates": dict(days)} as reply:
-            exact = {day: _exact(found) for day, found in days.items()}
-            return rate_rows({**reply, "rates": exact}, base=base)
-        case _:
-            return None
-
-
-def _exact(found: Any) -> Any:
-    """Take what stands where the rates of a day do as exact numbers."""
-    if not isinstance(found, dict):
-        return found
-    return {symbol: _number(rate) for symbol, rate in found.items()}
-
-
-def _number(rate: Any) -> Any:
-    try:
-        number = Decimal(str(rate))
-    except InvalidOperation:
-        return rate
-    return number if number.is_finite() else rate
-
-
+@dataclass(slots=True)
 class Rows:
-    """Writes rates as rows of a CSV file (RFC 4180) while they come.
+    """Writes rates as rows of a CSV file (RFC 4180) while they come, and counts them.
 
     Attributes:
+        writer: Of the file.
         written: How many.
         other_shapes: Replies that no rows could be made of.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self.written = 0
-        self.other_shapes = 0
-        self._text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        self._writer = csv.writer(self._text)
-        self._writer.writerow(RateRow._fields)
+    writer: Any
+    written: int = 0
+    other_shapes: int = 0
 
     def add(self, result: BulkResult[ExchangeRateSeriesRequest, Any]) -> None:
         """Write the rows of a result, by date; a failed one has none."""
         if result.error is not None:
             return
         rows = rows_of(result.value, result.item.base)
-        if rows is None:
-            self.other_shapes += 1
-            return
-        self.written += len(rows)
-        self._writer.writerows([to_cell(value) for value in row] for row in rows)
-
-    def end(self) -> None:
-        """Hand the file back with all in it."""
-        self._text.detach()
+        self.other_shapes += rows is None
+        self.written += len(rows or ())
+        self.writer.writerows([to_cell(value) for value in row] for row in rows or ())
 
 
 @contextmanager
@@ -165,6 +154,8 @@ def writing_rows(path: Path | None) -> Generator[Rows | None]:
         yield None
         return
     with writing(path) as file:
-        rows = Rows(file)
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        rows = Rows(csv.writer(text))
+        rows.writer.writerow(RateRow._fields)
         yield rows
-        rows.end()
+        text.detach()  # writes what it still holds

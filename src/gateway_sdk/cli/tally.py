@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from rich.progress import ProgressColumn, Task
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
 
@@ -41,20 +41,19 @@ class Tally:
         earlier: Those that came in an earlier run.
         asked: Those that this run asked for, failed ones included.
         fetched: Those of them that came.
-        left_out: Pairs of a base and a symbol that the gateway does not know.
+        left_out: Pairs of a base and a symbol that the gateway does not know, with its words.
     """
 
     def __init__(self, deadline: float | None = None, *, leaves_out: bool = False) -> None:
         self.opened = False
         self.total: int | None = None
         self.done = self.failed = self.late = self.earlier = self.asked = self.fetched = 0
-        self.left_out: dict[tuple[str, str], None] = {}
+        self.left_out: dict[tuple[str, str], str] = {}
         self._leaves_out = leaves_out
         self._deadline = deadline
         self._kinds: Counter[str] = Counter()
         self._such_as: dict[str, str] = {}
-        self._only_refused = True
-        self._only_unknown = True
+        self._refused = self._unknown = 0
 
     @property
     def there(self) -> int:
@@ -63,38 +62,34 @@ class Tally:
 
     def add(self, result: BulkResult[Query, Any]) -> None:
         """Count a result."""
-        self.asked += not result.from_journal
-        if self._leaves_out and isinstance(result.error, NotFoundError):
+        error, from_journal = result.error, result.from_journal
+        self.asked += not from_journal
+        if self._leaves_out and isinstance(error, NotFoundError):
             self.skip()
-            self.left_out[result.item.base, result.item.symbols] = None
+            self.left_out[result.item.base, result.item.symbols] = quote(error)
             return
         self.done += 1
-        if result.error is None:
-            self.earlier += result.from_journal
-            self.fetched += not result.from_journal
-        elif self._is_late(result):
+        if error is None:
+            self.earlier += from_journal
+            self.fetched += not from_journal
+        elif isinstance(error, DeadlineExceededError) and self._deadline and not from_journal:
             self.late += 1
         else:
-            self._add_failure(result.item, result.error)
+            self._add_failure(result.item, error)
 
     def skip(self) -> None:
         """Expect one series less."""
         self.total = (self.total or 0) - 1
 
-    def _is_late(self, result: BulkResult[Query, Any]) -> bool:
-        late = isinstance(result.error, DeadlineExceededError)
-        return late and self._deadline is not None and not result.from_journal
-
     def _add_failure(self, query: Query, error: Exception) -> None:
-        self.failed += 1
         status = getattr(error, "status", None)
         kind = type(error).__name__ if status is None else f"{type(error).__name__} {status}"
-        self._kinds[kind] += 1
         words = quote(error) if isinstance(error, GatewayError) else ""
+        self.failed += 1
+        self._kinds[kind] += 1
         self._such_as.setdefault(kind, printable(f"{query.symbols} for {query.base}") + words)
-        refused = isinstance(error, GatewayError) and error.outcome is Outcome.REFUSED
-        self._only_refused = self._only_refused and refused
-        self._only_unknown = self._only_unknown and isinstance(error, NotFoundError)
+        self._refused += getattr(error, "outcome", None) is Outcome.REFUSED
+        self._unknown += isinstance(error, NotFoundError)
 
     def summary(self) -> str:
         """Say how many there are."""
@@ -115,18 +110,16 @@ class Tally:
                 UNCHANGED,
             )
         lines: list[str] = []
-        late = self.total - self.done + self.late
-        if late:
+        if late := self.total - self.done + self.late:
             lines.append(f"the deadline of {self._deadline:g} s passed before {late} of them came")
         if self.failed:
-            lines.append(f"{self.failed} of {self.total} series failed")
-            lines.extend(self._failures())
+            lines += [f"{self.failed} of {self.total} series failed", *self.failures()]
         if not lines:
             return None
-        status = REFUSED if self._only_refused and not late else UNCHANGED
+        status = REFUSED if self._refused == self.failed and not late else UNCHANGED
         return CommandError("\n".join((*lines, self._way_out(late))), status)
 
-    def _failures(self) -> Iterator[str]:
+    def failures(self) -> Iterator[str]:
         """Name the kinds, the most frequent first, with an example of each."""
         width, left = len(str(self.failed)), self.failed
         for kind, count in self._kinds.most_common(MOST_KINDS):
@@ -136,7 +129,7 @@ class Tally:
             yield f"  {left:>{width}} others"
 
     def _way_out(self, late: int) -> str:
-        helps = self.failed and not self._only_unknown
+        helps = self.failed > self._unknown
         if late:
             again = ", and with --retry-failed again for what failed" if helps else ""
             return f"The same command asks for what is left{again}."
@@ -158,18 +151,17 @@ class Pace(ProgressColumn):
         self._began = clock()
 
     def render(self, task: Task) -> Text:
-        """Write it for now."""
+        """Write it for now: of the speed nothing before the first call has ended."""
         del task  # rich's own figures take earlier runs into account
-        return Text("".join(f"· {words} " for words in self._words()).rstrip())
+        tally, seconds = self._tally, self._clock() - self._began
+        words = [f"{tally.failed} failed"] if tally.failed else []
+        if tally.asked and seconds:
+            speed = tally.asked / seconds
+            words.append(f"{speed:.0f}/s" if speed >= SLOW else f"{speed:.1f}/s")
+            words.append(f"{format_span(((tally.total or 0) - tally.done) / speed)} left")
+        return Text(" ".join(f"· {word}" for word in words))
 
-    def _words(self) -> list[str]:
-        """Say what there is to say; nothing before the first call has ended."""
-        tally = self._tally
-        failed = [f"{tally.failed} failed"] if tally.failed else []
-        seconds = self._clock() - self._began
-        if not tally.asked or not seconds:
-            return failed
-        rate = tally.asked / seconds
-        left = ((tally.total or 0) - tally.done) / rate
-        shown = f"{rate:.0f}/s" if rate >= SLOW else f"{rate:.1f}/s"
-        return [*failed, shown, f"{format_span(left)} left"]
+
+def bar_of(tally: Tally) -> tuple[ProgressColumn, ...]:
+    """Make the columns of the bar of a run."""
+    return TextColumn("Fetching"), BarColumn(bar_width=None), MofNCompleteColumn(), Pace(tally)

@@ -24,8 +24,8 @@ from gateway_sdk.cli.commands.demo import (
     summary,
 )
 from gateway_sdk.cli.failure import CommandError
-from gateway_sdk.errors import NotFoundError, ReplyLostError, ServerError
-from gateway_sdk.models import Country, ErrorPayload
+from gateway_sdk.errors import ServerError
+from gateway_sdk.models import Country
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox, Visitor
 from gateway_sdk.session import GatewaySession
 from tests.cli.ended import Ended
@@ -43,7 +43,7 @@ COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d(?:;|m)")
 
 def test_piped_demo_shows_and_writes_everything(run_gateway: Run, tmp_path: Path) -> None:
     """In a pipe the whole job comes out as plain text, with both files and status 0."""
-    ended = run_gateway("demo", "--out", tmp_path / "out", "--concurrency", "8")
+    ended = run_gateway("demo", "--out", tmp_path / "out")
 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "\x1b" not in ended.stdout
@@ -76,10 +76,11 @@ def _check_text(text: str) -> None:
     assert rows[0].split()[:5] == ["TRY", "Türkiye", "48.4960", "55.8015", "+15.1"]
     assert rows[-1].split()[-4:-1] == ["11.6648", "10.3120", "-11.6"]
     assert rows[-1].startswith("NOK  Norway and 1 more")
-    assert "Calls      153 in all: 33 succeeded, 120 failed" in lines
+    assert re.search(r"^Rates      \d{4} daily rates of 30 currencies$", text, re.MULTILINE)
     assert "No rates   RUB: known to the gateway, but not quoted in this range" in lines
-    assert "Failed     120 × NotFoundError: the gateway answered 404 Not Found" in lines  # noqa: RUF001
-    assert "           In the gateway's words: “no reference rates for AED” and so on" in lines
+    assert "Not quoted 120 currencies: the ECB publishes no rates of them" in lines
+    assert "           The gateway's answer for AED: “no reference rates for AED”" in lines
+    assert "failed" not in text.lower()
     paths = [line for line in lines if "rates." in line]
     assert max(len(line) for line in lines if line not in paths) <= 80
     assert len(paths) == 2
@@ -164,7 +165,7 @@ def test_place_of_a_file_that_is_a_folder_is_told(tmp_path: Path, call_gateway: 
 
 def _show_with(faulty: Sandbox, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(demo, "Sandbox", lambda: faulty)
-    demo.show(folder, concurrency=4)
+    demo.demo(folder)
 
 
 def test_job_with_broken_calls_fails_and_shows_what_it_has(
@@ -172,14 +173,14 @@ def test_job_with_broken_calls_fails_and_shows_what_it_has(
 ) -> None:
     """A call that should not have failed makes the job fail, after its report and files."""
     sandbox = Sandbox()
-    # A refusal that is not retried.
-    sandbox.faults.anywhere(Fault.status(403), at=9)
+    # A refusal that is not retried, when others have come.
+    sandbox.faults.anywhere(Fault.status(403), at=150)
 
     with pytest.raises(CommandError, match="should not have") as caught:
         _show_with(sandbox, monkeypatch, tmp_path)
 
     assert caught.value.status == 1
-    assert "1 × ForbiddenError: the gateway answered 403 Forbidden" in capsys.readouterr().out  # noqa: RUF001
+    assert "Failed     1 ForbiddenError 403, such as " in capsys.readouterr().out
     assert (tmp_path / "rates.png").exists()
 
 
@@ -267,7 +268,6 @@ async def test_plan_comes_from_the_gateway(gateway: GatewaySession) -> None:
 
     assert (plan.first_day, plan.last_day) == (date(2025, 10, 30), date(2026, 10, 30))
     assert plan.countries["CHF"] == ["Switzerland", "Liechtenstein"]
-    assert len(plan.asked) == len(plan.countries) - 1
 
 
 async def test_plan_goes_no_further_than_today(gateway: GatewaySession) -> None:
@@ -288,31 +288,30 @@ async def test_gateway_without_rates_allows_no_plan(gateway: GatewaySession) -> 
 async def test_every_currency_comes_out_in_its_own_way(
     gateway: GatewaySession, tmp_path: Path
 ) -> None:
-    """A series may go on, have ended, be empty or fail, and the base is not asked for."""
+    """A series may go on, have ended, be empty or be unknown, and the base is not asked for."""
     found = findings_of("AED", "BGN", "EUR", "RUB", "USD")
 
-    await fetch_all(gateway, found, tmp_path / "rates.jsonl", concurrency=2)
+    await fetch_all(gateway, found, tmp_path / "rates.jsonl")
 
-    assert found.asked == ["AED", "BGN", "RUB", "USD"]
-    assert isinstance(found.errors["AED"], NotFoundError)
-    assert sorted(found.quoted) == ["BGN", "USD"]
-    assert (found.goes_on("BGN"), found.goes_on("USD")) == (False, True)
+    assert list(found.tally.left_out) == [("EUR", "AED")]
+    assert sorted(found.series.symbols) == ["BGN", "USD"]
+    assert found.ends == {"BGN": date(2025, 12, 31)}
+    assert found.silent == ["RUB"]
     assert found.series.of("USD")[date(2025, 12, 1)] == Decimal("1.1646")
-    assert found.worked
+    assert (found.tally.asked, found.tally.failed) == (4, 0)
 
 
 async def test_failure_of_one_call_loses_no_other(
     sandbox: Sandbox, gateway: GatewaySession, tmp_path: Path
 ) -> None:
-    """A broken gateway's error is kept beside the rates of the others."""
+    """A broken gateway's error is counted beside the rates of the others."""
     sandbox.faults.anywhere(Fault.status(500), at=1)
     found = findings_of("CHF", "USD")
 
-    await fetch_all(gateway, found, tmp_path / "rates.jsonl", concurrency=1)
+    await fetch_all(gateway, found, tmp_path / "rates.jsonl")
 
-    assert isinstance(found.errors["CHF"], ServerError)
-    assert found.quoted == ["USD"]
-    assert not found.worked
+    assert found.tally.failed == 1
+    assert len(found.series.symbols) == 1
 
 
 async def test_bug_in_the_job_is_no_failed_series(
@@ -325,7 +324,7 @@ async def test_bug_in_the_job_is_no_failed_series(
 
     monkeypatch.setattr("gateway_sdk.areas.currency.checked", fail)
     with pytest.raises(LookupError, match="a bug"):
-        await fetch_all(gateway, findings_of("USD"), tmp_path / "rates.jsonl", concurrency=1)
+        await fetch_all(gateway, findings_of("USD"), tmp_path / "rates.jsonl")
 
 
 def test_country_that_a_currency_is_named_after_comes_first() -> None:
@@ -405,36 +404,31 @@ def test_table_has_the_greatest_rise_first() -> None:
 
 
 def test_summary_hides_nothing() -> None:
-    """Every currency that has no whole series is named under its reason."""
+    """Every currency that has no whole series is named, with the reason."""
     found = with_rates(USD=[1.1, 1.2], END=[2])
     found.seconds = 1.25
-    for code in ("CLP", "AED"):
-        error = NotFoundError("the gateway answered 404 Not Found", status=404)
-        error.payload = ErrorPayload.model_validate({"message": f"no rates for {code}"})
-        found.errors[code] = error
-    found.errors["CHF"] = ReplyLostError("the reply broke off")
+    found.silent = ["RUB", "CHF"]
+    found.tally.asked, found.tally.failed = 7, 1
+    found.tally.left_out = {("EUR", "CLP"): ": “no”", ("EUR", "AED"): ": “no rates for AED”"}
+    found.tally._kinds["ReplyLostError"] = 1
+    found.tally._such_as["ReplyLostError"] = "SEK for EUR"
 
     assert list(summary(found, Path("out"), 3.21)) == [
-        ("Calls", "7 in all: 4 succeeded, 3 failed"),
-        ("Rates", "3 daily rates of 2 currencies, out of 5"),
+        ("Rates", "3 daily rates of 2 currencies"),
         ("Ended", "END: its last rate is of 2026-01-29"),
-        ("No rates", "RUB: known to the gateway, but not quoted in this range"),
-        ("Failed", "2 × NotFoundError: the gateway answered 404 Not Found"),  # noqa: RUF001
-        ("", "In the gateway's words: “no rates for AED” and so on"),
+        ("No rates", "CHF RUB: known to the gateway, but not quoted in this range"),
+        ("Not quoted", "2 currencies: the ECB publishes no rates of them"),
+        ("", "The gateway's answer for AED: “no rates for AED”"),
         ("", "AED CLP"),
-        ("Failed", "1 × ReplyLostError: the reply broke off"),  # noqa: RUF001
-        ("", "CHF"),
+        ("Failed", "1 ReplyLostError, such as SEK for EUR"),
         ("Files", str(Path("out/rates.jsonl"))),
         ("", str(Path("out/rates.png"))),
-        ("Took", "3.2 s in all, of which the series 1.2 s"),
+        ("Took", "3.2 s in all, of which 9 calls 1.2 s"),
     ]
-    assert not found.worked
 
 
 def test_summary_of_currencies_that_all_have_rates_names_none_without() -> None:
     """There is no line without a currency in it."""
-    found = with_rates(USD=[1.1, 1.2])
-    for silent in [code for code in found.asked if not found.series.of(code)]:
-        found.errors[silent] = ReplyLostError("the reply broke off")
+    lines = dict(summary(with_rates(USD=[1.1, 1.2]), Path("out"), 1.0))
 
-    assert "No rates" not in dict(summary(found, Path("out"), 1.0))
+    assert list(lines) == ["Rates", "Files", "", "Took"]

@@ -1,12 +1,13 @@
 import re
 from collections.abc import Sequence
 from datetime import date
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sdk.cli.output.curves import area, draw_curves, resample, sparkline
+from gateway_sdk.cli.output.curves import area, draw_curves, resample
 from tests.cli.drawn import series_of
 
 
@@ -77,28 +78,35 @@ def test_each_currency_has_a_curve() -> None:
 )
 def test_curve_has_a_block_per_value(values: Sequence[float | None], drawn: str) -> None:
     """The least value is the lowest block, the greatest the highest, and a gap a space."""
-    assert sparkline(values) == drawn
+    assert area(values) == [drawn]
 
 
-def test_resampling_averages_each_stretch() -> None:
-    """Six days in three stretches are three means."""
-    rates = {date(2026, 1, day): float(day) for day in range(1, 7)}
+@pytest.mark.parametrize(
+    ("rates", "last_day", "means"),
+    [
+        ({1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6}, 6, [1.5, 3.5, 5.5]),
+        ({1: 1, 2: 3}, 6, [2, 2, 2]),
+        ({4: 1}, 6, [None, 1, 1]),
+        ({1: 2}, 1, [2, 2, 2]),
+        ({}, 6, [None, None, None]),
+    ],
+)
+def test_resampling_averages_stretches_of_days(
+    rates: dict[int, int], last_day: int, means: list[float | None]
+) -> None:
+    """The whole range is covered; a stretch without rates has those of the one before."""
+    found = {date(2026, 1, day): Decimal(rate) for day, rate in rates.items()}
 
-    assert resample(rates, date(2026, 1, 1), date(2026, 1, 6), 3) == [1.5, 3.5, 5.5]
+    assert resample(found, date(2026, 1, 1), date(2026, 1, last_day), 3) == means
 
 
-def test_resampling_shows_where_a_series_ends() -> None:
-    """The stretches cover the range that was asked for, not the one that came."""
-    rates = {date(2026, 1, 1): 1.0, date(2026, 1, 2): 3.0}
+def test_a_week_without_rates_takes_its_room() -> None:
+    """The days stand where they are in time, and not one beside the next."""
+    rates: list[str | None] = ["1", *[None] * 9, "2"]
 
-    assert resample(rates, date(2026, 1, 1), date(2026, 1, 8), 4) == [2.0, None, None, None]
+    lowest = draw_curves(series_of({"USD": rates})).splitlines()[6]
 
-
-def test_resampling_a_single_day_fills_the_first_stretch() -> None:
-    """A range of one day is no division by nothing."""
-    day = date(2026, 1, 1)
-
-    assert resample({day: 2.0}, day, day, 3) == [2.0, None, None]
+    assert lowest == "         1  " + "▁" * 60 + "█" * 6
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,11 @@
 """The command `gateway bulk rates`: many series, into a journal that a later run goes on with."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 
-from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.advice import explain
 from gateway_sdk.cli.arguments import (
     EndDay,
@@ -23,33 +18,16 @@ from gateway_sdk.cli.arguments import (
     split_codes,
 )
 from gateway_sdk.cli.failure import FAILED, MISUSED, CommandError
+from gateway_sdk.cli.job import Plan, fetch
 from gateway_sdk.cli.output.console import progress
 from gateway_sdk.cli.output.files import check_place
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.values import printable
-from gateway_sdk.cli.series import Rows, to_journal, writing_rows
+from gateway_sdk.cli.series import Rows, writing_rows
 from gateway_sdk.cli.session import ask
-from gateway_sdk.cli.tally import Pace, Tally
-from gateway_sdk.errors import (
-    AuthError,
-    ConnectionFailedError,
-    ForbiddenError,
-    GatewayError,
-    JournalError,
-    RedirectError,
-    UnauthorizedError,
-)
-from gateway_sdk.models import ExchangeRateSeriesRequest as Query
+from gateway_sdk.cli.tally import Tally, bar_of
+from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.session import GatewaySession
-
-HOPELESS: Final = (AuthError, UnauthorizedError)
-"""What happens to one call happens to all that follow."""
-
-HOPELESS_AT_FIRST: Final = (ConnectionFailedError, ForbiddenError, RedirectError)
-"""Likewise, as long as nothing has come: then it is about the gateway, and not about a series."""
-
-NOTHING: Final = "there is nothing to fetch: the gateway has no rates of other currencies"
-THEN: Final = "The rest was left out: then give the same command again, with --retry-failed."
 
 
 def rates(
@@ -96,214 +74,67 @@ def rates(
     plan = Plan(split_codes([base]), codes, first, last, split)
     if codes is not None and not plan.size(codes):
         raise typer.BadParameter("there is nothing to fetch but a currency in itself")
-    options = Options(
-        out=out,
-        rows=rows,
-        concurrency=calls,
-        retry_failed=retry_failed,
-        repair=repair,
-        deadline=deadline,
-    )
-    _fetch(ctx, plan, options)
+    for path in filter(None, (out, rows)):
+        check_place(path)
+    if rows is not None and rows.resolve() == out.resolve():
+        raise CommandError("--out and --rows are the same file: give two", MISUSED)
+    tally = Tally(deadline, leaves_out=codes is None)
+    tally.total = None if codes is None else plan.size(codes)
+    options = {"journal": out, "concurrency": calls, "deadline": deadline, "repair": repair}
+    written = _fetch(ctx, plan, tally, rows, {**options, "retry_failed": retry_failed})
+    _tell(tally, printable(str(out)), written, printable(str(rows)))
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Which series are fetched: of each pair of a base and a symbol, over each part of the days.
-
-    Attributes:
-        bases: The currencies that rates are for one unit of.
-        symbols: The others; None for those of all countries.
-        first_day: The first day.
-        last_day: The last day.
-        days: The days of one request, the last of which may have fewer; None for all in one.
-    """
-
-    bases: Sequence[str]
-    symbols: Sequence[str] | None
-    first_day: date
-    last_day: date
-    days: int | None
-
-    def size(self, symbols: Sequence[str]) -> int:
-        """Count the requests for these symbols."""
-        return len(self._pairs(symbols)) * len(self._parts())
-
-    def queries(self, symbols: Sequence[str]) -> Iterator[Query]:
-        """Make the requests: one currency each, so that a failure is that of one.
-
-        In the order of bases, symbols and days. For all countries days come before currencies, so
-        that those which the gateway does not know are known before the second part. No currency
-        is asked for in itself.
-        """
-        parts, pairs = self._parts(), self._pairs(symbols)
-        order = [(pair, part) for pair in pairs for part in parts]
-        if self.symbols is None:
-            order = [(pair, part) for part in parts for pair in pairs]
-        for (base, symbol), part in order:
-            yield part.model_copy(update={"base": base, "symbols": symbol})
-
-    def _pairs(self, symbols: Sequence[str]) -> list[tuple[str, str]]:
-        return [(base, symbol) for base in self.bases for symbol in symbols if symbol != base]
-
-    def _parts(self) -> list[Query]:
-        """Cut the days into requests that lack their currencies."""
-        whole = Query(
-            base="",
-            symbols="",
-            start_date=self.first_day.isoformat(),
-            end_date=self.last_day.isoformat(),
-        )
-        return [whole] if self.days is None else whole.split(days=self.days)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How series are fetched, and where they go.
-
-    Attributes:
-        out: The journal.
-        rows: A CSV file for the rates; None for none.
-        concurrency: Calls at once.
-        retry_failed: Whether what failed earlier is fetched again.
-        repair: Whether damaged lines are put aside.
-        deadline: Seconds for the whole run.
-    """
-
-    out: Path
-    rows: Path | None
-    concurrency: int | Literal["adaptive"]
-    retry_failed: bool
-    repair: bool
-    deadline: float | None
-
-    def check(self) -> None:
-        """Make sure that the files can be where they are to be."""
-        for path in filter(None, (self.out, self.rows)):
-            check_place(path)
-        if self.rows is not None and self.rows.resolve() == self.out.resolve():
-            raise CommandError("--out and --rows are the same file: give two", MISUSED)
-
-
-def _fetch(ctx: typer.Context, plan: Plan, options: Options) -> None:
-    """Fetch what the journal lacks, and say what came of it.
+def _fetch(
+    ctx: typer.Context, plan: Plan, tally: Tally, rows: Path | None, options: dict[str, Any]
+) -> Rows | None:
+    """Fetch what the journal lacks.
 
     Raises:
         KeyboardInterrupt: Ctrl-C; its text says how to go on.
     """
-    options.check()
-    tally = Tally(options.deadline, leaves_out=plan.symbols is None)
-    if plan.symbols is not None:
-        tally.total = plan.size(plan.symbols)
     # The address of a sandbox is another one each time.
     job = "exchange rates of the sandbox" if ctx.find_root().params["sandbox"] else None
-    bar = (TextColumn("Fetching"), BarColumn(bar_width=None), MofNCompleteColumn(), Pace(tally))
+
+    async def fetching(gateway: GatewaySession) -> Rows | None:
+        with writing_rows(rows) as written:
+            # Ordered, so that rows stand in the order of the requests.
+            more: dict[str, Any] = {"take": written.add, "ordered": True} if written else {}
+            await fetch(gateway, plan, tally, show, job=job, **options, **more)
+        return written
+
     try:
-        with progress(*bar) as show:
-
-            def report() -> None:
-                if show is not None:
-                    show(tally.done, tally.total)
-
-            rows = ask(
-                ctx,
-                lambda gateway: _Run(gateway, plan, options, tally, report).fetch(job),
-                tells_waits=False,
-            )
+        with progress(*bar_of(tally)) as show:
+            return ask(ctx, fetching, tells_waits=False)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_how_to_go_on(options, tally)) from None
+        there = f"{printable(str(options['journal']))} has {tally.so_far()}"
+        go_on = f"{there}: the same command goes on from there."
+        raise KeyboardInterrupt(go_on if tally.total else "Nothing was fetched.") from None
     except JournalError as error:
-        status = FAILED if tally.opened else MISUSED
         words = printable(str(error)).replace("repair=True", "--repair")
-        raise CommandError(words, status) from error
+        raise CommandError(words, FAILED if tally.opened else MISUSED) from error
     except GatewayError as error:
         if not tally.asked:
             raise
         failure = explain(error)
-        raise CommandError(f"{failure}\n{THEN}", failure.status) from error
-    _tell(options, tally, rows)
+        then = "The rest was left out: then give the same command again, with --retry-failed."
+        raise CommandError(f"{failure}\n{then}", failure.status) from error
 
 
-def _how_to_go_on(options: Options, tally: Tally) -> str:
-    if tally.total is None:
-        return "Nothing was fetched."
-    there = f"{printable(str(options.out))} has {tally.so_far()}"
-    return f"{there}: the same command goes on from there."
-
-
-def _tell(options: Options, tally: Tally, rows: Rows | None) -> None:
+def _tell(tally: Tally, out: str, rows: Rows | None, rows_path: str) -> None:
     """Say what came, and what did not."""
     if tally.total is not None:
-        say(f"{printable(str(options.out))}: {tally.summary()}")
+        say(f"{out}: {tally.summary()}")
     if tally.left_out:
         codes = sorted({symbol for _, symbol in tally.left_out})
         say(f"Left out, because the gateway has no rates of them: {printable(' '.join(codes))}")
     if rows is not None:
-        rates = "1 rate" if rows.written == 1 else f"{rows.written} rates"
-        say(f"{printable(str(options.rows))}: {rates}")
+        say(f"{rows_path}: {'1 rate' if rows.written == 1 else f'{rows.written} rates'}")
         if rows.other_shapes:
             say(f"Replies of another shape than days with rates, left out: {rows.other_shapes}")
     if complaint := tally.complaint():
         raise complaint
     if not tally.total:
-        raise CommandError(NOTHING, FAILED)
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """One run with an open session."""
-
-    gateway: GatewaySession
-    plan: Plan
-    options: Options
-    tally: Tally
-    show: Callable[[], None]
-
-    async def fetch(self, job: str | None) -> Rows | None:
-        """Fetch all, and count it; return what the rows were written with, if any."""
-        results = self.gateway.currency.exchange_rate_series_bulk(
-            self._queries(),
-            concurrency=self.options.concurrency,
-            # So that rows stand in the order of the requests.
-            ordered=self.options.rows is not None,
-            deadline=self.options.deadline,
-            journal=self.options.out,
-            job=job,
-            retry_failed=self.options.retry_failed,
-            repair=self.options.repair,
-            dump=to_journal,
+        raise CommandError(
+            "there is nothing to fetch: the gateway has no rates of other currencies", FAILED
         )
-        with writing_rows(self.options.rows) as rows:
-            async with aclosing(results):
-                async for result in results:
-                    self._take(result)
-                    if rows is not None:
-                        rows.add(result)
-        return rows
-
-    async def _queries(self) -> AsyncGenerator[Query]:
-        """Make the requests; begun only when the journal is open."""
-        self.tally.opened = True
-        symbols = self.plan.symbols
-        if symbols is None:
-            symbols = currencies_of(await self.gateway.country_data.list_countries())
-        self.tally.total = self.plan.size(symbols)
-        self.show()
-        for query in self.plan.queries(symbols):
-            if (query.base, query.symbols) in self.tally.left_out:
-                self.tally.skip()
-            else:
-                yield query
-
-    def _take(self, result: BulkResult[Query, Any]) -> None:
-        self.tally.add(result)
-        self.show()
-        error = result.error
-        if error is None or result.from_journal:
-            return
-        if not isinstance(error, GatewayError):
-            raise error  # a bug, and not a series that failed
-        if isinstance(error, HOPELESS) or (
-            isinstance(error, HOPELESS_AT_FIRST) and not self.tally.fetched
-        ):
-            raise error

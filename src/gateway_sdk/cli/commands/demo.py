@@ -4,36 +4,31 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Final
-
-import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from typing import Any, Final
 
 from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, Token, TokenKey, login
-from gateway_sdk.bulk import RateRow
+from gateway_sdk.bulk import BulkResult, RateRow
 from gateway_sdk.cli.arguments import day_of
 from gateway_sdk.cli.extras import require
 from gateway_sdk.cli.failure import FAILED, CommandError
+from gateway_sdk.cli.job import Plan, fetch
 from gateway_sdk.cli.output.console import make_console, progress
-from gateway_sdk.cli.output.curves import resample, sparkline
+from gateway_sdk.cli.output.curves import area, resample
 from gateway_sdk.cli.output.files import check_place, make_folder, write_file
 from gateway_sdk.cli.output.key_values import KeyValue, print_key_values
 from gateway_sdk.cli.output.table import Table, to_terminal
-from gateway_sdk.cli.redact import words_of
-from gateway_sdk.cli.series import Series, read_series, rows_of, series_of, to_journal
+from gateway_sdk.cli.series import Series, read_series, rows_of, series_of
 from gateway_sdk.cli.session import run
-from gateway_sdk.errors import GatewayError, NotFoundError
-from gateway_sdk.models import Country, ExchangeRateSeriesRequest
+from gateway_sdk.cli.tally import Tally, bar_of
+from gateway_sdk.models import Country
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox, Visitor
 from gateway_sdk.session import GatewaySession
 
-HEADING: Final = "Gateway demo: a year of exchange rates, asked from a gateway"
 BASE: Final = "EUR"
 PROBE: Final = "USD"
 """The currency whose last rate tells how far the gateway's data go."""
@@ -53,116 +48,91 @@ PRECISE_BELOW: Final = 1000
 """From here on two decimals are as many digits as the ECB publishes."""
 
 
-def demo(
-    out: Path = Path("gateway-demo"),
-    concurrency: Annotated[int, typer.Option(min=1)] = 20,
-    *,
-    browser: bool = False,
-) -> None:
+def demo(out: Path = Path("gateway-demo"), *, browser: bool = False) -> None:
     """Show the whole SDK at work: a year of exchange rates for every country's currency.
 
     Starts a gateway on this machine, logs in there, lists its countries, fetches each currency's
     rates against the euro, many at once, and shows them: a table, a data file and a chart. It takes
-    some seconds and needs no network. Calls that fail are counted and named.
+    some seconds and needs no network.
 
     Args:
         out (FOLDER): The folder for rates.jsonl and rates.png. It is made if it is not there, and
             files of an earlier run are replaced.
-        concurrency (N): Calls at once.
         browser: Log in yourself, with this machine's browser.
     """
     # The chart comes last, so what it needs is looked for first.
     require("matplotlib")
-    show(out, concurrency, by_hand=browser)
-
-
-def show(folder: Path, concurrency: int, *, by_hand: bool = False) -> None:
-    """Log in, fetch, show and write; *by_hand* if the user logs in, with a browser."""
     began, console = time.monotonic(), make_console()
-    make_folder(folder)
+    make_folder(out)
     for name in FILES:
-        check_place(folder / name)
-    console.print(HEADING, style="bold", end="\n\n")
+        check_place(out / name)
+    heading = "Gateway demo: a year of exchange rates, asked from a gateway"
+    console.print(heading, style="bold", end="\n\n")
     # A run that is stopped leaves nothing behind.
     with tempfile.TemporaryDirectory() as draft:
         journal = Path(draft) / FILES[0]
-        findings = run(_fetch(journal, concurrency, by_hand=by_hand))
+        findings = run(_fetch(journal, by_hand=browser))
         console.print()
         console.out(to_terminal(make_table(findings, console.width), console), highlight=False)
-        console.print(
-            f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale.",
-            style="dim",
-            end="\n\n",
+        units = (
+            f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
         )
+        console.print(units, style="dim", end="\n\n")
         with console.status("Drawing the chart"):
-            write_files(findings, journal, folder)
-    print_key_values(console, summary(findings, folder, time.monotonic() - began))
-    if not findings.worked:
+            write_file(out / FILES[0], journal.read_bytes())
+            write_file(out / FILES[1], _draw(findings))
+    print_key_values(console, summary(findings, out, time.monotonic() - began))
+    if findings.tally.failed or not findings.rows:
         raise CommandError("calls failed that should not have: see above", FAILED)
-
-
-def write_files(findings: "Findings", journal: Path, folder: Path) -> None:
-    """Write the journal of the run, and the chart."""
-    # Imported here, because it takes longer than all the calls.
-    from gateway_sdk.cli.output.chart import draw_chart  # noqa: PLC0415
-
-    write_file(folder / FILES[0], journal.read_bytes())
-    symbols = findings.quoted
-    current = [symbol for symbol in symbols if findings.goes_on(symbol)]
-    chart = draw_chart(
-        Series(BASE, symbols, findings.series.rates),
-        title=f"What one euro buys, {findings.first_day:%B %Y} to {findings.last_day:%B %Y}",
-        subtitle=f"ECB reference rates through the Gateway sandbox: {len(symbols)} currencies, each"
-        " at 100 on its first day. Up: the euro gained on it.",
-        named=list(dict.fromkeys([*current[:NAMED], *current[-NAMED:]])),
-    )
-    write_file(folder / FILES[1], chart)
 
 
 @dataclass
 class Findings:
-    """What came back; *countries* has the names of those that use a currency, in code order."""
+    """What came back.
+
+    Attributes:
+        countries: The names of those that use a currency, by its code, in code order.
+        first_day: The first day that is asked for.
+        last_day: The last day that the gateway has.
+        tally: What was fetched, what failed, and what the gateway does not know.
+        rows: All rates.
+        silent: Currencies that the gateway knows, and has no rates of in these days.
+        seconds: What the series took.
+    """
 
     countries: Mapping[str, Sequence[str]]
     first_day: date
     last_day: date
+    tally: Tally = field(default_factory=lambda: Tally(leaves_out=True))
     rows: list[RateRow] = field(default_factory=list)
-    errors: dict[str, GatewayError] = field(default_factory=dict)
+    silent: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
-    @property
-    def asked(self) -> list[str]:
-        """The currencies to ask for: a base's rate against itself is 1, and no finding."""
-        return [currency for currency in self.countries if currency != BASE]
+    def take(self, result: BulkResult[Any, Any]) -> None:
+        """Keep the rates of a result."""
+        if result.error is None:
+            rows = rows_of(result.value, BASE) or []
+            self.rows += rows
+            self.silent += [] if rows else [result.item.symbols]
 
     @cached_property
     def series(self) -> Series:
-        """All rates, to be asked for when all are there."""
-        return series_of(self.rows, BASE, self.asked)
+        """All rates, to be asked for when all are there; those that the base gained most on first.
 
-    def change(self, symbol: str) -> Decimal:
-        """Give the per cent by which a rate rose."""
-        rates = list(self.series.of(symbol).values())
-        return 100 * (rates[-1] / rates[0] - 1)
-
-    def goes_on(self, symbol: str) -> bool:
-        """Tell whether a series has a rate of the last day."""
-        return self.last_day in self.series.of(symbol)
+        This and the next one are worked out once.
+        """
+        series = series_of(self.rows, BASE, ())
+        ranked = sorted(series.symbols, key=series.change, reverse=True)
+        return Series(BASE, ranked, series.rates)
 
     @cached_property
-    def quoted(self) -> list[str]:
-        """Those with rates, the ones that the base gained most on first."""
-        return sorted({row.symbol for row in self.rows}, key=self.change, reverse=True)
-
-    @property
-    def worked(self) -> bool:
-        """Whether there are rates, and no call failed but for currencies that are not quoted."""
-        return bool(self.rows) and all(
-            isinstance(error, NotFoundError) for error in self.errors.values()
-        )
+    def ends(self) -> dict[str, date]:
+        """The last day of each series that ends before the others."""
+        last = {symbol: max(self.series.of(symbol)) for symbol in self.series.symbols}
+        return {symbol: day for symbol, day in last.items() if day != self.last_day}
 
 
-async def _fetch(journal: Path, concurrency: int, *, by_hand: bool) -> Findings:
+async def _fetch(journal: Path, *, by_hand: bool) -> Findings:
     """Serve a sandbox on a free port, and log in and fetch over that socket."""
     async with (
         Sandbox().serve() as address,
@@ -175,7 +145,7 @@ async def _fetch(journal: Path, concurrency: int, *, by_hand: bool) -> Findings:
     ):
         findings = await make_plan(gateway, datetime.now(UTC).date())
         print_key_values(make_console(), _plan(findings, address, by_hand=by_hand))
-        await fetch_all(gateway, findings, journal, concurrency)
+        await fetch_all(gateway, findings, journal)
         return findings
 
 
@@ -221,33 +191,12 @@ def group_by_currency(countries: Iterable[Country]) -> dict[str, list[str]]:
     return dict(users)
 
 
-async def fetch_all(
-    gateway: GatewaySession, findings: Findings, journal: Path, concurrency: int
-) -> None:
-    """Fetch the series of each currency, so many at once; a failure is a finding too."""
+async def fetch_all(gateway: GatewaySession, findings: Findings, journal: Path) -> None:
+    """Fetch the series of each currency, as `gateway bulk rates` does."""
     began = time.monotonic()
-    days = {
-        "start_date": findings.first_day.isoformat(),
-        "end_date": findings.last_day.isoformat(),
-    }
-    queries = [
-        ExchangeRateSeriesRequest(base=BASE, symbols=symbol, **days) for symbol in findings.asked
-    ]
-    results = gateway.currency.exchange_rate_series_bulk(
-        queries, concurrency=concurrency, journal=journal, dump=to_journal
-    )
-    bar = (TextColumn("Fetching"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    count = 0
-    with progress(*bar) as show_done:
-        async with aclosing(results):
-            async for result in results:
-                count += 1
-                if show_done is not None:
-                    show_done(count, len(queries))
-                if isinstance(result.error, GatewayError):
-                    findings.errors[result.item.symbols] = result.error
-                else:  # a bug is raised here
-                    findings.rows += rows_of(result.value, BASE) or []
+    plan = Plan([BASE], list(findings.countries), findings.first_day, findings.last_day)
+    with progress(*bar_of(findings.tally)) as show:
+        await fetch(gateway, plan, findings.tally, show, findings.take, journal=journal)
     findings.seconds = time.monotonic() - began
 
 
@@ -266,32 +215,27 @@ def make_table(findings: Findings, width: int) -> Table:
     """Make the table of those with rates, *width* columns wide, which must be 66 at least."""
     room, series = width - OTHER_COLUMNS, findings.series
     rows: list[list[str]] = []
-    styles: list[str] = []
-    for symbol in findings.quoted:
+    for symbol in series.symbols:
         rates = list(series.of(symbol).values())
-        change = findings.change(symbol)
-        countries = name_countries(findings.countries.get(symbol, ()), room)
-        ends = [format_rate(rates[0]), format_rate(rates[-1])]
-        rows.append(
-            [symbol, countries.ljust(room), *ends, format_change(change), _curve(findings, symbol)]
-        )
-        styles.append("cyan" if change > 0 else "yellow")
+        countries = name_countries(findings.countries.get(symbol, ()), room).ljust(room)
+        change = f"{series.change(symbol):+.1f}"
+        change = "0.0" if change in ("+0.0", "-0.0") else change
+        ends = format_rate(rates[0]), format_rate(rates[-1])
+        rows.append([symbol, countries, *ends, change, _curve(findings, symbol)])
+    styles = ["cyan" if series.change(symbol) > 0 else "yellow" for symbol in series.symbols]
     return Table(("", "Used in", "First", "Last", "%", ""), rows, styles)
 
 
 def name_countries(countries: Sequence[str], room: int) -> str:
     """Name as many countries as fit into *room* columns, and count the rest; the first is cut."""
-    for shown in range(len(countries), 1, -1):
-        text = ", ".join(countries[:shown]) + _rest(len(countries) - shown)
-        if len(text) <= room:
-            return text
-    rest = _rest(len(countries) - 1)
-    first = countries[0] if countries else ""
-    return (first if len(first) <= room - len(rest) else f"{first[: room - len(rest) - 1]}…") + rest
-
-
-def _rest(count: int) -> str:
-    return f" and {count} more" if count > 0 else ""
+    for shown in range(len(countries), 0, -1):
+        more = f" and {len(countries) - shown} more" if shown < len(countries) else ""
+        text = ", ".join(countries[:shown])
+        if len(text + more) <= room:
+            return text + more
+        if shown == 1:
+            return f"{text[: room - len(more) - 1]}…{more}"
+    return ""
 
 
 def format_rate(rate: Decimal) -> str:
@@ -299,49 +243,46 @@ def format_rate(rate: Decimal) -> str:
     return f"{rate:.4f}" if rate < PRECISE_BELOW else f"{rate:.2f}"
 
 
-def format_change(change: Decimal) -> str:
-    """Write a change in per cent with its sign; what rounds to nothing has none."""
-    text = f"{change:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else text
-
-
 def _curve(findings: Findings, symbol: str) -> str:
     """Draw a series over the whole range, or up to its end if that comes before."""
-    rates, end = findings.series.of(symbol), ""
-    last_day = findings.last_day
-    if not findings.goes_on(symbol):
-        last_day = list(rates)[-1]
-        end = f" to {last_day}"
-    return sparkline(resample(rates, findings.first_day, last_day, CURVE - len(end))) + end
+    last_day = findings.ends.get(symbol, findings.last_day)
+    end = f" to {last_day}" if symbol in findings.ends else ""
+    rates, columns = findings.series.of(symbol), CURVE - len(end)
+    return area(resample(rates, findings.first_day, last_day, columns))[0] + end
+
+
+def _draw(findings: Findings) -> bytes:
+    """Draw the chart, with the names of those that rose and fell most."""
+    # Imported here, because it takes longer than all the calls.
+    from gateway_sdk.cli.output.chart import draw_chart  # noqa: PLC0415
+
+    series = findings.series
+    current = [symbol for symbol in series.symbols if symbol not in findings.ends]
+    return draw_chart(
+        series,
+        title=f"What one euro buys, {findings.first_day:%B %Y} to {findings.last_day:%B %Y}",
+        subtitle=f"ECB reference rates through the Gateway sandbox: {len(series.symbols)}"
+        " currencies, each at 100 on its first day. Up: the euro gained on it.",
+        named=list(dict.fromkeys([*current[:NAMED], *current[-NAMED:]])),
+    )
 
 
 def summary(findings: Findings, folder: Path, seconds: float) -> Iterator[KeyValue]:
-    """Tell what was done, what failed and why, how long it took, and where the files are."""
-    series, failed = findings.series, findings.errors
-    calls, known = len(findings.asked) + 2, len(findings.countries)
-    yield "Calls", f"{calls} in all: {calls - len(failed)} succeeded, {len(failed)} failed"
-    rates = f"{len(findings.rows)} daily rates"
-    yield "Rates", f"{rates} of {len(findings.quoted)} currencies, out of {known}"
-    for symbol in findings.quoted:
-        if not findings.goes_on(symbol):
-            yield "Ended", f"{symbol}: its last rate is of {list(series.of(symbol))[-1]}"
-    silent = [code for code in findings.asked if not series.of(code) and code not in failed]
-    if silent:
-        yield "No rates", f"{' '.join(silent)}: known to the gateway, but not quoted in this range"
-    for reason, codes in _by_reason(failed).items():
-        yield "Failed", f"{len(codes)} × {reason}"  # noqa: RUF001
-        if words := words_of(failed[codes[0]]):
-            more = " and so on" if len(codes) > 1 else ""
-            yield "", f"In the gateway's words: “{words}”{more}"
-        yield "", " ".join(codes)
+    """Tell what came, what is missing and why, how long it took, and where the files are."""
+    tally, quoted = findings.tally, len(findings.series.symbols)
+    yield "Rates", f"{len(findings.rows)} daily rates of {quoted} currencies"
+    for symbol, day in findings.ends.items():
+        yield "Ended", f"{symbol}: its last rate is of {day}"
+    if findings.silent:
+        codes = " ".join(sorted(findings.silent))
+        yield "No rates", f"{codes}: known to the gateway, but not quoted in this range"
+    if unknown := sorted(tally.left_out):
+        yield "Not quoted", f"{len(unknown)} currencies: the ECB publishes no rates of them"
+        yield "", f"The gateway's answer for {unknown[0][1]}{tally.left_out[unknown[0]]}"
+        yield "", " ".join(code for _, code in unknown)
+    for kind in tally.failures():
+        yield "Failed", kind.strip()
     yield "Files", str(folder / FILES[0])
     yield "", str(folder / FILES[1])
-    yield "Took", f"{seconds:.1f} s in all, of which the series {findings.seconds:.1f} s"
-
-
-def _by_reason(failed: Mapping[str, GatewayError]) -> dict[str, list[str]]:
-    """Group the failed ones by the class of the error and what it says."""
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for code, error in sorted(failed.items()):
-        groups[f"{type(error).__name__}: {error.args[0]}"].append(code)
-    return groups
+    calls = tally.asked + 2
+    yield "Took", f"{seconds:.1f} s in all, of which {calls} calls {findings.seconds:.1f} s"

@@ -19,7 +19,7 @@ from gateway_sdk.cli.output.show import show_done
 from gateway_sdk.cli.session import ask
 
 
-def _bar(doing: str) -> AbstractContextManager[Show | None]:
+def _bar(doing: str) -> AbstractContextManager[Show]:
     size, speed, left = DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
     return progress(TextColumn(doing), BarColumn(bar_width=None), size, speed, left)
 

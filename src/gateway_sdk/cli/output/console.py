@@ -36,16 +36,20 @@ def make_console(
 
 
 @contextmanager
-def progress(*columns: ProgressColumn | str) -> Generator[Show | None]:
+def progress(*columns: ProgressColumn) -> Generator[Show]:
     """Draw a bar on standard error, and take how much is done, of how much if that is known.
 
-    It is shown from the first report on. None if standard error is no terminal.
+    It is shown from the first report on, and only in a terminal.
     """
     if sys.stderr is None or not sys.stderr.isatty():
-        yield None
+        yield _show_nothing
         return
     with Progress(
         *columns, console=make_console(fewest_columns=1, stderr=True), transient=True
     ) as bar:
         task = bar.add_task("", total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+def _show_nothing(done: int, total: int | None) -> None:
+    del done, total

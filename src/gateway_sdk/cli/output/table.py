@@ -21,7 +21,7 @@ GAP: Final = 2
 WRAPPED: Final = 16
 """Columns that a column of words keeps at least, however narrow the terminal."""
 
-_AMOUNT: Final = re.compile(r"-?\d+(\.\d+)?")
+_AMOUNT: Final = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
