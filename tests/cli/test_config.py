@@ -293,7 +293,7 @@ def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     """A file in the place of the folder for settings is no traceback."""
     (tmp_path / "config").write_text("")
 
-    with pytest.raises(CommandError, match="cannot make the folder"):
+    with pytest.raises(CommandError, match="cannot write"):
         _write_profiles({})
 
 

@@ -1,9 +1,10 @@
-"""What an error of a session means at the command line: the next step, and the exit status."""
+"""What an error of a session means at the command line: its words, the next step, the status."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
+import os
+import re
 from typing import Final
 
+from gateway_sdk import errors
 from gateway_sdk.cli.failure import (
     APPLIED,
     FAILED,
@@ -13,88 +14,77 @@ from gateway_sdk.cli.failure import (
     UNKNOWN,
     CommandError,
 )
-from gateway_sdk.cli.redact import quote
-from gateway_sdk.errors import (
-    AuthError,
-    AuthorizationDeniedError,
-    ConfigurationError,
-    ConflictError,
-    ConnectionFailedError,
-    ForbiddenError,
-    GatewayError,
-    InvalidArgumentError,
-    InvalidRequestError,
-    LoginError,
-    LoginRequiredError,
-    LoginTimeoutError,
-    MalformedResponseError,
-    NotFoundError,
-    RateLimitedError,
-    ReceiverUnavailableError,
-    RedirectError,
-    StateMismatchError,
-    TokenRejectedError,
-    TokenStoreError,
-    UnauthorizedError,
-    UnexpectedReplyError,
-)
+from gateway_sdk.cli.output.values import printable
+from gateway_sdk.errors import GatewayError
+from gateway_sdk.operations import CREATE_CUSTOMER, REVISE_CUSTOMER
 from gateway_sdk.outcome import Outcome, Repeatability
 
-STATUSES: Final[Mapping[Outcome, int]] = MappingProxyType(
-    {
-        Outcome.NOT_SENT: UNCHANGED,
-        Outcome.REFUSED: REFUSED,
-        Outcome.UNKNOWN: UNKNOWN,
-        Outcome.APPLIED: APPLIED,
-    }
+STATUSES: Final = {
+    Outcome.NOT_SENT: UNCHANGED,
+    Outcome.REFUSED: REFUSED,
+    Outcome.UNKNOWN: UNKNOWN,
+    Outcome.APPLIED: APPLIED,
+}
+
+MISUSES: Final = (
+    errors.ConfigurationError,
+    errors.InvalidArgumentError,
+    errors.ReceiverUnavailableError,
 )
 
-MISUSES: Final = (ConfigurationError, InvalidArgumentError, ReceiverUnavailableError)
-
-ADVICE: Final[Mapping[type[GatewayError], str]] = MappingProxyType(
-    {
-        ConfigurationError: "`gateway status` shows which settings are in force.",
-        InvalidArgumentError: "--help tells what the command takes.",
-        ConnectionFailedError: "Is it running, and is GATEWAY_BASE_URL right?"
-        " `gateway sandbox` starts one here.",
-        TokenRejectedError: "Are GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID those of this gateway?",
-        UnauthorizedError: "Is GATEWAY_ACCESS_TOKEN right, and still valid?",
-        ForbiddenError: "The access token does not allow this: use another one.",
-        NotFoundError: "Is it spelt right, and are GATEWAY_BASE_URL and GATEWAY_TENANT_ID?",
-        ConflictError: "It is in a state that does not allow this: look at it first.",
-        InvalidRequestError: "The gateway did not understand it: change what you give.",
-        LoginRequiredError: "Get a token with `gateway login`.",
-        AuthorizationDeniedError: "Log in again, or ask who runs the authorization server.",
-        LoginTimeoutError: "Log in again, if need be with a longer --timeout.",
-        MalformedResponseError: "Ask who runs the authorization server.",
-        ReceiverUnavailableError: "Port 0 in --redirect-uri takes any that is free.",
-        StateMismatchError: "Log in again: each login has an answer of its own.",
-        LoginError: "Log in again.",
-        TokenStoreError: "Is GATEWAY_TOKEN_STORE right, and can it be used from here?",
-        AuthError: "Is GATEWAY_ACCESS_TOKEN set?",
-        RateLimitedError: "Wait, or ask for less at once.",
-        RedirectError: "Is GATEWAY_BASE_URL right? Nothing is ever sent to where it points.",
-        UnexpectedReplyError: "Is GATEWAY_BASE_URL a gateway's address, and not a web page's?",
-    }
-)
+ADVICE: Final[dict[type[GatewayError], str]] = {
+    errors.ConfigurationError: "`gateway status` shows which settings are in force.",
+    errors.InvalidArgumentError: "--help tells what the command takes.",
+    errors.ConnectionFailedError: "Is it running, and is GATEWAY_BASE_URL right?"
+    " `gateway sandbox` starts one here.",
+    errors.TokenRejectedError: "Are GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID those of this gateway?",
+    errors.UnauthorizedError: "Is GATEWAY_ACCESS_TOKEN right, and still valid?",
+    errors.ForbiddenError: "The access token does not allow this: use another one.",
+    errors.NotFoundError: "Is it spelt right, and are GATEWAY_BASE_URL and GATEWAY_TENANT_ID?",
+    errors.ConflictError: "It is in a state that does not allow this: look at it first.",
+    errors.InvalidRequestError: "The gateway did not understand it: change what you give.",
+    errors.LoginRequiredError: "Get a token with `gateway login`.",
+    errors.AuthorizationDeniedError: "Log in again, or ask who runs the authorization server.",
+    errors.LoginTimeoutError: "Log in again, if need be with a longer --timeout.",
+    errors.MalformedResponseError: "Ask who runs the authorization server.",
+    errors.ReceiverUnavailableError: "Port 0 in --redirect-uri takes any that is free.",
+    errors.StateMismatchError: "Log in again: each login has an answer of its own.",
+    errors.LoginError: "Log in again.",
+    errors.TokenStoreError: "Is GATEWAY_TOKEN_STORE right, and can it be used from here?",
+    errors.AuthError: "Is GATEWAY_ACCESS_TOKEN set?",
+    errors.RateLimitedError: "Wait, or ask for less at once.",
+    errors.RedirectError: "Is GATEWAY_BASE_URL right? Nothing is ever sent to where it points.",
+    errors.UnexpectedReplyError: "Is GATEWAY_BASE_URL a gateway's address, and not a web page's?",
+    GatewayError: "Running it again does no harm; --debug shows where it happened.",
+}
 """The next step for each kind of error; the first that fits is taken."""
 
-SAFE: Final = "Running it again does no harm; --debug shows where it happened."
 UNSAFE: Final = "Look before you repeat it: it may have been done already."
 IDEMPOTENT: Final = "It may have been done already; running it again does no harm."
 DONE: Final = "It was done, so do not repeat it; only the reply could not be used."
 
+MOST: Final = 200
+"""Characters of a quotation."""
+
+PERSONAL: Final = frozenset({CREATE_CUSTOMER.name, REVISE_CUSTOMER.name})
+"""Operations whose request is about a person: a gateway's complaint may repeat parts of it."""
+
+_LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
+"""What follows the word "bearer", or is longer than any word."""
+
 
 def explain(error: GatewayError) -> CommandError:
     """Make a line on what went wrong, with the gateway's words, and a line on the next step."""
-    return CommandError(f"{error}{quote(error)}\n{_next_step(error)}", status_of(error))
+    step = warning_of(error.outcome, error.repeatability) if error.operation else None
+    step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
+    return CommandError(f"{error}{quote(error)}\n{step}", status_of(error))
 
 
 def status_of(error: GatewayError) -> int:
     """Return the exit status: after a call it says what became of it."""
     if isinstance(error, MISUSES):
         return MISUSED
-    if error.operation is None or isinstance(error, LoginError):
+    if error.operation is None or isinstance(error, errors.LoginError):
         return FAILED
     if error.repeatability is Repeatability.READ and error.outcome is not Outcome.REFUSED:
         return UNCHANGED
@@ -110,7 +100,27 @@ def warning_of(outcome: Outcome, repeatability: Repeatability | None) -> str | N
     return UNSAFE if repeatability is Repeatability.ONCE else IDEMPOTENT
 
 
-def _next_step(error: GatewayError) -> str:
-    if error.operation and (warning := warning_of(error.outcome, error.repeatability)):
-        return warning
-    return next((step for kind, step in ADVICE.items() if isinstance(error, kind)), SAFE)
+def quote(error: GatewayError, *, personal: bool = False) -> str:
+    """Quote the gateway after a colon; "" if it said nothing.
+
+    Args:
+        error: The error; of an authorization server its code is quoted if the text lacks that.
+        personal: Whether to quote what may be about a person too: terminals end up in logs.
+    """
+    words = ""
+    if isinstance(error, errors.AuthorizationDeniedError):
+        words = error.description or ("" if error.code in str(error) else error.code)
+    elif isinstance(error, errors.StatusError) and error.payload:
+        words = _clean(error.payload.message or "")
+    if words and error.operation in PERSONAL and not personal:
+        return " (--debug shows its words)"
+    return f": “{words}”" if words else ""
+
+
+def _clean(text: str) -> str:
+    """Leave out tokens, what would steer a terminal, and what is too long."""
+    for variable in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER"):
+        if secret := os.environ.get(variable):
+            text = text.replace(secret, "…")
+    text = printable(_LIKE_A_TOKEN.sub("…", text)).strip()
+    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"

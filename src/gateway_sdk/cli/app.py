@@ -112,8 +112,7 @@ class _Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for; --debug lets its errors through as they are."""
         # Imported here: it needs the SDK, and so does whatever is run.
-        from gateway_sdk.cli.advice import explain  # noqa: PLC0415
-        from gateway_sdk.cli.redact import quote  # noqa: PLC0415
+        from gateway_sdk.cli.advice import explain, quote  # noqa: PLC0415
         from gateway_sdk.errors import GatewayError  # noqa: PLC0415
 
         try:

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -21,33 +21,20 @@ from gateway_sdk._config import ENVIRONMENT, is_loopback, parse_url, with_enviro
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
 from gateway_sdk.auth._settings import token_store, with_access_token
 from gateway_sdk.cli.failure import MISUSED, CommandError
-from gateway_sdk.cli.output.files import write_file
-from gateway_sdk.cli.output.key_values import KeyValue
+from gateway_sdk.cli.output.console import KeyValue
+from gateway_sdk.cli.output.files import make_folder, write_file
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.errors import ConfigurationError
 
-AuthUrl: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="Where people log in, in place of GATEWAY_AUTH_URL."),
-]
-ClientId: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="ID", help="As which client, in place of GATEWAY_CLIENT_ID.")
-]
-
 OPTIONS: Final = {
     "base_url": "--base-url",
-    "tenant_id": "--tenant",
     "auth_url": "--auth-url",
     "client_id": "--client-id",
+    "tenant_id": "--tenant",
 }
-"""Settings that have an option. A token or the address of a store may hold a secret, and others on
-a machine can read the arguments of its processes."""
+"""What has an option, and what a profile holds. A token or the address of a store may hold a
+secret, and others on a machine can read the arguments of its processes."""
 
-REMEMBERED: Final = ("base_url", "auth_url", "client_id", "tenant_id")
-"""What a profile holds. The address of a token store may have a password in it, so it is not."""
-
-LOGIN: Final = ("base_url", "auth_url", "client_id")
-USUAL_PROFILE: Final = "default"
 SHOWN: Final = {
     "base_url": "Gateway",
     "tenant_id": "Tenant",
@@ -56,8 +43,27 @@ SHOWN: Final = {
     "engine": "Engine",
 }
 """What `gateway status` shows, and under which key."""
+
+LOGIN: Final = ("base_url", "auth_url", "client_id")
 OF_A_GATEWAY: Final = ("access_token", "token_header", "tenant_id")
 """They are for one gateway, and never go to another one."""
+
+USUAL_PROFILE: Final = "default"
+
+MISSING: Final = {
+    "base_url": "Set it to the gateway's address, give --base-url, or try the command with"
+    " --sandbox, which needs none.",
+    "access_token": "Set it, or set GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID and run"
+    " `gateway login`.",
+    "tenant_id": "Set it to the tenant that the customer belongs to, or give --tenant.",
+}
+"""What a session needs, and the way out."""
+
+IN_WORDS: Final = {
+    "strip() it": "remove it",
+    ", or allow_insecure_http=True if the network itself is private": "",
+}
+"""What Python says, and how the command line says it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,21 +90,19 @@ class Settings:
         """Return all settings by name."""
         return {name: text for name, (text, _) in self.found.items()}
 
-    def require(self, *names: str) -> None:
-        """Name all settings that are missing, and how to give them."""
-        missing = [name for name in names if name not in self.found]
-        if not missing:
-            return
-        variables = _enumerate([ENVIRONMENT[name] for name in missing])
-        options = _enumerate([OPTIONS[name] for name in missing])
-        is_not, it = ("is not", "it") if len(missing) == 1 else ("are not", "them")
-        raise CommandError(
-            f"{variables} {is_not} set\nSet {it} in the environment, or give {options}.", MISUSED
-        )
-
     def store(self) -> TokenStore:
-        """Return the store of tokens, the one that sessions read."""
-        self.require(*LOGIN)
+        """Return the store of tokens, the one that sessions read.
+
+        Raises:
+            CommandError: settings are missing; all are named, with how to give them.
+        """
+        missing = [name for name in LOGIN if name not in self.found]
+        if missing:
+            variables = _enumerate([ENVIRONMENT[name] for name in missing])
+            options = _enumerate([OPTIONS[name] for name in missing])
+            is_not, it = ("is not", "it") if len(missing) == 1 else ("are not", "them")
+            advice = f"Set {it} in the environment, or give {options}."
+            raise CommandError(f"{variables} {is_not} set\n{advice}", MISUSED)
         with self.in_words():
             return token_store(self.values())
 
@@ -121,22 +125,18 @@ class Settings:
 
     def exports(self) -> list[str]:
         """Give the settings of a login that the environment lacks, as a shell takes them."""
-        surroundings = with_environment({})
-        lacking = {name: self.found[name][0] for name in LOGIN if name in self.found}
-        return [
-            f"{ENVIRONMENT[name]}={shlex.quote(text)}"
-            for name, text in lacking.items()
-            if text != surroundings.get(name)
-        ]
+        given = {ENVIRONMENT[name]: self.found[name][0] for name in LOGIN}
+        lacking = {name: text for name, text in given.items() if os.environ.get(name) != text}
+        return [f"{name}={shlex.quote(text)}" for name, text in lacking.items()]
 
     def session(self, *, needs_tenant: bool = False) -> dict[str, Any]:
         """Give the arguments of a session, the source of its token included."""
-        if "base_url" not in self.found:
-            raise CommandError(NO_GATEWAY, MISUSED)
-        if not {"access_token", "auth_url", "client_id"} & self.found.keys():
-            raise CommandError(NO_LOGIN, MISUSED)
-        if needs_tenant and "tenant_id" not in self.found:
-            raise CommandError(NO_TENANT, MISUSED)
+        there = set(self.found)
+        there |= {"access_token"} if {"auth_url", "client_id"} & there else set()
+        there |= set() if needs_tenant else {"tenant_id"}
+        for name, advice in MISSING.items():
+            if name not in there:
+                raise CommandError(f"{ENVIRONMENT[name]} is not set\n{advice}", MISUSED)
         return with_access_token(self.values())
 
     @contextmanager
@@ -166,23 +166,9 @@ class Settings:
         return "`gateway status` shows which settings are in force, and where each comes from."
 
 
-IN_WORDS: Final = {
-    "strip() it": "remove it",
-    ", or allow_insecure_http=True if the network itself is private": "",
-}
-"""What Python says, and how the command line says it."""
-NO_GATEWAY: Final = (
-    "GATEWAY_BASE_URL is not set\nSet it to the gateway's address, give --base-url, or try the"
-    " command with --sandbox, which needs none."
-)
-NO_LOGIN: Final = (
-    "GATEWAY_ACCESS_TOKEN is not set\n"
-    "Set it, or set GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID and run `gateway login`."
-)
-NO_TENANT: Final = (
-    "GATEWAY_TENANT_ID is not set\n"
-    "Set it to the tenant that the customer belongs to, or give --tenant."
-)
+def _enumerate(names: list[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def settings_of(
@@ -248,33 +234,29 @@ def read_profiles() -> dict[str, dict[str, str]]:
     try:
         content = json.loads(path.read_bytes())
         return {
-            name: {key: str(held[key]) for key in REMEMBERED if held.get(key)}
+            name: {key: str(held[key]) for key in OPTIONS if held.get(key)}
             for name, held in content.items()
         }
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, AttributeError):
-        raise CommandError(
-            f"cannot read the profiles in {printable(str(path))}\nRepair the file, or delete it.",
-            MISUSED,
-        ) from None
+        problem = f"cannot read the profiles in {printable(str(path))}"
+        raise CommandError(f"{problem}\nRepair the file, or delete it.", MISUSED) from None
 
 
 def _read_profile(name: str, *, must_exist: bool) -> dict[str, tuple[str, str]]:
     profiles = read_profiles()
     if must_exist and name not in profiles:
-        raise CommandError(
-            f"there is no profile {printable(name)!r}\n"
-            "`gateway profiles` lists those there are; `gateway login` makes one.",
-            MISUSED,
-        )
+        problem = f"there is no profile {printable(name)!r}"
+        advice = "`gateway profiles` lists those there are; `gateway login` makes one."
+        raise CommandError(f"{problem}\n{advice}", MISUSED)
     source = f"profile {printable(name)}"
     return {key: (text, source) for key, text in profiles.get(name, {}).items()}
 
 
 def save_profile(name: str, values: Mapping[str, str]) -> None:
     """Remember settings under a name, in a file of mode 0600; no token is among them."""
-    held = {key: values[key] for key in REMEMBERED if key in values}
+    held = {key: values[key] for key in OPTIONS if key in values}
     _write_profiles({**read_profiles(), name: held})
 
 
@@ -286,15 +268,5 @@ def remove_profile(name: str) -> None:
 
 def _write_profiles(profiles: Mapping[str, Mapping[str, str]]) -> None:
     path = profiles_path()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise CommandError(
-            f"cannot make the folder {printable(str(path.parent))}: {error.strerror}", MISUSED
-        ) from None
+    make_folder(path.parent)
     write_file(path, json.dumps(profiles, indent=2, ensure_ascii=False).encode(), mode=0o600)
-
-
-def _enumerate(names: list[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last

@@ -1,11 +1,11 @@
 """The session of a command: with the gateway of the settings, or a sandbox for this command."""
 
 import asyncio
+import logging
 import signal
-import socket
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
@@ -29,28 +29,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     A loop of POSIX that `asyncio.run` made sleeps on if the signal comes just before it begins to
     wait (about 1 in 15 000 where the signal comes at that time): its handler runs only once
-    something else happens. Here the signal also writes to a socket that the loop waits for.
+    something else happens. A loop that handles any signal by itself is woken by all of them.
     """
     with asyncio.Runner() as runner:
-        # Windows' loop does this by itself.
-        windows = sys.platform == "win32"
-        with nullcontext() if windows else _woken_by_signals(runner.get_loop()):
-            return runner.run(work)
-
-
-@contextmanager
-def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None]:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        for end in (ours, theirs):
-            end.settimeout(0)
-        loop.add_reader(ours, ours.recv, 4096)
-        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(before)
-            loop.remove_reader(ours)
+        if sys.platform != "win32":  # whose loop is always woken
+            runner.get_loop().add_signal_handler(signal.SIGWINCH, int)
+        return runner.run(work)
 
 
 class _Witness(Observer):
@@ -82,36 +66,19 @@ class _Witness(Observer):
             self.warning = warning_of(outcome, call.operation.repeatability)
 
 
-class _Wire(Observer):
-    """Tells what goes over the wire, for --verbose: the interface's templates, and no value."""
-
-    def __init__(self) -> None:
-        self._attempts: dict[int, int] = {}
-
-    def call_started(self, call: CallInfo) -> None:
-        """Tell of a call."""
-        operation = call.operation
-        say(f"[{call.number}] {operation.name}: {operation.method} {operation.path}")
-
-    def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Tell how an attempt ended, and how long it took."""
-        count = self._attempts[call.number] = self._attempts.get(call.number, 0) + 1
-        ended = ", ".join(str(word) for word in (attempt.status, attempt.error) if word)
-        outcome = attempt.outcome.name.lower()
-        say(f"[{call.number}] attempt {count}: {ended}, {outcome}, {attempt.elapsed:.3f} s")
-
-    def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:  # noqa: ARG002
-        """Tell of a wait."""
-        say(f"[{call.number}] trying again in {seconds:.2f} s")
-
-    def call_finished(
-        self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
-    ) -> None:
-        """Tell how the call ended."""
-        count = self._attempts.pop(call.number, 0)
-        attempts = "1 attempt" if count == 1 else f"{count} attempts"
-        ended = type(error).__name__ if error else "done"
-        say(f"[{call.number}] {ended}, {outcome.name.lower()}, {attempts}, {elapsed:.3f} s in all")
+@contextmanager
+def _logging(wanted: bool) -> Generator[None]:  # noqa: FBT001 - reads as a sentence
+    """Show the SDK's log, which has neither a value nor a secret, on standard error."""
+    logger, handler = logging.getLogger("gateway_sdk"), logging.StreamHandler()
+    before = logger.level
+    if wanted:
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 def ask(
@@ -134,37 +101,27 @@ def ask(
     """
     verbose: bool = ctx.find_root().params["verbose"]
     witness = _Witness(tells_waits=tells_waits and not verbose)
-    observers = [witness, _Wire()] if verbose else [witness]
 
     async def asking() -> T:
-        if ctx.find_root().params["sandbox"]:
-            async with _sandbox(observers) as gateway:
-                return await work(gateway)
-        settings = settings_of(ctx)
-        with settings.in_words():
-            arguments = settings.session(needs_tenant=needs_tenant)
-            opened = GatewaySession(**arguments, parse_float=Decimal, observers=observers)
-        async with opened as gateway:
+        async with _session(ctx, witness, needs_tenant=needs_tenant) as gateway:
             return await work(gateway)
 
     try:
-        return run(asking())
+        with _logging(verbose):
+            return run(asking())
     except KeyboardInterrupt:
         raise KeyboardInterrupt(witness.warning or "") from None
 
 
-@asynccontextmanager
-async def _sandbox(observers: Sequence[Observer]) -> AsyncGenerator[GatewaySession]:
-    """Open a session with a sandbox in this process; no other settings count."""
-    # Imported here, because it needs the extra [sandbox].
-    from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox  # noqa: PLC0415
+def _session(ctx: typer.Context, witness: Observer, *, needs_tenant: bool) -> GatewaySession:
+    """Make a session; with a sandbox in this process no settings count."""
+    more: dict[str, Any] = {"parse_float": Decimal, "observers": [witness]}
+    if ctx.find_root().params["sandbox"]:
+        # Imported here, because it needs the extra [sandbox].
+        from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox  # noqa: PLC0415
 
-    async with GatewaySession(
-        "http://localhost",
-        access_token=SANDBOX_ACCESS_TOKEN,
-        tenant_id="demo",
-        transport=Sandbox().transport(),
-        parse_float=Decimal,
-        observers=observers,
-    ) as gateway:
-        yield gateway
+        more |= {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": "demo"}
+        return GatewaySession("http://localhost", transport=Sandbox().transport(), **more)
+    settings = settings_of(ctx)
+    with settings.in_words():
+        return GatewaySession(**settings.session(needs_tenant=needs_tenant), **more)

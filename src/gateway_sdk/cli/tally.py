@@ -10,10 +10,9 @@ from rich.table import Column
 from rich.text import Text
 
 from gateway_sdk.bulk import BulkResult
+from gateway_sdk.cli.advice import quote
 from gateway_sdk.cli.failure import REFUSED, UNCHANGED, CommandError
-from gateway_sdk.cli.output.key_values import format_span
-from gateway_sdk.cli.output.values import printable
-from gateway_sdk.cli.redact import quote
+from gateway_sdk.cli.output.values import format_span, printable
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, NotFoundError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
 from gateway_sdk.outcome import Outcome

@@ -138,14 +138,15 @@ def test_address_of_another_machine_is_refused(run_gateway: Run) -> None:
 )
 def test_settings_name_an_address_that_can_be_called(base_url: str, from_here: str) -> None:
     """Every address is no address to call: this machine's own one stands for it."""
-    assert environment(base_url) == (
-        (f"GATEWAY_BASE_URL={from_here}", "GATEWAY_TENANT_ID=demo"),
-        (f"GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",),
+    assert list(environment(base_url).values()) == [
+        (f"export GATEWAY_BASE_URL={from_here}", "export GATEWAY_TENANT_ID=demo"),
+        (f"export GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",),
         (
-            f"GATEWAY_AUTH_URL={from_here}{AUTHORIZE_PATH}",
-            f"GATEWAY_CLIENT_ID={SANDBOX_CLIENT_ID}",
+            f"export GATEWAY_AUTH_URL={from_here}{AUTHORIZE_PATH}",
+            f"export GATEWAY_CLIENT_ID={SANDBOX_CLIENT_ID}",
+            "gateway login",
         ),
-    )
+    ]
 
 
 async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None:

@@ -2,20 +2,23 @@ import pytest
 
 from gateway_sdk.auth import Token
 from gateway_sdk.cli.commands.status import describe_end, token_facts
-from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.key_values import (
-    describe_moment,
-    format_span,
-    key_value_lines,
-    print_key_values,
-)
+from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
+from gateway_sdk.cli.output.values import describe_moment, format_span
 
 
-def test_long_facts_are_indented_under_themselves() -> None:
+def printed(capsys: pytest.CaptureFixture[str], pairs: list[KeyValue]) -> list[str]:
+    """Print in a terminal of 19 columns, and return the lines."""
+    console = make_console()
+    console.width = 19
+    print_key_values(console, pairs)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_long_facts_are_indented_under_themselves(capsys: pytest.CaptureFixture[str]) -> None:
     """What does not fit into a line goes on below where it began, and words stay whole."""
     facts = [("Failed", "AED AFN ALL"), ("", "/a/path/longer-than-that"), ("Took", "1 s")]
 
-    assert key_value_lines(facts, 19).plain.splitlines() == [
+    assert printed(capsys, facts) == [
         "Failed     AED AFN",
         "           ALL",
         "           /a/path/longer-than-that",
@@ -24,9 +27,11 @@ def test_long_facts_are_indented_under_themselves() -> None:
 
 
 @pytest.mark.parametrize("value", ["", " "])
-def test_fact_without_a_word_is_a_line_of_its_own(value: str) -> None:
+def test_fact_without_a_word_is_a_line_of_its_own(
+    capsys: pytest.CaptureFixture[str], value: str
+) -> None:
     """A value of nothing, or of white space, leaves the name alone."""
-    assert key_value_lines([("Client", value), ("Took", "1 s")], 19).plain.split("\n") == [
+    assert printed(capsys, [("Client", value), ("Took", "1 s")]) == [
         "Client     ",
         "Took       1 s",
     ]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sdk.cli.output.values import TURNING, is_number, printable, to_cell, to_json
+from gateway_sdk.cli.output.values import TURNING, printable, to_cell, to_json
 
 VALUES = st.recursive(
     st.none()
@@ -58,15 +58,6 @@ def test_json_is_readable_and_harmless(value: Any, text: str) -> None:
 def test_cells_are_text_on_one_line(value: Any, text: str) -> None:
     """Numbers are plain unless that takes a page, nothing is empty, what is nested is JSON."""
     assert to_cell(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "number"),
-    [(1, True), (Decimal(1), True), (True, False), ("1", False), (None, False)],
-)
-def test_numbers_are_told_from_what_looks_like_them(value: Any, number: bool) -> None:
-    """True is none, and neither is a text of digits."""
-    assert is_number(value) == number
 
 
 @pytest.mark.parametrize(

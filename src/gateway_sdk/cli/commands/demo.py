@@ -11,16 +11,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from rich.text import Text
+
 from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, Token, TokenKey, login
 from gateway_sdk.bulk import BulkResult, RateRow
 from gateway_sdk.cli.arguments import day_of
 from gateway_sdk.cli.extras import require
 from gateway_sdk.cli.failure import FAILED, CommandError
 from gateway_sdk.cli.job import Plan, fetch
-from gateway_sdk.cli.output.console import make_console, progress
+from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values, progress
 from gateway_sdk.cli.output.curves import area, resample
 from gateway_sdk.cli.output.files import check_place, make_folder, write_file
-from gateway_sdk.cli.output.key_values import KeyValue, print_key_values
 from gateway_sdk.cli.output.table import Table, to_terminal
 from gateway_sdk.cli.series import Series, read_series, rows_of, series_of
 from gateway_sdk.cli.session import run
@@ -73,7 +74,7 @@ def demo(out: Path = Path("gateway-demo"), *, browser: bool = False) -> None:
         journal = Path(draft) / FILES[0]
         findings = run(_fetch(journal, by_hand=browser))
         console.print()
-        console.out(to_terminal(make_table(findings, console.width), console), highlight=False)
+        console.out(to_terminal(make_table(findings, console.width), console)[0], highlight=False)
         units = (
             f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
         )
@@ -214,16 +215,16 @@ def _plan(findings: Findings, address: str, *, by_hand: bool) -> Iterator[KeyVal
 def make_table(findings: Findings, width: int) -> Table:
     """Make the table of those with rates, *width* columns wide, which must be 66 at least."""
     room, series = width - OTHER_COLUMNS, findings.series
-    rows: list[list[str]] = []
+    rows: list[list[str | Text]] = []
     for symbol in series.symbols:
         rates = list(series.of(symbol).values())
         countries = name_countries(findings.countries.get(symbol, ()), room).ljust(room)
         change = f"{series.change(symbol):+.1f}"
         change = "0.0" if change in ("+0.0", "-0.0") else change
         ends = format_rate(rates[0]), format_rate(rates[-1])
-        rows.append([symbol, countries, *ends, change, _curve(findings, symbol)])
-    styles = ["cyan" if series.change(symbol) > 0 else "yellow" for symbol in series.symbols]
-    return Table(("", "Used in", "First", "Last", "%", ""), rows, styles)
+        curve = Text(_curve(findings, symbol), "cyan" if series.change(symbol) > 0 else "yellow")
+        rows.append([symbol, countries, *ends, change, curve])
+    return Table(("", "Used in", "First", "Last", "%", ""), rows)
 
 
 def name_countries(countries: Sequence[str], room: int) -> str:

@@ -9,33 +9,21 @@ from gateway_sdk.auth import Browser, ImplicitFlow, PasteFromTerminal, Token, To
 from gateway_sdk.auth import login as log_in
 from gateway_sdk.auth._receiver import can_listen
 from gateway_sdk.cli.commands.status import describe_end
-from gateway_sdk.cli.config import (
-    OPTIONS,
-    REMEMBERED,
-    AuthUrl,
-    ClientId,
-    Settings,
-    save_profile,
-    settings_of,
-)
+from gateway_sdk.cli.config import OPTIONS, Settings, save_profile, settings_of
 from gateway_sdk.cli.failure import MISUSED, CommandError
-from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.key_values import print_key_values
+from gateway_sdk.cli.output.console import make_console, print_key_values
 from gateway_sdk.cli.session import run
 from gateway_sdk.errors import TokenStoreError
 
 TRIAL_LIFE: Final = 60.0
 """Seconds that a token for trial lasts, should it not be deleted."""
 
-NOTHING_THERE: Final = "There was no access token."
-UNREADABLE: Final = "What was there was no usable record of an access token; it is deleted."
-
 
 def login(
     ctx: typer.Context,
     *,
-    auth_url: AuthUrl = None,
-    client_id: ClientId = None,
+    auth_url: str | None = None,
+    client_id: str | None = None,
     browser: str | None = None,
     no_browser: bool = False,
     paste: bool = False,
@@ -51,6 +39,8 @@ def login(
     this user, if it is not set; "file:" and a folder; "keyring"; or the address of a Redis.
 
     Args:
+        auth_url (URL): Where people log in, in place of GATEWAY_AUTH_URL.
+        client_id (ID): As which client, in place of GATEWAY_CLIENT_ID.
         browser (COMMAND): The command that opens the address, such as "chromium --incognito %s": a
             private window keeps the token out of its history. This machine's own browser, if left
             out.
@@ -71,10 +61,8 @@ def login(
             "Add --paste.",
             MISUSED,
         )
-    name: str | None = ctx.find_root().params["profile"]
     settings = settings_of(ctx, new_profile=True, auth_url=auth_url, client_id=client_id)
-    settings.require("base_url", "auth_url", "client_id")
-    values = settings.values()
+    store, values = settings.store(), settings.values()
     flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
     # A person who pastes has the browser elsewhere, and a text browser would take the terminal.
     chosen: Browser = browser or (False if no_browser or paste else None)
@@ -88,13 +76,13 @@ def login(
             paste=PasteFromTerminal() if paste else None,
             timeout=timeout,
         )
-        await settings.store().save(token)
+        await store.save(token)
         return token
 
     token = run(get_and_keep())
-    by_option = {settings.source(setting) for setting in REMEMBERED} & set(OPTIONS.values())
-    if remembered := bool(name or by_option):
-        save_profile(settings.profile, settings.values())
+    by_option = {settings.source(setting) for setting in OPTIONS} & set(OPTIONS.values())
+    if remembered := bool(ctx.find_root().params["profile"] or by_option):
+        save_profile(settings.profile, values)
     _report(settings, token, remembered=remembered)
 
 
@@ -131,11 +119,15 @@ def _report(settings: Settings, token: Token, *, remembered: bool) -> None:
         console.print(f"  export {export}", style="cyan", soft_wrap=True)
 
 
-def logout(ctx: typer.Context, auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
+def logout(ctx: typer.Context, auth_url: str | None = None, client_id: str | None = None) -> None:
     """Delete the access token that `gateway login` left.
 
     The authorization server is not told, for the implicit flow has no way to do so: there the
     token stays valid until it expires.
+
+    Args:
+        auth_url (URL): Where people log in, in place of GATEWAY_AUTH_URL.
+        client_id (ID): As which client, in place of GATEWAY_CLIENT_ID.
     """
     settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
     store, console = settings.store(), make_console()
@@ -147,16 +139,16 @@ async def _delete(store: TokenStore) -> str:
     """Delete the token and say what that meant."""
     try:
         token = await store.load()
-        outcome = NOTHING_THERE if token is None else _deleted(token, time.time())
+        told = "There was no access token." if token is None else _deleted(token)
     except TokenStoreError:
         # If it was the store and not what it holds, deleting fails too.
-        outcome = UNREADABLE
+        told = "What was there was no usable record of an access token; it is deleted."
     await store.delete()
-    return outcome
+    return told
 
 
-def _deleted(token: Token, now: float) -> str:
-    if token.expired(now, leeway=0.0):
+def _deleted(token: Token) -> str:
+    if token.expired(time.time(), leeway=0.0):
         return f"The access token is deleted; it had expired at {token.ends}."
     return (
         "The access token is deleted here. The authorization server knows nothing of it: there the"

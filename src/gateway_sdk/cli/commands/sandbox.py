@@ -3,16 +3,14 @@
 import errno
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated, Any, Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Console
 
 from gateway_sdk._config import is_loopback
 from gateway_sdk.cli.failure import MISUSED, CommandError
-from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.key_values import KeyValue, print_key_values
+from gateway_sdk.cli.output.console import make_console, print_key_values
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.cli.session import run
@@ -55,34 +53,28 @@ def sandbox(
     served = Sandbox(seed=seed, faults=faults)
     served.app = telling(served.app)
     if not is_loopback(host):
-        sys.stderr.write(
-            f"gateway: warning: everybody who can reach {host} is let in: the token is public\n"
-        )
+        say(f"gateway: warning: everybody who can reach {host} is let in: the token is public")
     try:
         run(served.run(host, port, on_ready=_greet))
     except OSError as error:
-        raise CommandError(_why_not(error, host, port), MISUSED) from error
+        problem = f"cannot listen on port {port} of {host}: {error.strerror}"
+        if error.errno == errno.EADDRINUSE:
+            problem = f"port {port} of {host} is taken: choose another, or --port 0 for a free one"
+        raise CommandError(problem, MISUSED) from error
     # Below the terminal's ^C.
     sys.stdout.write("\nStopped.\n")
 
 
-_WITH_VALUE: Final[Mapping[str, Callable[[float], Fault]]] = {
-    "latency": Fault.latency,
-    "drip": Fault.drip,
-    "status": lambda value: Fault.status(int(value)),
-    "malformed_error": lambda value: Fault.malformed_error(int(value)),
-    "too_many_requests": lambda value: Fault.too_many_requests(retry_after=int(value)),
-    "unavailable": lambda value: Fault.unavailable(retry_after=int(value)),
+_VALUES: Final[dict[str, tuple[str, Callable[[str], float]]]] = {
+    "latency": ("seconds", float),
+    "drip": ("delay", float),
+    "status": ("status", int),
+    "malformed_error": ("status", int),
+    "too_many_requests": ("retry_after", int),
+    "unavailable": ("retry_after", int),
 }
-_ALONE: Final[Mapping[str, Callable[[], Fault]]] = {
-    "too_many_requests": Fault.too_many_requests,
-    "unavailable": Fault.unavailable,
-    "unauthorized": Fault.unauthorized,
-    "drop_before_read": Fault.drop_before_read,
-    "drop_after_read": Fault.drop_after_read,
-    "cut_body": Fault.cut_body,
-}
-_RULES: Final[Mapping[str, Callable[[str], float]]] = {"at": int, "times": int, "rate": float}
+_ALONE: Final = ("unauthorized", "drop_before_read", "drop_after_read", "cut_body", *_VALUES)
+_RULES: Final[dict[str, Callable[[str], float]]] = {"at": int, "times": int, "rate": float}
 
 
 def add_fault(faults: Faults, text: str) -> None:
@@ -91,14 +83,16 @@ def add_fault(faults: Faults, text: str) -> None:
     operation, _, kind = first.rpartition(":")
     name, equals, value = kind.partition("=")
     try:
-        made = _WITH_VALUE[name](float(value)) if equals else _ALONE[name]()
-        given = dict(rule.split("=") for rule in rules)
-        where: dict[str, Any] = {key: _RULES[key](number) for key, number in given.items()}
+        argument, read = _VALUES[name] if equals else ("", float)
+        given = {argument: read(value)} if equals else {}
+        made: Fault = getattr(Fault, _ALONE[_ALONE.index(name)])(**given)
+        numbers = dict(rule.split("=") for rule in rules)
+        where: dict[str, Any] = {key: _RULES[key](number) for key, number in numbers.items()}
         if operation:
             faults.on(operation, made, **where)
         else:
             faults.anywhere(made, **where)
-    except (KeyError, ValueError, OverflowError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise CommandError(
             f"--fault {printable(text)} is no fault: {printable(str(error))}\n"
             "`gateway sandbox --help` shows how one is written.",
@@ -129,66 +123,44 @@ def telling(app: Any) -> Any:
 
 
 def _greet(base_url: str) -> None:
-    console, settings = make_console(), environment(base_url)
-    print_key_values(console, _facts(base_url))
-    console.print("\nFor GatewaySession.from_env():")
-    _print_commands(console, settings.always)
-    console.print("with the token that is ready:")
-    _print_commands(console, settings.token)
-    console.print("or, instead, with the token of a login:")
-    _print_commands(console, settings.login)
-    console.print("  gateway login", style="cyan")
+    """Tell where it is, what it knows, and what to set."""
+    countries, rates, console = country_list(), reference_rates(), make_console()
+    facts = [
+        ("Sandbox", base_url),
+        ("Token", SANDBOX_ACCESS_TOKEN),
+        ("Countries", str(len(countries.records))),
+        # Interface: Resources, Country record
+        (
+            "",
+            f"{len(countries.incomplete)} are left out, whose sources lack one of the seven fields",
+        ),
+        ("Rates", f"{len(rates.currencies)} currencies, by the European Central Bank"),
+        ("", f"{rates.first_day} to {rates.last_day}"),
+    ]
+    print_key_values(console, facts)
+    console.print()
+    for heading, commands in environment(base_url).items():
+        console.print(heading)
+        for command in commands:
+            # They are there to be copied, in one piece.
+            console.print(f"  {command}", style="cyan", soft_wrap=True)
     console.print("\nReady; Ctrl-C stops it.", style="bold")
 
 
-def _facts(base_url: str) -> Iterator[KeyValue]:
-    """Tell where it is, what it asks for and what it knows."""
-    countries, rates = country_list(), reference_rates()
-    left_out = len(countries.incomplete)
-    yield "Sandbox", base_url
-    yield "Token", SANDBOX_ACCESS_TOKEN
-    yield "Countries", str(len(countries.records))
-    # Interface: Resources, Country record
-    yield "", f"{left_out} are left out, whose sources lack one of the seven fields"
-    yield "Rates", f"{len(rates.currencies)} currencies, by the European Central Bank"
-    yield "", f"{rates.first_day} to {rates.last_day}"
-
-
-class Exports(NamedTuple):
-    """What to set for `GatewaySession.from_env()`, as NAME=value.
-
-    Attributes:
-        always: Whichever way the token comes.
-        token: For the token that is ready.
-        login: For one that `gateway login` gets.
-    """
-
-    always: tuple[str, ...]
-    token: tuple[str, ...]
-    login: tuple[str, ...]
-
-
-def environment(base_url: str) -> Exports:
-    """Give the settings with which sessions and logins get there from this machine."""
+def environment(base_url: str) -> dict[str, Iterable[str]]:
+    """Give the commands with which sessions and logins get there from this machine."""
     for everywhere, here in (("0.0.0.0", "127.0.0.1"), ("[::]", "[::1]")):  # noqa: S104 - no bind
         base_url = base_url.replace(f"//{everywhere}:", f"//{here}:")
-    return Exports(
-        (f"GATEWAY_BASE_URL={base_url}", "GATEWAY_TENANT_ID=demo"),
-        (f"GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",),
-        (
-            f"GATEWAY_AUTH_URL={base_url}{AUTHORIZE_PATH}",
-            f"GATEWAY_CLIENT_ID={SANDBOX_CLIENT_ID}",
+    login = f"export GATEWAY_AUTH_URL={base_url}{AUTHORIZE_PATH}"
+    return {
+        "For GatewaySession.from_env():": (
+            f"export GATEWAY_BASE_URL={base_url}",
+            "export GATEWAY_TENANT_ID=demo",
         ),
-    )
-
-
-def _print_commands(console: Console, settings: Iterable[str]) -> None:
-    for setting in settings:
-        # They are there to be copied, in one piece.
-        console.print(f"  export {setting}", style="cyan", soft_wrap=True)
-
-
-def _why_not(error: OSError, host: str, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {host} is taken: choose another, or --port 0 for a free one"
-    return f"cannot listen on port {port} of {host}: {error.strerror}"
+        "with the token that is ready:": (f"export GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",),
+        "or, instead, with the token of a login:": (
+            login,
+            f"export GATEWAY_CLIENT_ID={SANDBOX_CLIENT_ID}",
+            "gateway login",
+        ),
+    }

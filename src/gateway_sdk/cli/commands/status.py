@@ -3,59 +3,51 @@
 import hashlib
 import time
 from collections.abc import Iterator
-from typing import Final
 
 import typer
 
 from gateway_sdk.auth import Token
 from gateway_sdk.cli.arguments import AsCsv, AsJson
 from gateway_sdk.cli.config import (
-    REMEMBERED,
-    AuthUrl,
-    ClientId,
-    Settings,
+    OPTIONS,
     find_settings,
     read_profiles,
     remove_profile,
     settings_of,
 )
 from gateway_sdk.cli.failure import FAILED, CommandError
-from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.key_values import KeyValue, describe_moment, print_key_values
+from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
 from gateway_sdk.cli.output.show import choose_form, show
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.table import Table
+from gateway_sdk.cli.output.values import describe_moment
 from gateway_sdk.cli.session import run
 
-UNTIL_REFUSED: Final = "it is refused: the authorization server did not say when it ends"
 
-
-def status(ctx: typer.Context, auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
+def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | None = None) -> None:
     """Show which settings are in force, where each comes from, and the access token.
 
     The exit status is 0 if there is a usable access token, else 1. The token itself is never shown.
+
+    Args:
+        auth_url (URL): Where people log in, in place of GATEWAY_AUTH_URL.
+        client_id (ID): As which client, in place of GATEWAY_CLIENT_ID.
     """
     settings, console = settings_of(ctx, auth_url=auth_url, client_id=client_id), make_console()
-    if settings.get("access_token"):
-        print_key_values(console, settings.facts())
-        print_key_values(console, [("Token", _describe_secret(settings))])
+    if secret := settings.get("access_token"):
+        # What tells one token from another, and nothing of it: a token may be short.
+        digest = hashlib.sha256(secret.encode()).hexdigest()[:8]
+        source = settings.source("access_token")
+        told = f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
+        print_key_values(console, [*settings.facts(), ("Token", told)])
         return
     store = settings.store()
-    print_key_values(console, settings.facts())
-    print_key_values(console, [("Kept in", settings.place())])
+    print_key_values(console, [*settings.facts(), ("Kept in", settings.place())])
     token, now = run(store.load()), time.time()
     if token is not None:
         print_key_values(console, token_facts(token, now))
     if problem := problem_of(token, now):
         raise CommandError(f"{problem}\nGet one with `gateway login`.", FAILED)
-
-
-def _describe_secret(settings: Settings) -> str:
-    """Say what tells one token from another, and nothing of it: a token may be short."""
-    secret = settings.get("access_token") or ""
-    digest = hashlib.sha256(secret.encode()).hexdigest()[:8]
-    source = settings.source("access_token")
-    return f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
 
 
 def token_facts(token: Token, now: float) -> Iterator[KeyValue]:
@@ -66,7 +58,9 @@ def token_facts(token: Token, now: float) -> Iterator[KeyValue]:
 
 def describe_end(token: Token, now: float) -> str:
     """Say until when a token lasts."""
-    return UNTIL_REFUSED if token.expires_at is None else describe_moment(token.expires_at, now)
+    if token.expires_at is None:
+        return "it is refused: the authorization server did not say when it ends"
+    return describe_moment(token.expires_at, now)
 
 
 def problem_of(token: Token | None, now: float) -> str | None:
@@ -75,9 +69,7 @@ def problem_of(token: Token | None, now: float) -> str | None:
         return "there is no access token"
     if token.expired(now, leeway=0.0):
         return "the access token has expired"
-    if token.expired(now):
-        return "the access token is about to expire"
-    return None
+    return "the access token is about to expire" if token.expired(now) else None
 
 
 def profiles(
@@ -105,7 +97,7 @@ def profiles(
         return
     chosen = find_settings({}, ctx.find_root().params["profile"]).profile
     rows = [
-        [name, "yes" if name == chosen else "", *(held.get(key) for key in REMEMBERED)]
+        [name, "yes" if name == chosen else "", *(held.get(key) for key in OPTIONS)]
         for name, held in known.items()
     ]
-    show(Table(("profile", "used", *REMEMBERED), rows), known, form)
+    show(Table(("profile", "used", *OPTIONS), rows), known, form)

@@ -1,12 +1,14 @@
-"""Where text with styles goes, and the bar that shows how far a command is."""
+"""Where text with styles goes: keys with their values, and the bar of a command that takes long."""
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import Final
 
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn
+from rich.text import Text
 
 FEWEST_COLUMNS: Final = 66
 """In a terminal narrower than this, lines wrap; to cut figures short would be worse."""
@@ -14,6 +16,9 @@ FEWEST_COLUMNS: Final = 66
 MOST_COLUMNS: Final = 110
 """Longer lines are hard to read."""
 
+KEY_COLUMNS: Final = 11
+
+KeyValue = tuple[str, str]
 Show = Callable[[int, int | None], None]
 
 
@@ -33,6 +38,17 @@ def make_console(
     console = Console(markup=False, emoji=False, highlight=False, stderr=stderr)
     console.width = max(fewest_columns, min(console.width, most_columns or console.width))
     return console
+
+
+def print_key_values(console: Console, pairs: Iterable[KeyValue]) -> None:
+    """Print keys in bold with values beside them; a word such as a path stays in one piece."""
+    for key, value in pairs:
+        room = console.width - KEY_COLUMNS
+        texts = wrap(value, room, break_long_words=False, break_on_hyphens=False) or [""]
+        for number, text in enumerate(texts):
+            name = f"{'' if number else key:<{KEY_COLUMNS}}"
+            # soft_wrap: the lines are set already.
+            console.print(Text.assemble((name, "bold"), text), soft_wrap=True)
 
 
 @contextmanager

@@ -31,10 +31,7 @@ def make_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise CommandError(
-            f"cannot write into {folder}: {error.strerror}; choose another folder with --out",
-            MISUSED,
-        ) from error
+        raise _refusal(folder, error.strerror or "") from error
 
 
 def write_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
@@ -53,28 +50,24 @@ def writing(path: Path, *, mode: int | None = None) -> Generator[IO[bytes]]:
     Raises:
         CommandError: the system refused; the message says why.
     """
+    # A pipe or a device cannot be replaced.
+    special = path.exists() and not path.is_file()
     try:
-        with tempfile.TemporaryFile(dir=None if _is_special(path) else path.parent) as draft:
+        with tempfile.TemporaryFile(dir=None if special else path.parent) as draft:
             yield draft
             draft.seek(0)
-            _put(draft, path, _mode_of(path) if mode is None else mode)
+            if special:
+                with path.open("wb") as file:
+                    shutil.copyfileobj(draft, file)
+            else:
+                _replace(path, draft, _mode_of(path) if mode is None else mode)
     except OSError as error:
         raise _refusal(path, error.strerror or type(error).__name__) from None
 
 
-def _is_special(path: Path) -> bool:
-    """Tell whether it is a pipe or a device, which cannot be replaced."""
-    return path.exists() and not path.is_file()
-
-
-def _put(draft: IO[bytes], path: Path, mode: int) -> None:
-    if _is_special(path):
-        with path.open("wb") as file:
-            shutil.copyfileobj(draft, file)
-        return
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as file:
+def _replace(path: Path, draft: IO[bytes], mode: int) -> None:
+    folder, prefix = path.parent, f".{path.name}."
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=prefix, delete=False) as file:
         part = Path(file.name)
         try:
             shutil.copyfileobj(draft, file)

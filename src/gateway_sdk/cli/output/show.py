@@ -2,36 +2,33 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
 from gateway_sdk.cli.failure import APPLIED, MISUSED, UNCHANGED, CommandError
-from gateway_sdk.cli.output.console import FEWEST_COLUMNS, make_console
+from gateway_sdk.cli.output.console import make_console
 from gateway_sdk.cli.output.stdout import OutputError, say, write_bytes, write_text
-from gateway_sdk.cli.output.table import Table, fit, to_csv, to_lines, to_terminal
+from gateway_sdk.cli.output.table import Table, to_csv, to_lines, to_terminal
 from gateway_sdk.cli.output.values import printable, to_cell, to_json
-
-DONE_UNSHOWN: Final = "It was done, so do not repeat it; only the reply is lost."
 
 
 class Form(Enum):
-    """In which form data are printed."""
+    """In which form data are printed, by the option that asks for it."""
 
     TABLE = "a table in a terminal, lines with tabs in a pipe"
-    JSON = "JSON"
-    CSV = "CSV"
-    PLOT = "curves"
+    JSON = "--json"
+    CSV = "--csv"
+    PLOT = "--plot"
 
 
 def choose_form(*, as_json: bool, as_csv: bool, plot: bool = False) -> Form:
     """Turn the options into one; several contradict each other."""
-    options = {"--json": (as_json, Form.JSON), "--csv": (as_csv, Form.CSV)}
-    options["--plot"] = (plot, Form.PLOT)
-    given = {option: form for option, (wanted, form) in options.items() if wanted}
+    options = {Form.JSON: as_json, Form.CSV: as_csv, Form.PLOT: plot}
+    given = [form for form, wanted in options.items() if wanted]
     if len(given) > 1:
-        raise CommandError(f"{' and '.join(given)} contradict each other: choose one", MISUSED)
-    return next(iter(given.values()), Form.TABLE)
+        names = " and ".join(form.value for form in given)
+        raise CommandError(f"{names} contradict each other: choose one", MISUSED)
+    return given[0] if given else Form.TABLE
 
 
 def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None = None) -> None:
@@ -47,26 +44,16 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
         show_json(value)
     elif form is Form.CSV:
         write_text(to_csv(table))
-    elif sys.stdout is not None and sys.stdout.isatty():
-        _show_in_terminal(replace(table, columns=headings or table.columns))
-    else:
+    elif sys.stdout is None or not sys.stdout.isatty():
         write_text(to_lines(table))
-
-
-def _show_in_terminal(table: Table) -> None:
-    """Draw a table as wide as the terminal: what does not fit goes below, beside the first column.
-
-    In a narrow terminal that would be more headers than rows: there it is left out, and said to be.
-    """
-    console = make_console(fewest_columns=1, most_columns=None)
-    if console.width >= FEWEST_COLUMNS:
-        write_text(to_terminal(table, console))
-        return
-    shown, left_out = fit(table, console.width)
-    write_text(to_terminal(shown, console))
-    if left_out:
-        names = printable(", ".join(left_out))
-        say(f"No room for: {names}.\nA wider terminal, --csv or --json shows all.")
+    else:
+        console = make_console(fewest_columns=1, most_columns=None)
+        drawn, left_out = to_terminal(Table(headings or table.columns, table.rows), console)
+        write_text(drawn)
+        if left_out:
+            say(
+                f"No room for: {', '.join(left_out)}.\nA wider terminal, --csv or --json shows all."
+            )
 
 
 def show_records(reply: Any, form: Form) -> None:
@@ -83,9 +70,8 @@ def show_records(reply: Any, form: Form) -> None:
         if words := printable(beside) if table.rows else "There are none.":
             say(words)
     elif form is Form.CSV:
-        raise CommandError(
-            "the reply is no list of records\n--json shows it as it came.", UNCHANGED
-        )
+        problem = "the reply is no list of records\n--json shows it as it came."
+        raise CommandError(problem, UNCHANGED)
     else:
         show_json(reply)
 
@@ -120,12 +106,12 @@ def take_apart(reply: Any) -> tuple[list[dict[str, Any]] | None, dict[str, Any]]
 def show_done(done: str, reply: Any) -> None:
     """Say that something is done, and print what the gateway replied, if anything."""
     say(done)
-    if reply is None:
-        return
     try:
-        show_json(reply)
+        if reply is not None:
+            show_json(reply)
     except OutputError as error:
-        raise OutputError(f"{error}\n{DONE_UNSHOWN}", APPLIED) from None
+        lost = "It was done, so do not repeat it; only the reply is lost."
+        raise OutputError(f"{error}\n{lost}", APPLIED) from None
 
 
 def show_json(value: Any) -> None:

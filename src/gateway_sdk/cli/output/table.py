@@ -3,9 +3,10 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
 
 from rich import box
 from rich.cells import cell_len
@@ -13,7 +14,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from gateway_sdk.cli.output.values import is_number, printable, to_cell
+from gateway_sdk.cli.output.console import FEWEST_COLUMNS
+from gateway_sdk.cli.output.values import printable, to_cell
 
 GAP: Final = 2
 """Columns between two columns."""
@@ -26,27 +28,21 @@ _AMOUNT: Final = re.compile(r"[+-]?\d+(\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under names; every row has a value for each column, None where there is nothing.
+    """Rows under names.
 
     Attributes:
         columns: The names.
-        rows: The rows.
-        styles: A style for the last cell of each row; empty for none.
+        rows: Each has a value for each column: None where there is nothing, a Text for a style.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
-    styles: Sequence[str] = ()
-
-    def texts(self) -> list[list[str]]:
-        """Give the cells as text on one line each."""
-        return [[printable(to_cell(value)) for value in row] for row in self.rows]
 
 
 def to_lines(table: Table) -> str:
     """Write a header and one line per row, tabs between the cells, as cut and grep take it."""
-    header = [printable(name) for name in table.columns]
-    return "".join("\t".join(cells) + "\n" for cells in (header, *table.texts()))
+    lines = (table.columns, *table.rows)
+    return "".join("\t".join(printable(to_cell(cell)) for cell in line) + "\n" for line in lines)
 
 
 def to_csv(table: Table) -> str:
@@ -58,131 +54,94 @@ def to_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def fit(table: Table, width: int) -> tuple[Table, Sequence[str]]:
-    """Leave out the columns on the right that a narrow terminal has no room for.
-
-    Returns:
-        The table, with its first column in any case; and the names of those left out.
-    """
-    first, *others = _columns(table)
-    count, used = 1, first.least
-    for column in others:
-        used += GAP + column.least
-        count += used <= width
-    rows = [row[:count] for row in table.rows]
-    styles = table.styles if count == len(table.columns) else ()
-    return Table(table.columns[:count], rows, styles), table.columns[count:]
-
-
-def to_terminal(table: Table, console: Console) -> str:
+def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
     """Draw a table as wide as the terminal, and never cut: long words wrap.
 
-    If its columns do not fit beside one another, they go on below, beside the first one again.
+    If its columns do not fit beside one another, they go on below, beside the first one again. In
+    a narrow terminal that would be more headers than rows: there they are left out.
+
+    Returns:
+        What is drawn, and the names of the columns that are left out.
     """
+    narrow = console.width < FEWEST_COLUMNS
+    parts = _parts(list(_columns(table)), console.width, narrow=narrow)
+    shown = parts[:1] if narrow else parts
     with console.capture() as drawn:
-        for number, part in enumerate(_parts(table, console.width)):
+        for number, part in enumerate(shown):
             console.print("\n" if number else "", end="")
-            console.print(part)
-    return drawn.get()
+            console.print(_draw(part, console.width))
+    return drawn.get(), [column.name for part in parts[len(shown) :] for column in part[1:]]
 
 
-def _parts(table: Table, width: int) -> Iterator[RichTable]:
-    first, *others = _columns(table)
-    while True:
-        count = _how_many_fit(first, others, width)
-        yield _draw([first, *others[:count]], width)
-        others = others[count:]
-        if not others:
-            return
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column: its cells as text, and how they are set."""
+class _Column(NamedTuple):
+    """A column: its cells, how wide they are, and whether they may wrap."""
 
     name: str
-    cells: Sequence[str]
-    styles: Sequence[str] = ()
-
-    @property
-    def width(self) -> int:
-        return max(map(cell_len, (self.name, *self.cells)))
-
-    @property
-    def wraps(self) -> bool:
-        """Whether it is of words, which may wrap; an id that wraps cannot be copied."""
-        return self.width > WRAPPED and any(" " in cell for cell in self.cells)
+    cells: Sequence[Text]
+    width: int
+    wraps: bool
 
     @property
     def least(self) -> int:
         return WRAPPED if self.wraps else self.width
 
-    def texts(self) -> list[Text]:
-        styles = self.styles or [""] * len(self.cells)
-        return [Text(cell, style) for cell, style in zip(self.cells, styles, strict=True)]
+
+def _columns(table: Table) -> Iterator[_Column]:
+    for place, heading in enumerate(table.columns):
+        values = [row[place] for row in table.rows]
+        name, cells = printable(heading), [printable(to_cell(value)) for value in values]
+        if all(map(_is_amount, values)):
+            name, *cells = _aligned(name, cells)
+        width = max(map(cell_len, (name, *cells)))
+        # Of words; an id that wraps cannot be copied.
+        wraps = width > WRAPPED and any(" " in cell for cell in cells)
+        texts = [
+            value if isinstance(value, Text) else Text(cell)
+            for value, cell in zip(values, cells, strict=True)
+        ]
+        yield _Column(name, texts, width, wraps)
 
 
-def _columns(table: Table) -> list[_Column]:
-    texts, last = table.texts(), len(table.columns) - 1
-    return [
-        _column(
-            printable(name),
-            [row[place] for row in texts],
-            numeric=_is_numeric(row[place] for row in table.rows),
-            styles=table.styles if place == last else (),
-        )
-        for place, name in enumerate(table.columns)
+def _is_amount(value: Any) -> bool:
+    """Tell whether it is a number, or a text that is: gateways write exact amounts as texts."""
+    return value is None or isinstance(value, Decimal) or bool(_AMOUNT.fullmatch(str(value)))
+
+
+def _aligned(name: str, numbers: Sequence[str]) -> list[str]:
+    """Set numbers so that their points stand one below another; rich would remove the spaces."""
+    longest = max((len(number) - len(number.partition(".")[0]) for number in numbers), default=0)
+    aligned = [
+        number + " " * (longest - len(number) + len(number.partition(".")[0])) for number in numbers
     ]
-
-
-def _column(name: str, cells: Sequence[str], *, numeric: bool, styles: Sequence[str]) -> _Column:
-    """Make a column; numbers are set here, because rich removes the spaces behind them."""
-    if not numeric:
-        return _Column(name, cells, styles)
-    aligned = _aligned(cells)
     width = max(map(len, (name, *aligned)))
-    return _Column(name.rjust(width), [number.rjust(width) for number in aligned], styles)
+    return [text.rjust(width) for text in (name, *aligned)]
 
 
-def _is_numeric(values: Iterable[Any]) -> bool:
-    """Tell whether all are numbers, or texts that are: gateways write exact amounts as texts."""
-    return all(
-        value is None or is_number(value) or _AMOUNT.fullmatch(str(value)) for value in values
-    )
+def _parts(columns: Sequence[_Column], width: int, *, narrow: bool) -> list[list[_Column]]:
+    """Part the columns into those that fit, each beside the first one.
 
-
-def _aligned(numbers: Sequence[str]) -> list[str]:
-    """Fill up fractions with spaces, so that the points stand one below another."""
-    fractions = ["".join(number.partition(".")[1:]) for number in numbers]
-    longest = max(map(len, fractions), default=0)
-    return [
-        number + " " * (longest - len(fraction))
-        for number, fraction in zip(numbers, fractions, strict=True)
-    ]
-
-
-def _how_many_fit(first: _Column, others: Sequence[_Column], width: int) -> int:
-    """Count the columns that fit beside the first one; at least one goes there in any case."""
-    used = first.least
-    for count, column in enumerate(others):
+    At least one goes there in any case, unless the terminal is narrow.
+    """
+    first, *others = columns
+    parts, used = [[first]], first.least
+    for column in others:
         used += GAP + column.least
-        if used > width and count:
-            return count
-    return len(others)
+        if used > width and (narrow or len(parts[-1]) > 1):
+            parts.append([first])
+            used = first.least + GAP + column.least
+        parts[-1].append(column)
+    return parts
 
 
 def _draw(columns: Sequence[_Column], width: int) -> RichTable:
     fits = sum(column.least + GAP for column in columns) - GAP <= width
     # The box adds a column to the padding between two columns.
-    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False)
-    drawn.show_edge = False
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False
+    )
     for number, column in enumerate(columns):
-        drawn.add_column(
-            Text(column.name),
-            style=None if number else "bold",
-            overflow="fold",
-            no_wrap=not column.wraps and fits,
-        )
-    for cells in zip(*(column.texts() for column in columns), strict=True):
+        style, no_wrap = "" if number else "bold", not column.wraps and fits
+        drawn.add_column(Text(column.name), style=style, overflow="fold", no_wrap=no_wrap)
+    for cells in zip(*(column.cells for column in columns), strict=True):
         drawn.add_row(*cells)
     return drawn

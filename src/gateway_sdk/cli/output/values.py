@@ -1,6 +1,7 @@
-"""Single values of a reply as text, for a cell or a line. Pure."""
+"""Single values as text, for a cell or a line. Pure."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
 from unicodedata import category
@@ -17,6 +18,10 @@ TURNING: Final = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
 """They reverse the text around them, so that it reads as what it is not (UAX #9, 2)."""
+
+_UNITS: Final = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
+_LEAST: Final = 2
+"""Below so many of a unit, the next smaller one says more."""
 
 
 def printable(text: str) -> str:
@@ -41,8 +46,6 @@ def to_cell(value: Any) -> str:
     match value:
         case None:
             return ""
-        case str():
-            return value
         case Decimal():
             _, digits, exponent = value.as_tuple()
             short = isinstance(exponent, int) and abs(exponent) + len(digits) <= PLAIN_DIGITS
@@ -53,6 +56,15 @@ def to_cell(value: Any) -> str:
             return str(value)
 
 
-def is_number(value: Any) -> bool:
-    """Tell whether a value is a number of JSON."""
-    return isinstance(value, int | Decimal) and not isinstance(value, bool)
+def describe_moment(moment: float, now: float) -> str:
+    """Write a moment in UTC, and how far away it is; both are seconds since 1970."""
+    distance = format_span(abs(moment - now))
+    text = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"{text}, {distance} ago" if moment < now else f"{text}, in {distance}"
+
+
+def format_span(seconds: float) -> str:
+    """Write a number of seconds in the unit that is large enough, without fractions."""
+    whole = round(seconds)
+    unit, size = next((pair for pair in _UNITS if whole >= _LEAST * pair[1]), _UNITS[-1])
+    return f"{round(whole / size)} {unit}"
