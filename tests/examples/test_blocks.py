@@ -10,7 +10,9 @@ from tests.support import documents
 # Each starts several processes, which takes a while on a busy machine.
 pytestmark = pytest.mark.timeout(180)
 
-PROGRAMS = documents.every("python")
+PYTHON = documents.every("python")
+TESTS = [block for block in PYTHON if (block.file or "").startswith("test_")]
+PROGRAMS = [block for block in PYTHON if block not in TESTS]
 CONSOLES = documents.every("console")
 
 
@@ -52,6 +54,19 @@ def assert_something_came(folder: Path) -> None:
         assert len(table.read_text().splitlines()) > 1, table
     for journal in folder.glob("*.jsonl"):
         assert '"state":"done"' in journal.read_text()
+
+
+@pytest.mark.parametrize("block", TESTS, ids=by_name)
+def test_every_file_of_tests_is_run_by_a_command(block: documents.Block) -> None:
+    """A reader runs it with pytest, and so does the test of the commands."""
+    commands = [
+        command
+        for console in CONSOLES
+        if console.document == block.document
+        for command in console.commands
+    ]
+
+    assert f"pytest {block.file}" in commands
 
 
 @pytest.mark.parametrize("block", [block for block in CONSOLES if block.serves], ids=by_name)
