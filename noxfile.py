@@ -104,7 +104,18 @@ def bare(session: nox.Session) -> None:
 def asyncio(session: nox.Session) -> None:
     """Run the suite on the other engine, but for what has nothing to do with engines."""
     session.install("-e", EVERYTHING, *group("test"), *group("examples"))
-    apart = ("auth", "bare", "browser", "fleet", "models", "real", "sandbox", "shape", "site")
+    apart = (
+        "auth",
+        "bare",
+        "browser",
+        "fleet",
+        "kit",
+        "models",
+        "real",
+        "sandbox",
+        "shape",
+        "site",
+    )
     session.run(
         "pytest",
         *IN_PARALLEL,
