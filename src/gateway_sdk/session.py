@@ -18,7 +18,7 @@ from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._config import UNSET, UnsetType
 from gateway_sdk._http.request import OnProgress
 from gateway_sdk._repr import safe_repr
-from gateway_sdk._transport.admission import RateLimit
+from gateway_sdk._transport.admission import Limit
 from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
 from gateway_sdk.areas._area import AreaOf
 from gateway_sdk.areas.aml import AmlArea
@@ -58,7 +58,7 @@ class GatewaySession:
         transport: httpx.AsyncBaseTransport | None = None,
         http_client: httpx.AsyncClient | None = None,
         max_connections: int | UnsetType = UNSET,
-        rate_limit: RateLimit | None = None,
+        rate_limit: Limit | None = None,
         retry_budget: RetryBudget | None = RetryBudget(),
         verify: ssl.SSLContext | str | Path | Literal[True] | UnsetType = UNSET,
         cert: Certificate | None = None,
@@ -92,7 +92,8 @@ class GatewaySession:
             http_client: Your own client, which replaces the engine; you close it.
             max_connections: The largest number of requests at the same time, 50 by default; the
                 others wait in their order.
-            rate_limit: The largest number of requests in a time; the others wait in their order.
+            rate_limit: A `RateLimit`, the largest number of requests in a time; the others wait in
+                their order. Or a `SharedRateLimit` of `gateway_sdk.fleet`, for many processes.
             retry_budget: Limits the retries of the whole session; None for no limit.
             verify: True for the usual certificate authorities (the default), the path of a CA
                 file or folder, or an `ssl.SSLContext`.

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._config import UNSET, check_seconds, check_timeout, origin_of
 from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
-from gateway_sdk._transport.admission import RateLimit
+from gateway_sdk._transport.admission import Limit
 from gateway_sdk._transport.factory import Certificate, EngineName
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.auth.source import TokenSource, as_token_source
@@ -156,7 +156,7 @@ class Overrides(TypedDict, total=False):
     transport: httpx.AsyncBaseTransport | None
     http_client: httpx.AsyncClient | None
     max_connections: int
-    rate_limit: RateLimit | None
+    rate_limit: Limit | None
     retry_budget: RetryBudget | None
     verify: ssl.SSLContext | str | Path | Literal[True]
     cert: Certificate | None

@@ -1,6 +1,7 @@
 """Who may send, and when: slots for requests on the wire, and a limit of their rate."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,8 +55,38 @@ class Slots:
         return f"<Slots {self.size - self.free} of {self.size} taken, {len(self._waiters)} waiting>"
 
 
+class Limiter(ABC):
+    """Lets requests pass, first come, first served."""
+
+    @abstractmethod
+    async def enter(self) -> None:
+        """Pass, now or when it is this caller's turn."""
+
+    async def admit(self, transmission: Transmission) -> None:
+        """Pass as with `enter`, and note how long the request waited."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            await self.enter()
+        finally:
+            transmission.rate_wait = loop.time() - began
+
+    async def aclose(self) -> None:  # noqa: B027 - a limit of one process holds nothing
+        """Give back what the limiter holds; nothing waits in it any more."""
+
+
+class Limit(ABC):
+    """A limit that a session can keep: `RateLimit`, or `SharedRateLimit` of a fleet."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def make_limiter(self) -> Limiter:
+        """Return what keeps the limit for one session; it starts nothing."""
+
+
 @dataclass(frozen=True, slots=True)
-class RateLimit:
+class RateLimit(Limit):
     """So many requests in any stretch of so many seconds, and never more.
 
     Raises:
@@ -70,8 +101,12 @@ class RateLimit:
         if check_seconds("seconds", self.seconds) is None:
             raise ConfigurationError("seconds must be a number of seconds")
 
+    def make_limiter(self) -> Limiter:
+        """Return what keeps this limit for one session."""
+        return RateLimiter(self)
 
-class RateLimiter:
+
+class RateLimiter(Limiter):
     """Lets requests pass as its limit allows; first come, first served.
 
     A waiting caller that is cancelled keeps nothing, and no newcomer overtakes those who wait.
@@ -102,15 +137,6 @@ class RateLimiter:
                     self._passed.remove(waiter.result())
                 self._let_through(loop)
             raise
-
-    async def admit(self, transmission: Transmission) -> None:
-        """Pass as with `enter`, and note how long the request waited."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        try:
-            await self.enter()
-        finally:
-            transmission.rate_wait = loop.time() - began
 
     def _has_room(self, now: float) -> bool:
         # Added up as for the timer, which rounding would else let come too early for ever.
@@ -148,7 +174,7 @@ class Admission:
         slots: Those of requests on the wire.
     """
 
-    def __init__(self, max_connections: int, limiter: RateLimiter | None) -> None:
+    def __init__(self, max_connections: int, limiter: Limiter | None) -> None:
         self.slots = Slots(max_connections)
         self._limiter = limiter
 
@@ -190,3 +216,8 @@ class Admission:
     def leave(self) -> None:
         """Give the slot back."""
         self.slots.leave()
+
+    async def aclose(self) -> None:
+        """Close the limiter, if there is one."""
+        if self._limiter is not None:
+            await self._limiter.aclose()

@@ -10,7 +10,7 @@ import httpx
 
 from gateway_sdk._http.request import RequestBase, field_lines
 from gateway_sdk._repr import safe_repr
-from gateway_sdk._transport.admission import Admission, RateLimiter
+from gateway_sdk._transport.admission import Admission, Limiter
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.exchange import Exchange, length_of
 from gateway_sdk._transport.pool import Pool
@@ -41,7 +41,7 @@ class AsyncioEngine(DirectTransport):
         ssl_context: ssl.SSLContext,
         *,
         proxy: httpx.Proxy | None = None,
-        limiter: RateLimiter | None = None,
+        limiter: Limiter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         ssl_context.set_alpn_protocols(["http/1.1"])
@@ -102,6 +102,7 @@ class AsyncioEngine(DirectTransport):
     async def aclose(self) -> None:
         """Cut every connection that is left, and wait until all are closed."""
         await self._pool.aclose()
+        await self._admission.aclose()
 
     def _head(self, request: DirectRequest) -> bytes:
         base, target, fields = request.base, request.target, request.fields

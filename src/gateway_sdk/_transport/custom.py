@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import httpx
 
-from gateway_sdk._transport.admission import RateLimiter
+from gateway_sdk._transport.admission import Limiter
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
@@ -125,7 +125,7 @@ def _failures_of(library: Any) -> Generator[None]:
 class PacedTransport(httpx.AsyncBaseTransport):
     """A transport of the user's that sends no faster than a limit allows."""
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, limiter: RateLimiter) -> None:
+    def __init__(self, transport: httpx.AsyncBaseTransport, limiter: Limiter) -> None:
         self._transport = transport
         self._limiter = limiter
 
@@ -140,3 +140,4 @@ class PacedTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the transport behind."""
         await self._transport.aclose()
+        await self._limiter.aclose()

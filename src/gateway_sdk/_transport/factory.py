@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 import httpx
 
 from gateway_sdk._config import DEFAULT_MAX_CONNECTIONS, UNSET, check_count, check_switch
-from gateway_sdk._transport.admission import RateLimit, RateLimiter
+from gateway_sdk._transport.admission import Limit, Limiter
 from gateway_sdk._transport.custom import (
     PacedTransport,
     library_of,
@@ -64,7 +64,7 @@ class EngineConfig:
     cert: Certificate | None = field(repr=False)
     proxy: str | None = field(repr=False)
     trust_env: bool
-    rate_limit: RateLimit | None
+    rate_limit: Limit | None
 
     @classmethod
     def of(
@@ -72,7 +72,7 @@ class EngineConfig:
         *,
         transport: httpx.AsyncBaseTransport | None,
         http_client: httpx.AsyncClient | None,
-        rate_limit: RateLimit | None,
+        rate_limit: Limit | None,
         **given: Any,
     ) -> Self:
         """Fill in the defaults of what is UNSET.
@@ -104,7 +104,7 @@ class EngineConfig:
         check_switch("trust_env", self.trust_env)
         if self.proxy is not None:
             parse_proxy("proxy", self.proxy)
-        if self.rate_limit is not None and not isinstance(self.rate_limit, RateLimit):
+        if self.rate_limit is not None and not isinstance(self.rate_limit, Limit):
             raise ConfigurationError("rate_limit must be a RateLimit, or None for no limit")
         if self.is_ours:
             _load(self.engine)
@@ -126,7 +126,7 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
     Raises:
         ConfigurationError: the authorities or the certificate cannot be read, or the proxy is none.
     """
-    limiter = None if config.rate_limit is None else RateLimiter(config.rate_limit)
+    limiter = None if config.rate_limit is None else config.rate_limit.make_limiter()
     if config.transport is not None:
         return _paced(transport_of(config.transport), limiter)
     if config.http_client is not None:
@@ -158,7 +158,7 @@ def _load(engine: str) -> Callable[..., httpx.AsyncBaseTransport]:
 
 
 def _paced(
-    transport: httpx.AsyncBaseTransport, limiter: RateLimiter | None
+    transport: httpx.AsyncBaseTransport, limiter: Limiter | None
 ) -> httpx.AsyncBaseTransport:
     return transport if limiter is None else PacedTransport(transport, limiter)
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 import httpx
 
 from gateway_sdk._repr import safe_repr
-from gateway_sdk._transport.admission import Admission, RateLimiter
+from gateway_sdk._transport.admission import Admission, Limiter
 from gateway_sdk._transport.pool import Pool, origin_of
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
@@ -39,7 +39,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         ssl_context: ssl.SSLContext,
         *,
         proxy: httpx.Proxy | None = None,
-        limiter: RateLimiter | None = None,
+        limiter: Limiter | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         ssl_context.set_alpn_protocols(["http/1.1"])
@@ -83,6 +83,7 @@ class HttpxEngine(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Cut every connection that is left, and wait until all are closed."""
         await self._pool.aclose()
+        await self._admission.aclose()
 
     def _end(self, line: Any, origin: bytes, *, whole: bool) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""

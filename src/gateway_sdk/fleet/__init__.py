@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from gateway_sdk.fleet._job import Job
     from gateway_sdk.fleet._plan import Plan, PlanStatus
     from gateway_sdk.fleet._postgres_store import PostgresStore
+    from gateway_sdk.fleet._rate_limit import SharedRateLimit
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -15,7 +16,8 @@ else:
             "gateway_sdk.fleet._job": ("Job",),
             "gateway_sdk.fleet._plan": ("Plan", "PlanStatus"),
             "gateway_sdk.fleet._postgres_store": ("PostgresStore",),
+            "gateway_sdk.fleet._rate_limit": ("SharedRateLimit",),
         },
     )
 
-__all__ = ["Job", "Plan", "PlanStatus", "PostgresStore"]
+__all__ = ["Job", "Plan", "PlanStatus", "PostgresStore", "SharedRateLimit"]

@@ -1,0 +1,124 @@
+"""Permits to send, from a generic cell rate algorithm (GCRA) in Redis."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast
+
+from pyrate_limiter import GCRA, Decision, Duration, Rate, RedisStateStore
+from redis import asyncio as client
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    BusyLoadingError,
+    ClusterDownError,
+    ConnectionError,  # noqa: A004 - redis' own
+    MasterDownError,
+    ReadOnlyError,
+    RedisError,
+    TimeoutError,  # noqa: A004 - redis' own
+    TryAgainError,
+)
+
+from gateway_sdk._repr import safe_repr
+from gateway_sdk.errors import ConfigurationError
+
+_TIMEOUT: Final = 1.0
+"""Seconds to connect to Redis, and for each reply: it usually replies in milliseconds."""
+
+_CLOCK_LIFE: Final = 30.0
+"""Seconds after which the clock of Redis is read again: two good clocks drift less than 1 ms."""
+
+_REFUSALS: Final = (AuthenticationError, AuthorizationError)  # kinds of ConnectionError
+_OUTAGES: Final = (
+    BusyLoadingError,
+    ClusterDownError,
+    ConnectionError,
+    MasterDownError,
+    OSError,
+    ReadOnlyError,
+    TimeoutError,
+    TryAgainError,
+)
+
+
+class Permits:
+    """So many permits per second, and a burst; the state is one hash in Redis.
+
+    In any second at most `rate + burst` are given out, over all processes.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        rate: int,
+        burst: int,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._sleep = sleep
+        self._redis = client.from_url(
+            url, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT, retry=None
+        )
+        self._store = RedisStateStore(self._redis, key)
+        self._rates = [Rate(rate, Duration.SECOND, burst=burst)]
+        self._algorithm = GCRA()
+        self._ahead = 0.0  # seconds of Redis' clock before ours
+        self._read_at: float | None = None
+
+    async def take(self, count: int) -> bool:
+        """Wait for permits, and take them.
+
+        Args:
+            count: How many, at most the burst.
+
+        Returns:
+            False if Redis does not answer. Perhaps it gave the permits: then they are lost.
+
+        Raises:
+            ConfigurationError: Redis refuses.
+        """
+        try:
+            while wait := await self._wait_after_asking(count):
+                await self._sleep(wait)
+        except (RedisError, OSError) as error:
+            return self._judge(error.__cause__ or error)  # what failed while connecting is a cause
+        return True
+
+    async def _wait_after_asking(self, count: int) -> float:
+        """Ask once; return the seconds until it is worth asking again, 0 if there are permits."""
+        now = int(1000 * await self._now())
+        # Its types are those for a Redis client that blocks.
+        check: Callable[..., Awaitable[Decision]] = cast("Any", self._store).check
+        decision = await check(self._algorithm, self._rates, now, count)
+        return 0.0 if decision.allowed else (decision.retry_after_ms or 1) / 1000
+
+    def _judge(self, error: BaseException) -> bool:
+        """Return False if Redis may answer later; raise if it refuses."""
+        if isinstance(error, _OUTAGES) and not isinstance(error, _REFUSALS):
+            self._read_at = None
+            return False
+        # Without the text of Redis, which may name keys and users.
+        raise ConfigurationError(
+            f"the Redis of the shared rate limit refuses ({type(error).__name__}): its URL needs a"
+            " user and password that may use EVALSHA, SCRIPT LOAD, TIME and the key of the limit"
+        ) from None
+
+    async def _now(self) -> float:
+        """Return the time of Redis' clock, in seconds since 1970."""
+        began = time.monotonic()
+        if self._read_at is None or began - self._read_at > _CLOCK_LIFE:
+            seconds, microseconds = await cast("Any", self._redis).time()
+            # Read in the middle of the round trip, on the average.
+            middle = (began + time.monotonic()) / 2
+            self._ahead, self._read_at = seconds + microseconds / 1e6 - middle, began
+        return time.monotonic() + self._ahead
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._redis.aclose()
+
+    @safe_repr
+    def __repr__(self) -> str:
+        rate = self._rates[0]
+        return f"<Permits {rate.limit} per second, burst {rate.burst}>"
