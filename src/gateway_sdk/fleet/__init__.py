@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from gateway_sdk._lazy import lazy
 
 if TYPE_CHECKING:
+    from gateway_sdk.fleet._folder_store import FolderStore
     from gateway_sdk.fleet._job import Job
     from gateway_sdk.fleet._plan import Plan, PlanStatus
     from gateway_sdk.fleet._postgres_store import PostgresStore
@@ -13,6 +14,7 @@ else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "gateway_sdk.fleet._folder_store": ("FolderStore",),
             "gateway_sdk.fleet._job": ("Job",),
             "gateway_sdk.fleet._plan": ("Plan", "PlanStatus"),
             "gateway_sdk.fleet._postgres_store": ("PostgresStore",),
@@ -20,4 +22,4 @@ else:
         },
     )
 
-__all__ = ["Job", "Plan", "PlanStatus", "PostgresStore", "SharedRateLimit"]
+__all__ = ["FolderStore", "Job", "Plan", "PlanStatus", "PostgresStore", "SharedRateLimit"]

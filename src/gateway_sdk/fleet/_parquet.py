@@ -3,13 +3,13 @@
 # pyarrow has no annotations of its own.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
 from gateway_sdk.bulk._journal.line import Failure
-from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.errors import ConfigurationError, PlanStoreError
 from gateway_sdk.fleet._store import ItemRecord, State
 
 _COLUMNS: Final = (
@@ -94,9 +94,33 @@ def table_of(rows: Sequence[tuple[Any, ...]]) -> Any:
     return pa.Table.from_arrays(arrays, schema=fields)
 
 
-def records_of(rows: Iterable[Mapping[str, Any]]) -> list[ItemRecord]:
-    """Return the results of rows."""
-    return [_record(row) for row in rows]
+def to_parquet(records: Sequence[ItemRecord]) -> bytes:
+    """Return results as a Parquet file."""
+    pa = load_pyarrow()
+    from pyarrow import parquet  # noqa: PLC0415 - an extra
+
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table_of([row_of(record) for record in records]), sink, compression="zstd")
+    return bytes(sink.getvalue())
+
+
+def from_parquet(data: bytes) -> list[ItemRecord]:
+    """Return the results of a Parquet file.
+
+    Raises:
+        PlanStoreError: it is none, or is damaged.
+    """
+    pa = load_pyarrow()
+    from pyarrow import parquet  # noqa: PLC0415 - an extra
+
+    try:
+        rows = parquet.read_table(pa.BufferReader(data), use_threads=False).to_pylist()
+        return [_record(row) for row in rows]
+    except (pa.ArrowException, KeyError, ValueError) as error:
+        raise PlanStoreError(
+            f"a file of results is damaged ({type(error).__name__}): delete it, and submit the plan"
+            " again"
+        ) from None
 
 
 def _record(row: Mapping[str, Any]) -> ItemRecord:
