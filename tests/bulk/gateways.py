@@ -1,4 +1,4 @@
-"""A gateway that takes so many calls at once, in virtual time, and a session that retries."""
+"""A gateway with a limit of calls at once, in virtual time, and a session that retries."""
 
 import asyncio
 from collections.abc import Callable
@@ -72,7 +72,7 @@ class Gateway:
         raise RateLimitedError("refused", status=status)
 
     def seen(self, since: float, until: float) -> tuple[float, float]:
-        """Return successes per second and the share of refusals, in a time."""
+        """Return successes per second and the share of refusals, within a time."""
         there = [status for time, status in self.log if since <= time < until]
         fine = there.count(200)
         return fine / (until - since), 1 - fine / max(1, len(there))

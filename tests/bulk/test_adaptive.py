@@ -52,7 +52,7 @@ def same_waits() -> None:
 
 
 def fetch(gateway: Gateway, until: float, warm: float = 0.0) -> int:
-    """Make calls for some seconds and return how many failed for good, after the warm-up."""
+    """Make calls for some seconds and return how many failed finally, after the warm-up."""
 
     async def main() -> int:
         failed = 0
@@ -78,7 +78,7 @@ def fetch(gateway: Gateway, until: float, warm: float = 0.0) -> int:
 def test_a_hidden_limit_is_found_and_kept(
     limit: int, warm: float, until: float, way: str, seed: int
 ) -> None:
-    """After a warm-up nearly all of the gateway is used, and next to nothing is refused."""
+    """After a warm-up nearly all of the limit is used, and few calls are refused."""
     gateway = Gateway(lambda _: limit, seed=seed, **WAYS[way])
 
     failed = fetch(gateway, until, warm)
@@ -97,7 +97,7 @@ def test_a_hidden_limit_is_found_and_kept(
 def test_a_limit_that_changes_is_found_again(
     before: int, after: int, at: float, warm: float, until: float, way: str
 ) -> None:
-    """Lower or higher, some seconds later the run is there."""
+    """Some seconds after a change, the run has found the new limit."""
     gateway = Gateway(lambda now: before if now < at else after, **WAYS[way])
 
     fetch(gateway, until)
@@ -108,8 +108,8 @@ def test_a_limit_that_changes_is_found_again(
 
 
 @pytest.mark.parametrize(("limit", "share"), [(20, 0.9), (100, 0.9)])
-def test_a_few_failures_that_have_nothing_to_do_with_it_are_borne(limit: int, share: float) -> None:
-    """One 503 in a hundred, for no reason, does not bring a run to a standstill."""
+def test_a_few_unrelated_failures_are_tolerated(limit: int, share: float) -> None:
+    """One unrelated 503 in a hundred does not stop a run."""
     gateway = Gateway(lambda _: limit, status=503, trouble=0.01)
 
     fetch(gateway, 40)
@@ -120,7 +120,7 @@ def test_a_few_failures_that_have_nothing_to_do_with_it_are_borne(limit: int, sh
 
 
 def test_the_maximum_is_never_passed() -> None:
-    """However much a gateway takes."""
+    """This holds for any limit of the gateway."""
     gateway = Gateway(lambda _: 1000)
     most = 0
 
@@ -140,7 +140,7 @@ def test_the_maximum_is_never_passed() -> None:
 
 
 def test_it_begins_with_few_and_doubles() -> None:
-    """The first round trip has four calls, and the next twice as many each."""
+    """The first round trip has four calls, and each later one twice as many."""
     gateway = Gateway(lambda _: 1000)
 
     async def main() -> None:
@@ -154,7 +154,7 @@ def test_it_begins_with_few_and_doubles() -> None:
 
 
 def test_a_gateway_that_refuses_everything_is_not_flooded() -> None:
-    """While nothing gets through, hardly anything is under way."""
+    """While all calls are refused, few calls are in flight."""
     gateway = Gateway(lambda _: 0, retry_after=1.0)
 
     fetch(gateway, 30)
@@ -176,7 +176,7 @@ def test_a_gateway_that_refuses_everything_is_not_flooded() -> None:
     ],
 )
 def test_calls_without_a_session_are_learned_from_too(error: Exception, slower: bool) -> None:
-    """Their errors say what happened; what says nothing about the load changes nothing."""
+    """Their errors say what happened; an error that tells nothing of the load changes nothing."""
     under_way = most = 0
 
     async def call(number: int) -> None:
@@ -203,7 +203,7 @@ def test_calls_without_a_session_are_learned_from_too(error: Exception, slower: 
 
 
 class Limited(httpx.AsyncBaseTransport):
-    """Answers so many requests at once, and 429 to the others."""
+    """Serves a number of requests at once, and replies 429 to the others."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -211,7 +211,7 @@ class Limited(httpx.AsyncBaseTransport):
         self.statuses: list[int] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Take a tenth of a second, or none."""
+        """Take a tenth of a second for a reply, or none for a refusal."""
         if self.serving >= self.limit:
             self.statuses.append(429)
             return httpx.Response(429, headers={"Retry-After": "1"})
@@ -225,8 +225,8 @@ class Limited(httpx.AsyncBaseTransport):
 
 
 @pytest.mark.parametrize("through", ["session", "view"])
-def test_a_real_session_tells_what_its_retries_hide(through: str) -> None:
-    """No wiring: the refusals that a session makes good are learned from all the same."""
+def test_a_real_session_reports_what_its_retries_hide(through: str) -> None:
+    """Without any setup, the run learns from refusals that the session has retried."""
     transport = Limited(6)
 
     async def main() -> int:
@@ -248,8 +248,8 @@ def test_a_real_session_tells_what_its_retries_hide(through: str) -> None:
     assert 429 in transport.statuses
 
 
-def test_results_that_nobody_takes_hold_calls_back() -> None:
-    """A slow consumer slows the calls, as with a fixed number."""
+def test_results_that_are_not_taken_hold_calls_back() -> None:
+    """A slow consumer slows down the calls, as with a fixed number."""
     gateway = Gateway(lambda _: 1000)
 
     async def main() -> int:
@@ -279,29 +279,29 @@ def test_wrong_numbers_are_refused(make: Callable[[], object]) -> None:
         make()
 
 
-def test_a_tuner_says_how_many_it_allows() -> None:
-    """Its size bounds what is taken ahead."""
+def test_an_adaptive_limit_has_a_size() -> None:
+    """Its size limits how many items are taken ahead."""
     assert AdaptiveLimit(bulk.Adaptive(maximum=3)).size == 3
 
 
 class CoarseLoop(virtual_time.VirtualTimeLoop):
-    """Has a clock of 16 ms, as Windows has one: its timers ring up to so much too early."""
+    """Has a clock of 16 ms, as Windows: its timers may fire that much too early."""
 
     def time(self) -> float:
-        """Return the seconds since the loop was made; to read them takes time."""
+        """Return the seconds since the loop was made; reading them takes time."""
         self.now += 0.0001
         return self.now
 
     def jump(self) -> None:
-        """Go to the time of the next timer, almost."""
+        """Go almost to the time of the next timer."""
         before = self.now
         super().jump()
         self.now = max(before, self.now - 0.01)
         self._clock_resolution = 0.016
 
 
-def test_a_timer_that_rings_early_does_not_end_the_run() -> None:
-    """A call that the pace holds back is started, even if no other call wakes the loop."""
+def test_a_timer_that_fires_early_does_not_end_the_run() -> None:
+    """A call that waits for the pace is started, even if no other call wakes the loop."""
 
     async def main() -> None:
         tuner, woken = AdaptiveLimit(bulk.Adaptive()), asyncio.Event()

@@ -1,4 +1,4 @@
-"""The controller of bulk runs against simulated gateways, in short; in full it is a benchmark."""
+"""The controller of bulk runs on simulated gateways, in short; the benchmark is the full form."""
 
 import pytest
 
@@ -11,7 +11,7 @@ SEEDS = (0, 1, 2)
 
 @pytest.mark.parametrize("name", simulated.TABLE)
 def test_nearly_all_of_a_gateway_is_used(name: str) -> None:
-    """The median of the runs reaches what is wanted, from the first second on."""
+    """The median of the runs reaches the required share, from the first second on."""
     outcomes = [simulated.simulate(name, seed) for seed in SEEDS]
 
     assert simulated.missed(name, outcomes) == []
@@ -21,14 +21,14 @@ def test_nearly_all_of_a_gateway_is_used(name: str) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", simulated.TABLE)
 def test_the_worst_of_ten_runs_is_good_enough_too(name: str) -> None:
-    """What is wanted is not a matter of luck."""
+    """The required share is not reached by chance."""
     outcomes = [simulated.simulate(name, seed) for seed in range(10)]
 
     assert [simulated.missed(name, [outcome]) for outcome in outcomes] == [[]] * 10
 
 
 def test_the_table_says_what_was_missed() -> None:
-    """By the name of the gateway, with what is wanted."""
+    """It has the name of the gateway and the required share."""
     poor = [simulated.Outcome(share=0.5, refused=0.5)] * 3
 
     share, refused = simulated.missed("limit 50", poor)
@@ -57,10 +57,8 @@ class Crowded(Slower):
 
 
 @pytest.mark.parametrize(("kind", "least", "most"), [(Slower, 45, 55), (Crowded, 5, 20)])
-def test_a_latency_that_grows_later_is_looked_into(
-    kind: type[Slower], least: int, most: int
-) -> None:
-    """Fewer calls are tried; that stays if it helps, and ends if the gateway is just slower."""
+def test_a_latency_that_grows_later_is_examined(kind: type[Slower], least: int, most: int) -> None:
+    """Fewer calls are tried; that stays if it helps, and ends if the gateway is only slower."""
     controller = Controller(maximum=100, start=4)
 
     kind(simulated.TABLE["limit 50"], controller, seed=1).run()

@@ -1,4 +1,4 @@
-"""A 429 is back-pressure: the item waits until it is taken, and nothing is done twice for it."""
+"""A 429 is back-pressure: the item waits until it is accepted, and no write is repeated."""
 
 import asyncio
 import itertools
@@ -25,24 +25,24 @@ Answer = Callable[[httpx.Request], httpx.Response]
 
 
 class Answering(httpx.AsyncBaseTransport):
-    """Answers at once, as a function says; notes what was asked for, and when."""
+    """Replies as a function decides; records paths and times."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.asked: list[tuple[str, float]] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer."""
+        """Reply."""
         self.asked.append((request.url.path.rsplit("/", 1)[-1], virtual_time.now()))
         return self.answer(request)
 
     def count(self, name: str) -> int:
-        """Return how many requests had a path that ends so."""
+        """Return how many requests had a path with this end."""
         return [path for path, _ in self.asked].count(name)
 
 
 class PerSecond:
-    """Takes so many requests in each second, and asks the others to come in the next one."""
+    """Accepts a number of requests per second, and asks the others to come in the next second."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -50,7 +50,7 @@ class PerSecond:
         self._taken = 0
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        """Take it or not."""
+        """Accept or refuse a request."""
         second = int(virtual_time.now())
         if second != self._second:
             self._second, self._taken = second, 0
@@ -68,7 +68,7 @@ def fetch(
     retry: RetryPolicy | None = None,
     **options: Any,
 ) -> list[bulk.BulkResult[int, Any]]:
-    """Run over so many items, in virtual time."""
+    """Run over this number of items, in virtual time."""
 
     async def main() -> list[bulk.BulkResult[int, Any]]:
         gateway = GatewaySession(
@@ -93,7 +93,7 @@ def list_countries(gateway: GatewaySession, _: int) -> Any:
 @pytest.mark.parametrize("retry", [None, RetryPolicy()])
 @pytest.mark.parametrize("concurrency", ["adaptive", 1, 20])
 def test_a_rate_limit_fails_no_item(concurrency: Any, retry: RetryPolicy | None) -> None:
-    """Twenty requests a second, with Retry-After: every item is taken in the end."""
+    """Twenty requests per second, with Retry-After: every item succeeds in the end."""
     transport = Answering(PerSecond(20))
 
     results = fetch(transport, list_countries, 240, concurrency=concurrency, retry=retry)
@@ -103,14 +103,14 @@ def test_a_rate_limit_fails_no_item(concurrency: Any, retry: RetryPolicy | None)
 
 
 def test_the_default_settings_fail_no_item_at_a_rate_limit() -> None:
-    """Nothing has to be set for it."""
+    """No setting is needed."""
     results = fetch(Answering(PerSecond(20)), list_countries, 240, retry=RetryPolicy())
 
     assert [result.error for result in results] == [None] * 240
 
 
 def refusing(times: int, retry_after: str | None = None) -> Answer:
-    """Refuse so many requests, and answer those that follow."""
+    """Refuse a number of requests, and accept later ones."""
     numbers = itertools.count()
 
     def answer(_: httpx.Request) -> httpx.Response:
@@ -122,7 +122,7 @@ def refusing(times: int, retry_after: str | None = None) -> Answer:
 
 
 def test_attempts_and_seconds_add_up() -> None:
-    """Those before the waits count, and the waits too; none is shorter than asked for."""
+    """Attempts before the waits count, and the waits too; no wait is shorter than asked for."""
     transport = Answering(refusing(5, "7"))
 
     (result,) = fetch(transport, list_countries, 1)
@@ -134,7 +134,7 @@ def test_attempts_and_seconds_add_up() -> None:
 
 
 def test_waits_double_where_the_gateway_asks_for_none() -> None:
-    """From half a second to half a minute, each with a random addition of a second at the most."""
+    """From half a second to half a minute, each with a random addition of at most one second."""
     transport = Answering(refusing(10))
 
     (result,) = fetch(transport, list_countries, 1)
@@ -146,8 +146,8 @@ def test_waits_double_where_the_gateway_asks_for_none() -> None:
     assert all(least <= wait <= least + 1 for least, wait in zip(expected, waits, strict=True))
 
 
-def test_those_that_were_asked_to_wait_do_not_come_back_together() -> None:
-    """Each adds a little of its own, and none comes sooner than it was asked to."""
+def test_refused_items_do_not_come_back_together() -> None:
+    """Each adds a random time, and none comes earlier than asked for."""
     transport = Answering(refusing(20, "3"))
 
     fetch(transport, list_countries, 20, concurrency=20)
@@ -188,7 +188,7 @@ def test_a_wrong_patience_is_refused_at_once(patience: Any) -> None:
         bulk.run(asyncio.sleep, [0.0], patience=patience)
 
 
-def test_what_was_refused_may_be_made_once_more() -> None:
+def test_a_refused_write_may_be_repeated() -> None:
     """A 429 proves that no customer was created."""
     transport = Answering(refusing(3))
 
@@ -201,7 +201,7 @@ def test_what_was_refused_may_be_made_once_more() -> None:
 async def test_the_journal_has_one_line_for_an_item_that_was_begun_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line that says that a customer is about to be created holds for the second time too."""
+    """The line that says `begun` stands for the second time too."""
     monkeypatch.setattr("random.random", lambda: 0.0)  # no waiting in real time
     transport = httpx.MockTransport(refusing(1, "0"))
     journal = tmp_path / "j.jsonl"
@@ -222,7 +222,7 @@ async def test_the_journal_has_one_line_for_an_item_that_was_begun_twice(
 
 @pytest.mark.parametrize("write", ["create_customer", "cancel_order"])
 def test_an_item_that_has_written_is_not_begun_again(write: str) -> None:
-    """What its first call did would be done twice: the 429 of its second is its result."""
+    """Its first write would be repeated: the 429 of the second call is the result."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         refuse = request.url.path.startswith("/countrydata")
@@ -243,7 +243,7 @@ def test_an_item_that_has_written_is_not_begun_again(write: str) -> None:
 
 
 def test_an_item_that_has_only_read_is_begun_again() -> None:
-    """The reads before the refused call are made again."""
+    """The reads before the refused call are repeated."""
     refused = iter([False, True, False, False])
 
     async def twice(gateway: GatewaySession, _: int) -> None:
@@ -257,8 +257,8 @@ def test_an_item_that_has_only_read_is_begun_again() -> None:
     assert result.attempts == 4
 
 
-def test_a_refusal_from_elsewhere_is_a_result() -> None:
-    """A call that the run has not heard may stand beside others that wrote something."""
+def test_a_refusal_of_an_unobserved_call_is_a_result() -> None:
+    """A call that the run did not observe may have been made beside writes."""
     error = RateLimitedError("429", status=429)
     error.operation = "create_customer"
     called = 0
@@ -275,7 +275,7 @@ def test_a_refusal_from_elsewhere_is_a_result() -> None:
 
 
 def test_a_refusal_that_the_function_raises_itself_is_waited_out() -> None:
-    """A RateLimitedError of no operation says what it says: call again, later."""
+    """A RateLimitedError without an operation only asks to call again later."""
     times: list[float] = []
 
     async def call(_: GatewaySession, __: int) -> int:
@@ -293,7 +293,7 @@ def test_a_refusal_that_the_function_raises_itself_is_waited_out() -> None:
 
 
 def test_an_item_with_a_write_in_flight_is_not_begun_again() -> None:
-    """The write may be done while its neighbour is refused, and would then be done twice."""
+    """The write may be done while the other call is refused, and would be repeated."""
 
     class SlowWrites(Answering):
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

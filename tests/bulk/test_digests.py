@@ -1,4 +1,4 @@
-"""Digests of keys: the same in every process and version, and different for what differs."""
+"""Digests of keys: the same in every process and version, different for different keys."""
 
 import json
 import math
@@ -26,13 +26,13 @@ from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest
 
 
 class Side(Enum):
-    """Which way."""
+    """An enumeration."""
 
     BUY = 1
 
 
 class Other(Enum):
-    """Something else of the same value."""
+    """Another enumeration with the same value."""
 
     BUY = 1
 
@@ -50,20 +50,20 @@ class Word(StrEnum):
 
 
 class Cancel(NamedTuple):
-    """One command."""
+    """A dataclass."""
 
     order: str
 
 
 class Refund(NamedTuple):
-    """Another command of the same fields."""
+    """Another dataclass with the same fields."""
 
     order: str
 
 
 @dataclass
 class Order:
-    """An item of a user's own type."""
+    """An item of a user's class."""
 
     number: int
     tags: frozenset[str] = frozenset()
@@ -71,7 +71,7 @@ class Order:
 
 
 class Basket(BaseModel):
-    """A model whose own way to be written depends on the hash seed."""
+    """A model whose serializer depends on the hash seed."""
 
     model_config = ConfigDict(extra="allow")
     tags: Annotated[set[str], PlainSerializer(list)]
@@ -132,14 +132,14 @@ def digests() -> dict[str, str]:
     return {name: digest_of(value).hex() for name, value in VALUES.items()}
 
 
-def test_digests_are_those_of_every_version() -> None:
-    """A digest that changes makes journals forget what was done, and has it done again."""
+def test_digests_never_change() -> None:
+    """A changed digest would make journals forget finished items and repeat them."""
     assert digests() == json.loads(GOLDEN.read_text())
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "4242"])
 def test_digests_do_not_depend_on_the_process(seed: str) -> None:
-    """Whatever PYTHONHASHSEED is: the order of a set is another then."""
+    """The order of a set depends on PYTHONHASHSEED."""
     program = (
         "import json; from tests.bulk.test_digests import digests; print(json.dumps(digests()))"
     )
@@ -153,8 +153,8 @@ def test_digests_do_not_depend_on_the_process(seed: str) -> None:
     assert json.loads(done.stdout) == digests()
 
 
-def test_no_two_of_the_values_share_a_digest() -> None:
-    """Each of them is another kind or another value."""
+def test_no_two_values_share_a_digest() -> None:
+    """Each value is of another type or another value."""
     assert len(set(digests().values())) == len(VALUES)
 
 
@@ -187,7 +187,7 @@ def test_no_two_of_the_values_share_a_digest() -> None:
     ],
 )
 def test_equal_values_have_one_digest(one: object, other: object) -> None:
-    """What Python or JSON calls equal is equal."""
+    """Values that Python or JSON calls equal are equal."""
     assert digest_of(one) == digest_of(other)
     assert digest_of([one]) == digest_of([other])
 
@@ -222,7 +222,7 @@ def test_equal_values_have_one_digest(one: object, other: object) -> None:
     ],
 )
 def test_different_values_have_different_digests(one: object, other: object) -> None:
-    """Also those that look the same when they are printed: one's result must not be another's."""
+    """Also values with the same text: the result of one must not be given to the other."""
     assert digest_of(one) != digest_of(other)
     assert digest_of([one]) != digest_of([other])
 
@@ -269,7 +269,7 @@ def same_key(value: Any) -> Any:
 
 @given(TREES, TREES)
 def test_digests_are_equal_exactly_where_values_are(one: Any, other: Any) -> None:
-    """Of any two values, and of one with itself."""
+    """This holds for any two values, and for one with itself."""
     assert (digest_of(one) == digest_of(other)) is (same_key(one) == same_key(other))
     assert digest_of(one) == digest_of(one)
 
@@ -285,11 +285,11 @@ def test_the_order_of_members_does_not_matter(values: list[Any], random: Any) ->
 
 
 class Odd:
-    """Has no value."""
+    """A class without a value."""
 
     @property
     def __dataclass_fields__(self) -> dict[str, Any]:
-        """Fail as a class of a user's may."""
+        """Fail as a user's class may."""
         raise LookupError("canary")
 
 
@@ -315,8 +315,8 @@ CYCLE.append(CYCLE)
         (Odd(), "Odd|LookupError"),
     ],
 )
-def test_what_has_no_digest_is_refused(value: object, named: str) -> None:
-    """The error names the class and the way out, and shows nothing of the value."""
+def test_a_key_without_a_digest_is_refused(value: object, named: str) -> None:
+    """The error names the class and the way out, and does not show the value."""
     with pytest.raises(InvalidArgumentError, match=named) as caught:
         digest_of(value)
 
@@ -334,7 +334,7 @@ def test_what_has_no_digest_is_refused(value: object, named: str) -> None:
         CreateRequest.model_validate({"person": {"password": "canary"}}),
     ],
 )
-def test_a_secret_is_no_key(value: object) -> None:
-    """All secrets look the same, so that two items would be one."""
+def test_a_secret_cannot_be_a_key(value: object) -> None:
+    """All masked secrets are equal, so two items would be one."""
     with pytest.raises(InvalidArgumentError, match="holds a secret"):
         digest_of(value)

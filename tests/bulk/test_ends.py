@@ -1,4 +1,4 @@
-"""How a run ends: at its deadline, by a cancellation from within, and what is known then."""
+"""How a run ends: at its deadline or by a cancellation from within, and the known outcomes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -27,7 +27,7 @@ SLOW = 30.0
 
 
 def test_the_deadline_gives_every_item_its_result() -> None:
-    """What had ended has its value, what was under way is ended, what was not begun says so."""
+    """Finished items have values, calls in flight are ended, and other items say "not begun"."""
 
     async def call(number: int) -> int:
         await asyncio.sleep(1.0 if number < 4 else SLOW)
@@ -54,7 +54,7 @@ def test_the_deadline_gives_every_item_its_result() -> None:
 
 
 def test_items_that_share_a_call_share_its_end() -> None:
-    """Equal items of a call that the deadline ended have the same error; begun ones stay begun."""
+    """Equal items of a call that the deadline ended have the same error."""
 
     async def call(_: int) -> None:
         await asyncio.sleep(SLOW)
@@ -70,7 +70,7 @@ def test_items_that_share_a_call_share_its_end() -> None:
 
 
 def test_an_asynchronous_iterable_does_not_outlast_the_deadline() -> None:
-    """Nobody waits for an item that may never come."""
+    """The run does not wait for an item that may never come."""
 
     async def items() -> AsyncIterator[int]:
         yield 1
@@ -88,7 +88,7 @@ def test_an_asynchronous_iterable_does_not_outlast_the_deadline() -> None:
 
 
 def test_a_call_that_has_not_had_its_first_step_was_not_begun() -> None:
-    """A deadline that passes in the moment in which a call begins finds nothing sent."""
+    """If the deadline passes when a call is about to begin, nothing was sent."""
 
     async def call(number: int) -> int:
         assert number == 1
@@ -99,7 +99,7 @@ def test_a_call_that_has_not_had_its_first_step_was_not_begun() -> None:
         await anext(run)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, virtual_time.VirtualTimeLoop)
-        loop.now += 5.0  # the timer is run right behind the task that begins the call
+        loop.now += 5.0  # the timer runs directly after the task that begins the call
         result = await asyncio.ensure_future(anext(run))
         await run.aclose()
         return result
@@ -111,7 +111,7 @@ def test_a_call_that_has_not_had_its_first_step_was_not_begun() -> None:
 
 
 class Silent(httpx.AsyncBaseTransport):
-    """Takes a request and never answers; says when it has it."""
+    """Accepts a request and never replies; sets an event when the request has come."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
@@ -125,7 +125,7 @@ class Silent(httpx.AsyncBaseTransport):
 
 @pytest.mark.parametrize("operation", ["create_customer", "cancel_order", "list_countries"])
 def test_the_outcome_of_a_call_that_the_deadline_ends_is_known(operation: str) -> None:
-    """The error is that of the call: its operation, its attempts, what it may have done."""
+    """The error has the operation, the attempts and the possible outcome of the call."""
 
     async def main() -> bulk.BulkResult[int, Any]:
         gateway = GatewaySession(
@@ -145,17 +145,17 @@ def test_the_outcome_of_a_call_that_the_deadline_ends_is_known(operation: str) -
 
 
 class Answering(Silent):
-    """Answers where something is created, and nowhere else."""
+    """Replies to a creation, and to nothing else."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer, or wait."""
+        """Reply, or wait."""
         if request.url.path.endswith("/create"):
             return httpx.Response(200, json={})
         return await super().handle_async_request(request)
 
 
-def test_what_an_item_has_done_before_it_is_cut_counts() -> None:
-    """A customer was created, and a read was under way: the item must not be made again."""
+def test_what_an_item_did_before_its_end_counts() -> None:
+    """A customer was created and a read was in flight: the item must not be repeated."""
 
     async def main() -> bulk.BulkResult[int, Any]:
         gateway = GatewaySession(
@@ -179,7 +179,7 @@ def test_what_an_item_has_done_before_it_is_cut_counts() -> None:
 
 
 async def test_a_call_that_cancels_itself_is_a_result() -> None:
-    """The others and the consumer go on."""
+    """The other calls and the consumer go on."""
 
     async def call(number: int) -> int:
         if number == 1:
@@ -209,7 +209,7 @@ async def test_a_call_that_does_not_let_itself_be_cancelled_is_waited_for() -> N
 
 
 async def test_attempts_are_those_of_all_calls_of_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries and a second call count; a failure of elsewhere brings its own number."""
+    """Retries and a second call count; an error from elsewhere has its own attempts."""
     busy, fine = httpx.Response(429), httpx.Response(200, json=[])
     gateway, _, _ = scripted(monkeypatch, busy, fine, fine, fine)
 
@@ -235,8 +235,8 @@ async def test_attempts_are_those_of_all_calls_of_an_item(monkeypatch: pytest.Mo
     assert result.attempts == 2
 
 
-async def test_a_run_within_a_run_is_heard_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The outer item counts what the inner ones sent, and nobody else hears of it."""
+async def test_a_run_within_a_run_is_observed_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outer item counts what the inner items sent, and no other item does."""
     gateway, _, _ = scripted(monkeypatch, httpx.Response(200, json=[]))
     inner: list[int] = []
 
@@ -255,7 +255,7 @@ async def test_a_run_within_a_run_is_heard_by_both(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("fails", [False, True])
 async def test_progress_is_told_before_each_result(fails: bool) -> None:
-    """It counts up to the number of items; a listener that fails is logged and loses nothing."""
+    """It counts up to the number of items; an error of the listener is logged."""
     told: list[bulk.Progress] = []
 
     def tell(progress: bulk.Progress) -> None:
@@ -276,7 +276,7 @@ async def test_progress_is_told_before_each_result(fails: bool) -> None:
     assert told[-1] == bulk.Progress(done=3, failed=1, from_journal=0, total=3)
 
 
-async def test_the_total_is_unknown_where_items_do_not_tell() -> None:
+async def test_the_total_is_unknown_for_a_generator() -> None:
     """A generator has no length."""
     told: list[Any] = []
 
@@ -290,7 +290,7 @@ async def test_the_total_is_unknown_where_items_do_not_tell() -> None:
 
 @pytest.mark.parametrize("how", ["close", "cancel"])
 async def test_nothing_is_left_behind_an_asynchronous_iterable(how: str) -> None:
-    """Leaving early ends the calls and the reading, whoever waits for what."""
+    """Leaving early ends the calls and the reading."""
     blocked = asyncio.Event()
 
     async def items() -> AsyncIterator[int]:
@@ -320,10 +320,10 @@ async def test_nothing_is_left_behind_an_asynchronous_iterable(how: str) -> None
 
 
 async def test_an_exit_is_not_a_result() -> None:
-    """What ends the process goes up, and ends the other calls."""
+    """An exception that ends the process is raised, and ends the other calls."""
 
     class Leave(BaseException):
-        """Not an Exception."""
+        """Not a subclass of Exception."""
 
     async def call(number: int) -> None:
         if number == 1:
@@ -338,14 +338,14 @@ async def test_an_exit_is_not_a_result() -> None:
 
 
 class Halt(BaseException):
-    """What a job function raises to end everything."""
+    """An exception that a job function raises to end everything."""
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-async def test_what_had_ended_is_given_out_before_a_run_breaks(
+async def test_finished_results_are_yielded_before_a_run_fails(
     tmp_path: Path, ordered: bool
 ) -> None:
-    """An error that ends the run loses no result: each is yielded first, and is in the journal."""
+    """Each finished result is yielded before the error of the run, and is in the journal."""
     path = tmp_path / "journal.jsonl"
     halt, stuck, waiting = asyncio.Event(), asyncio.Event(), list[int]()
 
@@ -366,7 +366,7 @@ async def test_what_had_ended_is_given_out_before_a_run_breaks(
         run = bulk.run(call, range(6), journal=path, job="test", ordered=ordered, concurrency=10)
         async for result in run:
             await halt.wait()
-            for _ in range(10):  # turns of the loop, in which the run breaks
+            for _ in range(10):  # turns of the loop, in which the run fails
                 await asyncio.sleep(0)
             seen.append(result.value)
 
@@ -377,8 +377,8 @@ async def test_what_had_ended_is_given_out_before_a_run_breaks(
     assert sorted(line["item"] for line in lines(path)) == [2, 3, 4, 5]
 
 
-async def test_nothing_is_begun_in_a_run_that_breaks() -> None:
-    """Neither by the item that follows, nor by one that equals the one that failed."""
+async def test_no_call_begins_in_a_run_that_fails() -> None:
+    """Neither the next item is begun, nor one that equals the failed one."""
     begun: list[int] = []
 
     async def call(number: int) -> int:

@@ -1,4 +1,4 @@
-"""Where items come from, which of them are equal, and in which order results come."""
+"""The sources of items, equal items, and the order of results."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -23,7 +23,7 @@ async def double(number: int) -> int:
 
 
 async def numbers(count: int) -> AsyncIterator[int]:
-    """Give the first so many numbers, each after a while."""
+    """Yield this many numbers, each after a while."""
     for number in range(count):
         await asyncio.sleep(0)
         yield number
@@ -31,7 +31,7 @@ async def numbers(count: int) -> AsyncIterator[int]:
 
 @pytest.mark.parametrize("ordered", [False, True])
 async def test_an_asynchronous_iterable_is_read_to_its_end(ordered: bool) -> None:
-    """Every item that it gives has one result."""
+    """Every item that it yields has one result."""
     results = [
         result async for result in bulk.run(double, numbers(30), concurrency=4, ordered=ordered)
     ]
@@ -40,7 +40,7 @@ async def test_an_asynchronous_iterable_is_read_to_its_end(ordered: bool) -> Non
 
 
 async def test_an_asynchronous_iterable_is_not_read_ahead() -> None:
-    """It is asked for an item only when a place is free."""
+    """The next item is requested only when a place is free."""
     given_out = 0
 
     async def endless() -> AsyncIterator[int]:
@@ -102,14 +102,14 @@ async def test_an_iterable_that_is_no_generator_is_read_too() -> None:
     assert [result.item async for result in bulk.run(double, Countdown())] == [2, 1, 0]
 
 
-async def test_a_run_that_never_got_as_far_as_reading_ends_cleanly(tmp_path: Path) -> None:
-    """Its items were not asked for."""
+async def test_a_run_that_ends_before_reading_ends_cleanly(tmp_path: Path) -> None:
+    """No item was requested."""
     with pytest.raises(JournalError):
         await anext(bulk.run(double, numbers(3), journal=tmp_path, job="test"))
 
 
 async def test_an_asynchronous_iterable_that_fails_loses_no_result() -> None:
-    """The results of what it gave are yielded before its error goes up."""
+    """The results of its items are yielded before its error is raised."""
 
     async def items() -> AsyncIterator[int]:
         yield 1
@@ -144,7 +144,7 @@ async def test_an_asynchronous_iterable_that_fails_loses_no_result() -> None:
     ],
 )
 def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: str) -> None:
-    """The error names it, before any item is taken."""
+    """The error names the argument, before an item is taken."""
     with pytest.raises(InvalidArgumentError, match=named):
         bulk.run(**{"call": double, "items": [1], **arguments})
 
@@ -157,7 +157,7 @@ def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: s
 def test_equal_keys_are_fetched_once_and_each_item_has_its_result(
     items: list[int], concurrency: int, ordered: bool
 ) -> None:
-    """Whenever they come, there is one call per key and one result per item."""
+    """At any times, there is one call per key and one result per item."""
     fetched: list[int] = []
 
     async def call(item: tuple[int, int]) -> int:
@@ -189,7 +189,7 @@ def test_equal_keys_are_fetched_once_and_each_item_has_its_result(
 
 
 async def test_without_a_key_no_two_items_are_equal() -> None:
-    """The same item twice is called twice."""
+    """An item that is given twice is called twice."""
     results = [result.value async for result in bulk.run(double, [1, 1, 1])]
 
     assert results == [2, 2, 2]
@@ -207,7 +207,7 @@ async def test_without_a_key_no_two_items_are_equal() -> None:
     ],
 )
 async def test_keys_are_equal_if_their_json_is(one: object, other: object, equal: bool) -> None:
-    """Neither the order of names nor the kind of a sequence matters; the types of values do."""
+    """The order of names and the kind of sequence do not matter; the types of values do."""
     called: list[object] = []
 
     async def call(item: object) -> None:
@@ -223,8 +223,8 @@ async def test_keys_are_equal_if_their_json_is(one: object, other: object, equal
     ("item", "why"),
     [(object(), "no JSON value"), (SecretStr("one"), "a secret")],
 )
-async def test_a_key_that_tells_nothing_apart_ends_the_run(item: object, why: str) -> None:
-    """What was under way is yielded; the error says what to do and shows nothing of the item."""
+async def test_an_invalid_key_ends_the_run(item: object, why: str) -> None:
+    """Results of calls in flight are yielded; the error gives the way out and shows no item."""
     seen: list[object] = []
 
     async def call(item: object) -> object:
@@ -243,7 +243,7 @@ async def test_a_key_that_tells_nothing_apart_ends_the_run(item: object, why: st
 
 
 async def test_results_can_come_in_the_order_of_the_items() -> None:
-    """A slow first call holds back the results behind it, and not their calls."""
+    """A slow first call delays the results after it, but not their calls."""
     door = asyncio.Event()
     ended: list[int] = []
 
@@ -262,7 +262,7 @@ async def test_results_can_come_in_the_order_of_the_items() -> None:
 
 
 async def test_results_behind_a_slow_one_do_not_pile_up_without_bound() -> None:
-    """In order, no more than a number of items in proportion to the concurrency is taken ahead."""
+    """With `ordered`, the number of items taken ahead is limited by the concurrency."""
     taken = 0
     quiet = asyncio.Event()
 
@@ -284,8 +284,8 @@ async def test_results_behind_a_slow_one_do_not_pile_up_without_bound() -> None:
     assert taken == 8 * 2
 
 
-async def test_known_results_let_other_tasks_have_their_turn() -> None:
-    """A long row of equal items is no reason to hold the event loop."""
+async def test_known_results_let_other_tasks_run() -> None:
+    """A long row of equal items does not block the event loop."""
     turns = 0
 
     async def count() -> None:

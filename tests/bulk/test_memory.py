@@ -1,4 +1,4 @@
-"""How many items there are costs no memory; a key costs a digest and a place."""
+"""Memory does not grow with the number of items; a key costs one digest."""
 
 import gc
 import itertools
@@ -39,7 +39,7 @@ def journal(folder: Path) -> dict[str, Any]:
 async def test_memory_does_not_grow_with_the_items(
     tmp_path: Path, options: Callable[[Path], dict[str, Any]], per_item: float
 ) -> None:
-    """What is in use after many items is what was in use after a few, however large each is."""
+    """After many items the same memory is used as after a few, however large each item is."""
 
     async def call(number: int) -> str:
         return str(number) * 100

@@ -1,4 +1,4 @@
-"""How many calls begin per second, where a gateway bounds that."""
+"""The calls per second, for a gateway that limits them."""
 
 import pytest
 
@@ -24,13 +24,13 @@ def paced() -> Pace:
 
 
 def test_the_second_stop_sets_the_pace() -> None:
-    """It lies between what was taken since the first stop and in the last second."""
+    """It lies between the successes since the first stop and those of the last second."""
     pace = paced()
 
     assert pace.rate is not None
     assert 50 <= pace.rate <= 100
     pace.begin(10.0)
-    assert pace.wait_until(10.0) is None  # it may be a little late
+    assert pace.wait_until(10.0) is None  # a call may be a little late
     for _ in range(10):
         pace.begin(10.0)
     until = pace.wait_until(10.0)
@@ -41,10 +41,10 @@ def test_the_second_stop_sets_the_pace() -> None:
 @pytest.mark.parametrize(
     ("is_429", "was_fine", "wait"), [(False, True, 1.0), (True, False, 1.0), (True, True, 0.4)]
 )
-def test_what_may_have_another_reason_sets_no_pace(
+def test_refusals_with_another_reason_set_no_pace(
     is_429: bool, was_fine: bool, wait: float
 ) -> None:
-    """Another status, a number of calls that is new, and a wait that was not asked for."""
+    """Another status, a new number of calls, and a wait without Retry-After do not."""
     pace = Pace()
 
     for at in (0.0, 2.0, 4.0):
@@ -61,7 +61,7 @@ def test_what_may_have_another_reason_sets_no_pace(
 
 @pytest.mark.parametrize(("seconds", "grows"), [(1.0, True), (10.0, False)])
 def test_only_a_rate_that_was_reached_is_good(seconds: float, grows: bool) -> None:
-    """A machine that is too slow for it proves nothing."""
+    """A machine that is too slow for a rate proves nothing."""
     pace = paced()
     before = pace.rate
     assert before is not None
@@ -78,7 +78,7 @@ def test_only_a_rate_that_was_reached_is_good(seconds: float, grows: bool) -> No
 
 
 def test_the_refusals_of_one_stop_lower_the_pace_once() -> None:
-    """What is refused before the Retry-After has passed says nothing new."""
+    """Refusals before the end of the Retry-After tell nothing new."""
     pace = paced()
     before = pace.rate
     assert before is not None

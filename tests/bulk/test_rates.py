@@ -1,4 +1,4 @@
-"""What is made of requests for rates, of their replies, and of countries."""
+"""Splitting requests for rates, rows of their replies, and currencies of countries."""
 
 from datetime import date, timedelta
 from decimal import Decimal
@@ -51,8 +51,8 @@ def test_a_range_is_cut_without_gaps_and_overlaps(start: date, length: int, days
         ("2026-02-01", "2026-03-01", 1.5, "days must be"),
     ],
 )
-def test_what_cannot_be_cut_is_refused(start: str, end: str, days: Any, named: str) -> None:
-    """The error names what is wrong with which field."""
+def test_an_invalid_range_is_refused(start: str, end: str, days: Any, named: str) -> None:
+    """The error names the field and the problem."""
     with pytest.raises(ValueError, match=named):
         request(start, end).split(days=days)
 
@@ -77,7 +77,7 @@ def test_rows_are_by_date_and_in_the_order_of_the_reply() -> None:
 
 
 def test_a_reply_that_does_not_name_its_base_has_that_of_its_request() -> None:
-    """The numbers of `parse_float=` are rates too."""
+    """Numbers of `parse_float=` are rates too."""
     reply = {"rates": {"2026-01-02": {"USD": Decimal("1.10")}}}
 
     assert rate_rows(reply, base="CHF") == [
@@ -109,7 +109,7 @@ def test_no_rates_are_no_rows() -> None:
     ],
 )
 def test_another_shape_has_no_rows(reply: object) -> None:
-    """Nothing is guessed: the reply is then to be taken as it is."""
+    """The function does not guess: it returns None."""
     assert rate_rows(reply, base="EUR") is None
 
 

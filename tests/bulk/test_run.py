@@ -1,4 +1,4 @@
-"""Bounded fan-out: every item has one result, and nothing is left running."""
+"""Bounded fan-out: every item has one result, and no task is left."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ async def double(number: int) -> int:
 
 
 async def test_every_item_has_one_result() -> None:
-    """Successes and failures come back with the item that they belong to."""
+    """Successes and failures are yielded with their items."""
     results = [result async for result in bulk.run(double, range(50), concurrency=7)]
 
     assert sorted(result.item for result in results) == list(range(50))
@@ -37,13 +37,13 @@ async def test_every_item_has_one_result() -> None:
 
 
 async def test_no_items_no_results() -> None:
-    """An empty iterable is no special case."""
+    """An empty iterable gives no results."""
     nothing: list[int] = []
     assert [result async for result in bulk.run(double, nothing)] == []
 
 
-async def test_no_more_calls_than_allowed_are_under_way() -> None:
-    """Concurrency is a bound, and it is used."""
+async def test_no_more_calls_than_allowed_are_in_flight() -> None:
+    """Concurrency is a limit, and it is used."""
     under_way = most = 0
 
     async def call(_: int) -> None:
@@ -60,7 +60,7 @@ async def test_no_more_calls_than_allowed_are_under_way() -> None:
 
 
 async def test_items_are_taken_only_as_results_are_taken() -> None:
-    """A generator without end is no problem: nothing is read ahead of the concurrency."""
+    """An endless generator is possible: items are taken only up to the concurrency."""
     taken = 0
 
     def numbers() -> Iterator[int]:
@@ -78,7 +78,7 @@ async def test_items_are_taken_only_as_results_are_taken() -> None:
 
 
 async def test_leaving_early_leaves_nothing_running() -> None:
-    """Closing the iterator cancels the calls under way and waits for their end."""
+    """Closing the iterator cancels the calls in flight and waits for their end."""
     ended: list[str] = []
 
     async def call(number: int) -> None:
@@ -97,7 +97,7 @@ async def test_leaving_early_leaves_nothing_running() -> None:
 
 
 async def test_cancelling_the_consumer_leaves_nothing_running() -> None:
-    """The calls under way end with the task that waits for them."""
+    """The calls in flight end with the task that waits for them."""
     started = asyncio.Event()
 
     async def call(_: int) -> None:
@@ -119,7 +119,7 @@ async def test_cancelling_the_consumer_leaves_nothing_running() -> None:
 
 
 async def test_an_error_of_any_kind_is_a_result() -> None:
-    """Not even a bug in the call loses the results of the others."""
+    """Even a bug in the call does not lose the results of other items."""
 
     async def call(number: int) -> int:
         if number == 3:
@@ -133,7 +133,7 @@ async def test_an_error_of_any_kind_is_a_result() -> None:
 
 
 async def test_an_iterable_that_fails_loses_no_result() -> None:
-    """The calls under way end and are yielded before the error of the iterable goes up."""
+    """The calls in flight end and are yielded before the error of the iterable is raised."""
 
     def items() -> Iterator[int]:
         yield from (0, 2, 4)
@@ -147,7 +147,7 @@ async def test_an_iterable_that_fails_loses_no_result() -> None:
 
 
 async def test_results_come_in_the_order_in_which_calls_end() -> None:
-    """The quickest call is the first result, whichever item it was."""
+    """The quickest call is the first result."""
     doors = [asyncio.Event() for _ in range(4)]
 
     async def call(number: int) -> int:
@@ -165,7 +165,7 @@ async def test_results_come_in_the_order_in_which_calls_end() -> None:
 
 
 async def test_slots_do_not_wait_for_the_consumer() -> None:
-    """When one result is taken, the next call starts, although more results are waiting."""
+    """When one result is taken, the next call starts, even if other results wait."""
     started: list[int] = []
 
     async def call(number: int) -> None:

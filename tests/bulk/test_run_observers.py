@@ -14,19 +14,19 @@ NUMBER: ContextVar[int] = ContextVar("the number of the item", default=0)
 
 
 class Book(Observer):
-    """Writes down what it is told of a run, and gives each item its number."""
+    """Records the hooks of a run, and gives each item a number."""
 
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
         self.runs: set[RunInfo] = set()
 
     def run_started(self, run: RunInfo) -> None:
-        """Write it down."""
+        """Record it."""
         self.runs.add(run)
         self.events.append(("started", run.total))
 
     def item_started(self, run: RunInfo, number: int) -> None:
-        """Write it down."""
+        """Record it."""
         self.runs.add(run)
         self.events.append(("item", number))
         NUMBER.set(number)
@@ -34,7 +34,7 @@ class Book(Observer):
     def run_finished(
         self, run: RunInfo, done: int, failed: int, error: BaseException | None, elapsed: float
     ) -> None:
-        """Write it down."""
+        """Record it."""
         assert elapsed >= 0
         self.runs.add(run)
         self.events.append(("finished", done, failed, error and type(error).__name__))
@@ -49,11 +49,11 @@ async def number_of(item: int) -> int:
 
 
 async def test_a_run_is_told_with_its_items() -> None:
-    """What the hook of an item sets holds for this item and for nothing else."""
+    """What the hook of an item sets is visible in this item only."""
     book = Book()
 
     run = bulk.run(number_of, range(5), concurrency=2, ordered=True, observers=[book])
-    assert book.events == []  # nothing has begun
+    assert book.events == []  # no call has begun
     values = [result.value async for result in run if result.error is None]
 
     assert values == [1, 2, 4, 5]
@@ -67,7 +67,7 @@ async def test_a_run_is_told_with_its_items() -> None:
 
 
 async def test_a_run_of_unknown_length_that_is_left_early() -> None:
-    """The end is told when nothing runs any more, with what the caller took."""
+    """The end is reported when all calls have ended, with the results that the caller took."""
     book = Book()
 
     async with aclosing(
@@ -95,7 +95,7 @@ async def test_items_whose_result_is_known_are_not_begun(tmp_path: Path) -> None
 
 
 async def test_an_error_of_the_items_is_told() -> None:
-    """It ends the run, which is told with it."""
+    """The error ends the run, and the hook gets it."""
     book = Book()
 
     def items() -> Any:
@@ -112,7 +112,7 @@ async def test_an_error_of_the_items_is_told() -> None:
 async def test_an_observer_that_raises_does_not_change_a_run(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its errors are logged; the others hear everything."""
+    """Its errors are logged; the other observers are called."""
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError
@@ -128,7 +128,7 @@ async def test_an_observer_that_raises_does_not_change_a_run(
 
 
 @pytest.mark.parametrize("observers", [None, [Observer], [print]])
-def test_what_are_no_observers_of_a_run(observers: Any) -> None:
-    """It is refused at once, as other arguments are."""
+def test_invalid_observers_are_refused(observers: Any) -> None:
+    """Other objects are refused at once, like other wrong arguments."""
     with pytest.raises(InvalidArgumentError, match=r"^observers must be"):
         bulk.run(number_of, [1], observers=observers)

@@ -1,4 +1,4 @@
-"""Many series: the typed front, on the sandbox with its faults."""
+"""Many series: the typed front of bulk runs, on the sandbox with its faults."""
 
 from collections import Counter
 from pathlib import Path
@@ -34,7 +34,7 @@ def session(sandbox: Sandbox, **options: Any) -> GatewaySession:
 
 
 async def test_a_year_in_parts_is_the_year(tmp_path: Path) -> None:
-    """The rows of all parts, in order, are those of the whole range; and so from the journal."""
+    """The rows of all parts, in order, are those of the whole range, also from the journal."""
     path = tmp_path / "rates.jsonl"
     async with session(Sandbox()) as gateway:
         whole = await gateway.currency.exchange_rate_series(
@@ -66,16 +66,16 @@ PLACES: list[dict[str, Any]] = [
 
 
 def at(sandbox: Sandbox, options: dict[str, Any]) -> GatewaySession:
-    """Make a session with options of its own on a sandbox in process."""
+    """Make a session with options on a sandbox in process."""
     given = {"base_url": "http://localhost", **options}
     return GatewaySession(access_token=SANDBOX_ACCESS_TOKEN, transport=sandbox.transport(), **given)
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_what_one_gateway_said_is_not_served_for_another(
+async def test_a_journal_belongs_to_one_gateway_and_tenant(
     tmp_path: Path, place: dict[str, Any]
 ) -> None:
-    """The journal names its base URL and its tenant, and no other pair goes on with it."""
+    """The job has base URL and tenant, and no other pair can continue the journal."""
     path = tmp_path / "rates.jsonl"
     async with at(Sandbox(), {}) as gateway:
         async for _ in gateway.currency.exchange_rate_series_bulk([YEAR], journal=path):
@@ -95,7 +95,7 @@ async def test_what_one_gateway_said_is_not_served_for_another(
 
 
 async def test_the_job_is_that_of_the_view_and_shows_no_tenant(tmp_path: Path) -> None:
-    """Each tenant's view has its own, a slash at the end of the address makes no other."""
+    """Each tenant has its own job; a slash at the end of the URL makes no difference."""
     path = tmp_path / "rates.jsonl"
     async with at(Sandbox(), {"base_url": "http://LOCALHOST:80/"}) as gateway:
         view = gateway.with_options(tenant_id="ada@example.com")
@@ -110,7 +110,7 @@ async def test_the_job_is_that_of_the_view_and_shows_no_tenant(tmp_path: Path) -
 
 
 async def test_each_currency_of_the_world_has_one_result() -> None:
-    """Those that the gateway does not quote have an error, and lose nothing of the others."""
+    """Currencies that the gateway does not quote have an error, and the others succeed."""
     async with session(Sandbox()) as gateway:
         codes = currencies_of(await gateway.country_data.list_countries())
         queries = [YEAR.model_copy(update={"symbols": code}) for code in codes]
@@ -127,8 +127,8 @@ async def test_each_currency_of_the_world_has_one_result() -> None:
     assert {type(error) for error in failed} == {NotFoundError}
 
 
-async def test_a_query_that_is_none_is_a_result() -> None:
-    """Nothing of it is sent, and the others go on."""
+async def test_an_invalid_query_is_a_result() -> None:
+    """It is not sent, and the other queries go on."""
     odd: Any = {"base": "EUR"}
     sandbox = Sandbox()
     async with session(sandbox) as gateway:
@@ -145,7 +145,7 @@ async def test_a_query_that_is_none_is_a_result() -> None:
 
 
 def test_wrong_options_are_refused_at_once() -> None:
-    """As those of `bulk.run`, and by the same words."""
+    """The messages are those of `bulk.run`."""
     gateway = session(Sandbox())
 
     with pytest.raises(InvalidArgumentError, match="concurrency"):
@@ -156,8 +156,8 @@ def test_wrong_options_are_refused_at_once() -> None:
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("concurrency", [20, "adaptive"])
-async def test_every_query_has_one_result_whatever_goes_wrong(concurrency: Any) -> None:
-    """Refusals, failures and dropped connections: each item ends as a value or as its error."""
+async def test_every_query_has_one_result_with_all_faults(concurrency: Any) -> None:
+    """Refusals, failures and dropped connections: each item ends with a value or its error."""
     faults = Faults(seed=5)
     for fault, rate in (
         (Fault.too_many_requests(retry_after=0), 0.10),

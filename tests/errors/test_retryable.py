@@ -77,7 +77,7 @@ KINDS = [
 
 
 def _examples(kind: type[GatewayError]) -> list[GatewayError]:
-    """Return an error of a class; of those with a status, one for each that it stands for."""
+    """Return an error of a class; of those with a status, one for each of its statuses."""
     if kind is UnexpectedReplyError:
         return [kind("message", status=200)]
     if issubclass(kind, StatusError):
@@ -91,7 +91,7 @@ def _ended(error: GatewayError, outcome: Outcome, repeatability: Repeatability) 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_class_of_error_is_decided(kind: type[GatewayError]) -> None:
-    """A class that is not in the table, a new one for example, fails here."""
+    """A class that is not in the table, for example a new one, fails here."""
     for error in _examples(kind):
         decided = TABLE[kind]
         if decided == BY_STATUS:
@@ -104,13 +104,13 @@ def test_every_class_of_error_is_decided(kind: type[GatewayError]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("repeatability", Repeatability)
 @pytest.mark.parametrize("outcome", Outcome)
-def test_what_may_do_harm_is_never_retryable(
+def test_an_unsafe_repetition_is_never_retryable(
     kind: type[GatewayError], repeatability: Repeatability, outcome: Outcome
 ) -> None:
-    """A cause that may pass is half of it; the other half is that repeating does no harm."""
+    """A temporary cause is not enough: repeating must do no harm either."""
     harmless = {
         Repeatability.READ: True,
-        Repeatability.IDEMPOTENT: outcome is not APPLIED,  # it is done: nothing is left to do
+        Repeatability.IDEMPOTENT: outcome is not APPLIED,  # it was done, so nothing is left to do
         Repeatability.ONCE: outcome in (NOT_SENT, REFUSED),
     }
     for error in _examples(kind):
@@ -124,7 +124,7 @@ def test_what_may_do_harm_is_never_retryable(
 def test_it_survives_pickling(
     kind: type[GatewayError], outcome: Outcome, repeatability: Repeatability
 ) -> None:
-    """A queue whose workers send errors back as pickles can still ask."""
+    """A queue whose workers send errors as pickles can still read it."""
     for error in _examples(kind):
         for transient in (error.transient, not error.transient):
             error.transient = transient
@@ -136,7 +136,7 @@ def test_it_survives_pickling(
 
 
 def test_a_misspelt_field_is_safe_to_repeat_and_yet_not_retryable() -> None:
-    """The weaker fact alone would have a queue repeat for ever what can never succeed."""
+    """With `safe_to_repeat` alone a queue would repeat it without end."""
     error = errors.InvalidRequestError("message", status=HTTPStatus.UNPROCESSABLE_ENTITY)
     error.of_call("create_customer", Repeatability.ONCE, (Attempt(REFUSED, 422, None, 0.0),))
 

@@ -1,4 +1,4 @@
-"""Models made by hand: they take what the methods take, and their errors are in plain words."""
+"""Models made by hand accept what the methods accept, with errors in plain words."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
@@ -67,7 +67,7 @@ SERIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("given", SERIES.values(), ids=SERIES)
 async def test_model_takes_what_the_method_takes(given: dict[str, Any]) -> None:
-    """The model and the method send the same, or refuse it with the same words."""
+    """The model and the method send the same, or refuse it with the same message."""
     gateway, bodies = _session()
     usual = {"base": "EUR", "symbols": "USD", "start_date": FIRST, "end_date": LAST}
     try:
@@ -93,7 +93,7 @@ def test_codes_and_dates_are_kept_as_strings() -> None:
 
 
 def test_list_that_was_given_may_change() -> None:
-    """The model has a string of its own: what happens to the list later does not reach it."""
+    """The model has its own string: later changes of the list do not change it."""
     symbols = ["USD"]
     query = _query(symbols=symbols)
     before = hash(query)
@@ -105,13 +105,13 @@ def test_list_that_was_given_may_change() -> None:
 
 @pytest.mark.parametrize("kind", [set, frozenset])
 def test_sets_are_sorted(kind: Callable[[list[str]], Any]) -> None:
-    """A set has no order that another process would see too, and a journal knows items by it."""
+    """The order of a set differs between processes, and a journal identifies items by it."""
     assert _query(symbols=kind(["USD", "CHF", "GBP", "AUD"])).symbols == "AUD,CHF,GBP,USD"
 
 
 @given(st.text())
 def test_strings_are_never_touched(text: str) -> None:
-    """Whatever a string holds, it is kept."""
+    """A string is kept unchanged."""
     query = _query(base=text, symbols=text, start_date=text, end_date=text)
 
     assert {query.base, query.symbols, query.start_date, query.end_date} == {text}
@@ -129,7 +129,7 @@ def test_json_is_read_alike() -> None:
 
 
 def test_copy_with_other_values_is_validated_when_it_is_sent() -> None:
-    """`model_copy` does not validate; what the model takes is converted on its way out."""
+    """`model_copy` does not validate; the values are converted when they are sent."""
     copied = _query().model_copy(update={"symbols": ["USD", "GBP"], "end_date": FIRST})
 
     assert copied.to_wire()["symbols"] == "USD,GBP"
@@ -139,7 +139,7 @@ def test_copy_with_other_values_is_validated_when_it_is_sent() -> None:
 
 
 async def test_bulk_takes_them() -> None:
-    """Queries with codes and dates are fetched as those with strings are."""
+    """Queries with codes and dates are fetched like those with strings."""
     gateway, bodies = _session()
     queries = [_query(symbols=["USD", "GBP"])]
 
@@ -242,7 +242,7 @@ def test_error_says_which_field_what_is_wanted_and_what_was_given(
 
 
 def test_every_problem_is_told_in_the_order_of_the_fields() -> None:
-    """All that is wrong is told at once, deep ones with their whole path."""
+    """All problems are in one error, inner ones with their whole path."""
     with pytest.raises(ValidationError) as caught:
         CreateRequest(
             customer_type=5,  # type: ignore[arg-type]
@@ -259,7 +259,7 @@ def test_every_problem_is_told_in_the_order_of_the_fields() -> None:
 
 
 def test_what_a_generator_raises_is_raised() -> None:
-    """An error of the user's own generator of codes is not made into another."""
+    """An error of the user's generator of codes is raised unchanged."""
 
     def codes() -> Iterator[str]:
         yield "USD"

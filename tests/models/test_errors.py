@@ -1,4 +1,4 @@
-"""ErrorPayload: what can be read is read, and it never speaks of its own accord."""
+"""ErrorPayload: valid fields are read, and its repr shows no text of the gateway."""
 
 import json
 from typing import Any
@@ -22,15 +22,15 @@ FULL = {
 @pytest.mark.parametrize("field", MODELS["ErrorPayload"], ids=lambda field: field.wire_name)
 @pytest.mark.parametrize("wrong", [None, [], {}, 1.5, True, b"x", [[]]])
 def test_field_of_a_wrong_type_reads_as_absent(field: Field, wrong: Any) -> None:
-    """One field of the wrong type costs that field and no other."""
+    """A field of the wrong type is None, and the others are kept."""
     payload = ErrorPayload.model_validate({**FULL, field.wire_name: wrong})
 
     assert getattr(payload, field.wire_name) is None
-    assert sum(value is not None for _, value in payload) == 6  # five of the table and the extra
+    assert sum(value is not None for _, value in payload) == 6  # the five others, and the extra one
 
 
 def test_string_for_a_number_reads_as_absent() -> None:
-    """A status that is a string is no status."""
+    """A status that is a string is None."""
     assert ErrorPayload.model_validate({"status": "500"}).status is None
 
 
@@ -43,7 +43,7 @@ def test_empty_payload_has_no_fields() -> None:
 
 @pytest.mark.parametrize("show", [repr, str, "{!s}".format, "{}".format])
 def test_repr_shows_the_status_alone(show: Any) -> None:
-    """The gateway's words may repeat personal data, so no text of the payload shows them."""
+    """Texts of the gateway may hold personal data, so the repr shows none."""
     shown = show(ErrorPayload.model_validate(FULL))
 
     assert "canary" not in shown
@@ -51,7 +51,7 @@ def test_repr_shows_the_status_alone(show: Any) -> None:
 
 
 def test_payload_is_read_with_everything_it_says() -> None:
-    """What the gateway said is there for who asks for it, unknown fields included."""
+    """All fields can be read, also unknown ones."""
     payload = ErrorPayload.model_validate_json(json.dumps(FULL))
 
     assert payload.message == "canary-message"
@@ -62,7 +62,7 @@ def test_payload_is_read_with_everything_it_says() -> None:
 
 @pytest.mark.parametrize("name", ["countryName", "three_digit_iso_code", "phone_code"])
 def test_country_names_are_case_sensitive(name: str) -> None:
-    """A field whose name differs in case is another field, so the country lacks one."""
+    """A field name in another case is another field, so the country lacks one."""
     record = dict(COUNTRY)
     record[name.upper()] = record.pop(name)
 

@@ -1,4 +1,4 @@
-"""The models against the hand-written table of the interface, both ways."""
+"""The models compared with the hand-written table of the interface, in both directions."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,7 +20,7 @@ from tests.interface_table import (
     sample,
 )
 
-# What is no value of a type, by the type; none of these may ever be converted.
+# Values that do not fit a type, by type; none of them may be converted.
 WRONG: dict[str, list[Any]] = {
     "string": [1, 1.5, True, b"text", [], {}, ["text"]],
     "integer": ["7", 7.0, True, False, b"7", [], {}, float("nan")],
@@ -57,7 +57,7 @@ def _fields(*names: str, where: Callable[[Field], bool] = _is_any) -> list[Any]:
 
 
 def _missing(name: str, field: Field) -> str:
-    """Return what is said of a field that is missing: a request's by its attribute's name."""
+    """Return the message about a missing field: it has the attribute's name."""
     if name in REPLIES:
         return f"{field.wire_name}\n  Field required"
     return f"{to_snake(field.wire_name)}\n  is missing"
@@ -93,7 +93,7 @@ def test_full_object_comes_back_as_it_went_in(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_python_names_do_as_well(name: str) -> None:
-    """The same object given by Python names goes over the wire under wire names."""
+    """The same object given by Python names is sent under wire names."""
     model = _model(name)
     full = sample(name)
     by_name = {ours: full[str(row.serialization_alias)] for ours, row in model.model_fields.items()}
@@ -115,7 +115,7 @@ def test_null_is_taken_where_the_interface_says_so(name: str, field: Field) -> N
 
 @pytest.mark.parametrize(("name", "field"), _fields(*REQUESTS, "Country"))
 def test_wrong_types_are_refused_and_never_converted(name: str, field: Field) -> None:
-    """A value of another type is refused by the field's name; none is converted."""
+    """A value of another type is refused with the field's name, and not converted."""
     taken = TAKEN.get((name, field.wire_name), [])
     for wrong in [value for value in _wrong_values(field.type) if value not in taken]:
         with pytest.raises(ValidationError, match=field.wire_name):
@@ -144,7 +144,7 @@ def test_absent_field_is_not_sent(name: str, field: Field) -> None:
 
 @pytest.mark.parametrize(("name", "field"), _fields(*REQUIRED_FIELDS))
 def test_required_field_may_not_be_left_out(name: str, field: Field) -> None:
-    """Where an object makes no sense without a field, leaving it out is refused by its name."""
+    """A required field that is left out is refused by its name."""
     values = sample(name)
     del values[field.wire_name]
 
@@ -154,13 +154,13 @@ def test_required_field_may_not_be_left_out(name: str, field: Field) -> None:
 
 @pytest.mark.parametrize("name", [name for name in REQUESTS if name not in REQUIRED_FIELDS])
 def test_empty_object_is_sent_as_empty(name: str) -> None:
-    """An object of which nothing was given is an empty JSON object."""
+    """An object without fields is sent as an empty JSON object."""
     assert _model(name)().to_wire() == {}
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_requests_refuse_what_they_do_not_know(name: str) -> None:
-    """A request with an unknown field is refused by that field's name, without its value."""
+    """A request with an unknown field is refused with the field's name, without its value."""
     assert issubclass(_model(name), RequestModel)
     with pytest.raises(ValidationError, match="customertype") as caught:
         _model(name).model_validate(sample(name) | {"customertype": "canary-value"})
@@ -181,7 +181,7 @@ def test_replies_keep_what_they_do_not_know(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models_are_frozen(name: str) -> None:
-    """No field of a model can be set or deleted after it was made."""
+    """No field can be set or deleted."""
     model = _model(name).model_validate(sample(name))
 
     for python_name in type(model).model_fields:
@@ -195,7 +195,7 @@ def test_models_are_frozen(name: str) -> None:
     ("name", "field"), _fields(*MODELS, where=lambda field: field.type.startswith("["))
 )
 def test_lists_become_tuples(name: str, field: Field) -> None:
-    """A list that was given is copied into a tuple, so that nothing can be appended later."""
+    """A list is copied into a tuple, so that it cannot be changed later."""
     given = sample(field.type)
 
     model = _model(name).model_validate({field.wire_name: given})
@@ -208,7 +208,7 @@ def test_lists_become_tuples(name: str, field: Field) -> None:
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_same_field_under_both_names_is_refused(name: str) -> None:
-    """A field given by its Python name and by its wire name at once is refused, not guessed."""
+    """A field given by its Python name and by its wire name is refused."""
     for python_name, row in _model(name).model_fields.items():
         wire_name = str(row.serialization_alias)
         if python_name != wire_name:
@@ -218,7 +218,7 @@ def test_same_field_under_both_names_is_refused(name: str) -> None:
 
 
 def test_filled_request_is_the_interfaces_json() -> None:
-    """A request with every field of every object in it is written exactly as the interface says."""
+    """A request with all fields of all objects is written exactly as in the interface."""
     request = models.CreateRequest.model_validate(FILLED)
 
     assert request.to_wire() == FILLED
@@ -226,7 +226,7 @@ def test_filled_request_is_the_interfaces_json() -> None:
 
 
 def test_filled_sample_leaves_no_field_out() -> None:
-    """The filled sample itself has every field of the table, all the way down."""
+    """The sample has every field of the table, at every depth."""
 
     def missing(kind: str, value: Any) -> Iterator[str]:
         if kind.startswith("["):

@@ -1,4 +1,4 @@
-"""Secrets and personal data: in clear only where they have to be."""
+"""Secrets and personal data: in clear text only where necessary."""
 
 import io
 import json
@@ -53,7 +53,7 @@ def _model(name: str) -> Any:
 @pytest.mark.parametrize("show", SHOWS.values(), ids=SHOWS)
 @pytest.mark.parametrize("name", CUSTOMER_MODELS)
 def test_no_text_of_a_customer_model_shows_a_value(name: str, show: Any) -> None:
-    """However a customer model is shown, no value is, at any depth."""
+    """In each form of output of a customer model, no value is shown, at any depth."""
     shown = show(_model(name))
 
     assert CANARY not in shown
@@ -63,7 +63,7 @@ def test_no_text_of_a_customer_model_shows_a_value(name: str, show: Any) -> None
 
 @pytest.mark.parametrize("name", CUSTOMER_MODELS)
 def test_repr_names_the_fields_that_are_set(name: str) -> None:
-    """The repr names each field that was set, so that it is still of use."""
+    """The repr names each field that was set."""
     model = _model(name)
 
     assert all(f"{field}=" in repr(model) for field in type(model).model_fields)
@@ -86,7 +86,7 @@ def test_rich_console_and_log_show_no_value() -> None:
 
 @pytest.mark.parametrize(("name", "wire_name"), SECRETS)
 def test_secret_is_masked_in_every_dump(name: str, wire_name: str) -> None:
-    """A sensitive field is masked in both kinds of dump and in the JSON, and clear in to_wire."""
+    """A secret field is masked in both kinds of dump and in the JSON, and clear in to_wire."""
     model = getattr(models, name).model_validate({wire_name: CANARY})
 
     assert CANARY not in repr(model.model_dump())
@@ -98,7 +98,7 @@ def test_secret_is_masked_in_every_dump(name: str, wire_name: str) -> None:
 
 @pytest.mark.parametrize("context", [None, {}, {"clear": True}, object(), True, "clear"])
 def test_no_context_of_the_user_unmasks(context: Any) -> None:
-    """No serialization context that a user could pass shows a secret."""
+    """No serialization context that a user passes shows a secret."""
     dumped = SecretQuestionItem(answer=SecretStr(CANARY)).model_dump(mode="json", context=context)
 
     assert dumped == {"question": None, "answer": MASK}
@@ -107,13 +107,13 @@ def test_no_context_of_the_user_unmasks(context: Any) -> None:
 @pytest.mark.parametrize(("name", "wire_name"), SECRETS)
 @pytest.mark.parametrize("given", [MASK, SecretStr(MASK)])
 def test_mask_itself_is_refused(name: str, wire_name: str, given: Any) -> None:
-    """A secret that is the mask is refused: a dump read back must not become the password."""
+    """The mask as a secret is refused: a dump read back must not become the password."""
     with pytest.raises(ValidationError, match="is the mask of a secret"):
         getattr(models, name).model_validate({wire_name: given})
 
 
 def test_dumped_request_read_back_is_refused() -> None:
-    """A whole request that was dumped to JSON cannot be validated again with its masks."""
+    """A request that was dumped to JSON cannot be validated again with its masks."""
     dumped = _model("CreateRequest").model_dump_json(by_alias=True)
 
     with pytest.raises(ValidationError) as caught:
@@ -125,7 +125,7 @@ def test_dumped_request_read_back_is_refused() -> None:
 @pytest.mark.parametrize(("name", "wire_name"), SECRETS)
 @pytest.mark.parametrize("given", [CANARY, SecretStr(CANARY)])
 def test_secret_may_be_given_as_text_or_wrapped(name: str, wire_name: str, given: Any) -> None:
-    """A plain string and a SecretStr are both taken, and kept wrapped."""
+    """A plain string and a SecretStr are both accepted, and kept wrapped."""
     model = getattr(models, name).model_validate({wire_name: given})
 
     assert model.to_wire() == {wire_name: CANARY}
@@ -134,7 +134,7 @@ def test_secret_may_be_given_as_text_or_wrapped(name: str, wire_name: str, given
 
 @pytest.mark.parametrize("name", CUSTOMER_MODELS)
 def test_validation_error_shows_no_value(name: str) -> None:
-    """The text of a ValidationError names fields and never repeats what was given."""
+    """The text of a ValidationError names fields and never repeats values."""
     wrong: dict[str, Any] = {field.wire_name: [[CANARY]] for field in MODELS[name]}
     if name == "DocumentsItem":
         wrong["verificationResponse"] = [CANARY, object()]
@@ -153,7 +153,7 @@ def test_unset_and_null_secrets_are_told_apart() -> None:
 
 
 def test_to_wire_failure_shows_no_secret() -> None:
-    """A model that was made past validation fails to be written without showing its secret."""
+    """A model that was not validated cannot be written, and the error shows no secret."""
     forged = PersonData.model_construct(pin_code=SecretStr(CANARY), email=[CANARY])  # type: ignore[arg-type]
 
     with pytest.raises(Exception, match="email") as caught:
@@ -163,7 +163,7 @@ def test_to_wire_failure_shows_no_secret() -> None:
 
 
 def test_to_wire_refuses_a_model_within_a_model_that_was_never_validated() -> None:
-    """What was made past validation is refused at any depth, and is not shown."""
+    """A model that was not validated is refused at any depth, and not shown."""
     forged = CreateRequest(person=PersonData.model_construct(email=[CANARY]))  # type: ignore[arg-type]
 
     with pytest.raises(ValueError, match="CreateRequest holds a model") as caught:

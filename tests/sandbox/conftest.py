@@ -13,7 +13,7 @@ HEADERS = {"Authorization": f"Bearer {SANDBOX_ACCESS_TOKEN}", "tenantId": "acme"
 
 @asynccontextmanager
 async def in_process(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
-    """Reach a sandbox through its transport."""
+    """Connect to a sandbox through its transport."""
     async with httpx.AsyncClient(
         transport=sandbox.transport(), base_url="http://sandbox", headers=HEADERS
     ) as client:
@@ -22,7 +22,7 @@ async def in_process(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
 
 @asynccontextmanager
 async def on_a_socket(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
-    """Reach a sandbox over TCP."""
+    """Connect to a sandbox over TCP."""
     async with (
         sandbox.serve() as base_url,
         httpx.AsyncClient(base_url=base_url, headers=HEADERS, trust_env=False) as client,
@@ -32,7 +32,7 @@ async def on_a_socket(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
 
 @pytest.fixture
 def sandbox() -> Sandbox:
-    """Provide a sandbox that behaves."""
+    """Provide a sandbox without faults."""
     return Sandbox()
 
 
@@ -45,20 +45,20 @@ async def client(sandbox: Sandbox) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture(params=[in_process, on_a_socket])
 def connect(request: pytest.FixtureRequest) -> Connect:
-    """Provide both ways of reaching a sandbox, one after the other."""
+    """Provide both ways to connect to a sandbox, one after the other."""
     connect: Connect = request.param
     return connect
 
 
 @pytest.fixture
 def naps() -> list[float]:
-    """Provide the seconds that faults have slept, without taking any."""
+    """Provide the list of the seconds that faults have slept, without real time."""
     return []
 
 
 @pytest.fixture
 def sandbox_with(naps: list[float]) -> Callable[..., Sandbox]:
-    """Provide the maker of a sandbox whose first call is hit by all the faults given."""
+    """Provide a function that makes a sandbox with these faults at its first call."""
 
     async def sleep(seconds: float) -> None:
         naps.append(seconds)

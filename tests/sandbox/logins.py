@@ -1,4 +1,4 @@
-"""What a client asks for at the authorization server, what a person sends, what comes back."""
+"""The request of a client to the authorization server, the form of a user, and the response."""
 
 from urllib.parse import parse_qsl
 
@@ -20,7 +20,7 @@ HTML = "<script>alert(1)</script>"
 
 
 def answer_of(reply: httpx.Response, redirect_uri: str = CALLBACK) -> dict[str, str]:
-    """Require a redirect to this URI, and give what its fragment says."""
+    """Require a redirect to this URI, and return the parameters in its fragment."""
     assert reply.status_code == 303
     found, _, fragment = reply.headers["Location"].partition("#")
     assert found == redirect_uri

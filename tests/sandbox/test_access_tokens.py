@@ -8,13 +8,13 @@ WEBHOOK = "/kyc/1.0.0/webhook"
 
 
 class Clock:
-    """A clock that is moved by hand; *now* is in seconds."""
+    """A clock that the test sets; *now* is in seconds."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
 
     def __call__(self) -> float:
-        """Give the time."""
+        """Return the time."""
         return self.now
 
 
@@ -26,12 +26,12 @@ async def call(sandbox: Sandbox, token: str) -> httpx.Response:
 
 
 def challenge(complaint: str) -> str:
-    """Give the challenge of RFC 6750, section 3, that says so."""
+    """Return the challenge of RFC 6750, section 3, for this problem."""
     return f'Bearer error="invalid_token", error_description="The access token {complaint}"'
 
 
 async def test_token_is_issued_and_revoked(sandbox: Sandbox) -> None:
-    """A token is valid from when it is issued to when it is revoked, and may be issued again."""
+    """A token is valid from its issue to its revocation, and may be issued again."""
     statuses = [(await call(sandbox, "fresh")).status_code]
     for change in (sandbox.issue, sandbox.revoke, sandbox.issue):
         change("fresh")
@@ -41,7 +41,7 @@ async def test_token_is_issued_and_revoked(sandbox: Sandbox) -> None:
 
 
 async def test_token_expires_to_the_second() -> None:
-    """A token with a lifetime is valid until just before its end, and is then said to expire."""
+    """A token with a lifetime is valid until just before its end, and then expired."""
     clock = Clock()
     sandbox = Sandbox(clock=clock)
     sandbox.issue("brief", 60)
@@ -58,7 +58,7 @@ async def test_token_expires_to_the_second() -> None:
 
 
 async def test_first_token_lasts() -> None:
-    """The token that a sandbox is made with has no end."""
+    """The first token of a sandbox has no end."""
     clock = Clock()
     sandbox = Sandbox("first", clock=clock)
     clock.now += 1e12
@@ -66,8 +66,8 @@ async def test_first_token_lasts() -> None:
     assert (await call(sandbox, "first")).status_code == 202
 
 
-async def test_revoked_token_is_said_to_be(sandbox: Sandbox) -> None:
-    """The refusal of a revoked token says so, also of one that nobody ever issued."""
+async def test_revoked_token_is_refused_as_revoked(sandbox: Sandbox) -> None:
+    """The refusal says that a token was revoked, also for a token that was never issued."""
     sandbox.revoke("never issued")
 
     refused = await call(sandbox, "never issued")
@@ -76,7 +76,7 @@ async def test_revoked_token_is_said_to_be(sandbox: Sandbox) -> None:
 
 
 async def test_all_tokens_are_revoked_at_once(sandbox: Sandbox) -> None:
-    """Revoking all refuses every token of before, and none of after."""
+    """`revoke_all` refuses every earlier token, and no later one."""
     sandbox.issue("one")
     sandbox.revoke_all()
     sandbox.issue("other")

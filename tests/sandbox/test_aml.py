@@ -14,7 +14,7 @@ async def upload(client: httpx.AsyncClient) -> None:
 
 
 async def test_upload_is_kept_by_size_and_digest(client: httpx.AsyncClient) -> None:
-    """The reply to an upload proves that each byte has come in."""
+    """The size and the digest in the reply prove that each byte arrived."""
     reply = await client.post(UPLOAD, content=b"abc", headers={"Content-Type": "application/pdf"})
 
     assert reply.status_code == 200
@@ -28,7 +28,7 @@ async def test_upload_is_kept_by_size_and_digest(client: httpx.AsyncClient) -> N
 
 
 async def test_upload_may_be_larger_than_a_json_body(client: httpx.AsyncClient) -> None:
-    """An upload that comes in pieces has no bound, and needs no Content-Type."""
+    """An upload in pieces has no limit, and needs no Content-Type."""
 
     async def pieces() -> AsyncIterator[bytes]:
         for _ in range(32):
@@ -41,7 +41,7 @@ async def test_upload_may_be_larger_than_a_json_body(client: httpx.AsyncClient) 
 
 
 async def test_update_replaces_the_content(client: httpx.AsyncClient) -> None:
-    """An updated document has its new content, and the status it had."""
+    """An updated document has its new content, and its old status."""
     await upload(client)
     await client.put("/aml/1.0.0/document/document-0001/status", content=b"verified")
 
@@ -54,7 +54,7 @@ async def test_update_replaces_the_content(client: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("body", [b"verified", b" verified\n", b'{"status": "verified"}'])
 async def test_status_is_text_or_json(client: httpx.AsyncClient, body: bytes) -> None:
-    """A status may come bare or as JSON, whatever the Content-Type."""
+    """A status may be bare text or JSON, with any Content-Type."""
     await upload(client)
 
     reply = await client.put(
@@ -77,10 +77,10 @@ async def test_status_is_text_or_json(client: httpx.AsyncClient, body: bytes) ->
         (b"\xff", "the body is not UTF-8"),
     ],
 )
-async def test_status_that_is_none_is_refused(
+async def test_missing_status_is_refused(
     client: httpx.AsyncClient, body: bytes, message: str
 ) -> None:
-    """A body that names no status is refused in a sentence that says why."""
+    """A body without a status is refused, and the message says why."""
     await upload(client)
 
     reply = await client.put("/aml/1.0.0/document/document-0001/status", content=body)

@@ -20,8 +20,8 @@ async def webhook(client: httpx.AsyncClient, token: str) -> httpx.Response:
     return await client.post("/kyc/1.0.0/webhook", headers={"Authorization": f"Bearer {token}"})
 
 
-async def test_allow_hands_out_a_token(connect: Connect) -> None:
-    """A token comes back in the fragment with its type, lifetime and state, and is accepted."""
+async def test_allow_gives_a_token(connect: Connect) -> None:
+    """The fragment has a token with type, lifetime and state, and the gateway accepts it."""
     async with connect(Sandbox()) as client:
         reply = await client.post(AUTHORIZE_PATH, data=ALLOWED)
         answer = answer_of(reply)
@@ -32,7 +32,7 @@ async def test_allow_hands_out_a_token(connect: Connect) -> None:
 
 
 async def test_every_token_is_another(client: httpx.AsyncClient) -> None:
-    """No two logins get the same token, and each is of 256 bits that need no encoding."""
+    """Two logins never get the same token; each has 256 bits and needs no encoding."""
     tokens = {
         answer_of(await client.post(AUTHORIZE_PATH, data=ALLOWED))["access_token"]
         for _ in range(50)
@@ -55,7 +55,7 @@ async def test_every_token_is_another(client: httpx.AsyncClient) -> None:
 async def test_token_is_of_the_kind_chosen(
     kind: str, stated: str | None, at_once: str, after_a_minute: str, after_a_day: str
 ) -> None:
-    """The answer states what the kind states, and the gateway does what the kind is."""
+    """The response states the lifetime of the kind, and the gateway applies its real one."""
     now = 0.0
     sandbox = Sandbox(clock=lambda: now)
     found: list[str] = []
@@ -72,7 +72,7 @@ async def test_token_is_of_the_kind_chosen(
 
 
 async def test_deny_says_so(connect: Connect) -> None:
-    """A person who says no needs no account, and the client is told in the fragment."""
+    """A user who refuses needs no account, and the client gets the error in the fragment."""
     async with connect(Sandbox()) as client:
         answer = answer_of(await client.post(AUTHORIZE_PATH, data=DENIED))
 
@@ -87,7 +87,7 @@ async def test_deny_says_so(connect: Connect) -> None:
 async def test_answer_comes_without_a_state_if_none_was_given(
     client: httpx.AsyncClient, form: dict[str, str]
 ) -> None:
-    """A missing state stays missing, and an empty one counts as that (RFC 6749, 3.1)."""
+    """A missing state stays missing, and so does an empty one (RFC 6749, 3.1)."""
     for state in ({}, {"state": ""}):
         given = {**form, "state": "", **state}
 
@@ -96,7 +96,7 @@ async def test_answer_comes_without_a_state_if_none_was_given(
 
 @pytest.mark.parametrize("form", [ALLOWED, DENIED])
 async def test_state_comes_back_exactly(client: httpx.AsyncClient, form: dict[str, str]) -> None:
-    """A state full of what forms and fragments treat specially comes back as it was."""
+    """A state with special characters of forms and fragments is returned unchanged."""
     answer = answer_of(await client.post(AUTHORIZE_PATH, data={**form, "state": NASTY}))
 
     assert answer["state"] == NASTY
@@ -106,8 +106,8 @@ async def test_state_comes_back_exactly(client: httpx.AsyncClient, form: dict[st
     state=st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1),
     scope=st.none() | st.text(min_size=1),
 )
-def test_any_state_survives_the_way(state: str, scope: str | None) -> None:
-    """Whatever the state, a form decoder finds it again, and nothing but it, in the fragment."""
+def test_any_state_is_returned(state: str, scope: str | None) -> None:
+    """A form decoder finds any state again in the fragment."""
     target = RedirectTarget(CALLBACK, state)
     location = target.location({"access_token": "a"})
 
@@ -116,7 +116,7 @@ def test_any_state_survives_the_way(state: str, scope: str | None) -> None:
 
 
 async def test_scope_is_granted_as_none(client: httpx.AsyncClient) -> None:
-    """Whoever asks for a scope learns that the set of scopes is empty; others read nothing."""
+    """A client that requests a scope learns that it was granted none; others get no scope."""
     asked = await client.post(AUTHORIZE_PATH, data={**ALLOWED, "scope": "wallet customer"})
     not_asked = await client.post(AUTHORIZE_PATH, data=ALLOWED)
 
@@ -124,8 +124,10 @@ async def test_scope_is_granted_as_none(client: httpx.AsyncClient) -> None:
     assert "scope" not in answer_of(not_asked)
 
 
-async def test_logins_are_no_calls(sandbox: Sandbox, client: httpx.AsyncClient) -> None:
-    """The authorization server is none of the twelve operations, so nothing is received."""
+async def test_logins_are_not_recorded_as_calls(
+    sandbox: Sandbox, client: httpx.AsyncClient
+) -> None:
+    """The authorization server is not one of the twelve operations, so nothing is recorded."""
     await client.get(AUTHORIZE_PATH, params=ASKED)
     await client.post(AUTHORIZE_PATH, data=ALLOWED)
 
@@ -133,7 +135,7 @@ async def test_logins_are_no_calls(sandbox: Sandbox, client: httpx.AsyncClient) 
 
 
 async def test_longest_request_fits_into_its_form(client: httpx.AsyncClient) -> None:
-    """A request that the page is shown for can be decided, though a form writes it longer."""
+    """The form of the longest accepted request is accepted too, though it is longer."""
     query = "&".join(f"{name}={value}" for name, value in {**ASKED, "state": ""}.items())
     room = MAX_QUERY - len(query)
 

@@ -10,12 +10,12 @@ from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, HTML
 
 
 def without(name: str) -> dict[str, str]:
-    """Give the allowed form without one of its fields."""
+    """Return the valid form without one of its fields."""
     return {key: value for key, value in ALLOWED.items() if key != name}
 
 
 def assert_refused(reply: httpx.Response, status: int, words: str) -> None:
-    """Require a page for the person, without a redirect, a form or anything of the request."""
+    """Require an error page without a redirect, a form or any text of the request."""
     assert reply.status_code == status
     assert "Location" not in reply.headers
     assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -47,10 +47,10 @@ def assert_refused(reply: httpx.Response, status: int, words: str) -> None:
         (urlencode(ASKED) + "&a=b" * 40, "cannot be read"),
     ],
 )
-async def test_nobody_is_sent_to_a_stranger(
+async def test_no_redirect_to_an_unknown_client(
     client: httpx.AsyncClient, query: str, words: str
 ) -> None:
-    """Where client or redirect URI are in doubt, the person is told, on GET and on POST alike."""
+    """If client or redirect URI are invalid, the user gets the error, for GET and POST."""
     shown = await client.get(f"{AUTHORIZE_PATH}?{query}")
     decided = await client.post(
         AUTHORIZE_PATH,
@@ -92,7 +92,7 @@ async def test_nobody_is_sent_to_a_stranger(
 async def test_client_learns_of_its_mistakes(
     client: httpx.AsyncClient, query: str, expected: dict[str, str]
 ) -> None:
-    """What is wrong otherwise goes back in the fragment, with the code of the RFC and the state."""
+    """Other errors are sent in the fragment, with the code of the RFC and the state."""
     shown = await client.get(f"{AUTHORIZE_PATH}?{query}")
     decided = await client.post(
         AUTHORIZE_PATH,
@@ -121,15 +121,15 @@ async def test_client_learns_of_its_mistakes(
         ({**ALLOWED, "token": HTML}, "hour, minute"),
     ],
 )
-async def test_form_without_a_decision_hands_out_nothing(
+async def test_form_without_a_decision_gives_no_token(
     client: httpx.AsyncClient, form: dict[str, str], words: str
 ) -> None:
-    """A form that the page could not have sent is the person's affair, not the client's."""
+    """A form that the page cannot send is an error for the user, not for the client."""
     assert_refused(await client.post(AUTHORIZE_PATH, data=form), 400, words)
 
 
 async def test_account_may_be_anything(client: httpx.AsyncClient) -> None:
-    """An account full of HTML is as good as any, and is told to nobody."""
+    """An account full of HTML is accepted, and shown nowhere."""
     reply = await client.post(AUTHORIZE_PATH, data={**ALLOWED, "account": HTML})
 
     assert reply.status_code == 303
@@ -137,7 +137,7 @@ async def test_account_may_be_anything(client: httpx.AsyncClient) -> None:
 
 
 async def test_decision_has_to_be_a_form(client: httpx.AsyncClient) -> None:
-    """A decision in JSON is refused, and one whose form declares a charset is not."""
+    """A decision in JSON is refused; a form with a charset is accepted."""
     json = await client.post(AUTHORIZE_PATH, json=ALLOWED)
     form = await client.post(
         AUTHORIZE_PATH,
@@ -154,14 +154,14 @@ async def test_decision_has_to_be_a_form(client: httpx.AsyncClient) -> None:
     [("same-origin", 303), ("none", 303), ("same-site", 403), ("cross-site", 403)],
 )
 async def test_other_sites_cannot_decide(client: httpx.AsyncClient, site: str, status: int) -> None:
-    """A browser that says the form comes from another site's page is refused."""
+    """A form that comes from another site's page is refused."""
     reply = await client.post(AUTHORIZE_PATH, data=ALLOWED, headers={"Sec-Fetch-Site": site})
 
     assert reply.status_code == status
 
 
 async def test_requests_are_bounded(client: httpx.AsyncClient) -> None:
-    """A query or a form beyond its bound is refused, and a form is not read to its end."""
+    """A query or a form beyond its limit is refused, and a form is not read to its end."""
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -181,14 +181,14 @@ async def test_requests_are_bounded(client: httpx.AsyncClient) -> None:
 
 
 async def test_form_that_is_not_utf8_is_refused(client: httpx.AsyncClient) -> None:
-    """Bytes that are no text are refused."""
+    """Bytes that are not UTF-8 are refused."""
     reply = await client.post(AUTHORIZE_PATH, content=b"\xff", headers={"Content-Type": FORM})
 
     assert_refused(reply, 400, "not UTF-8")
 
 
 async def test_other_methods_are_not_allowed(client: httpx.AsyncClient) -> None:
-    """Another method is refused as everywhere in the sandbox, with those that there are."""
+    """Another method is refused with the list of allowed ones, as everywhere in the sandbox."""
     reply = await client.put(AUTHORIZE_PATH)
 
     assert reply.status_code == reply.json()["status"] == 405

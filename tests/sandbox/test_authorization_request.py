@@ -20,7 +20,7 @@ from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, HTML, answer_of
 
 
 async def status_of(parameters: bytes, method: str) -> int:
-    """Send parameters that no client would let pass, and give the status of the answer."""
+    """Send parameters that no client would send, and return the status."""
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -42,7 +42,7 @@ async def status_of(parameters: bytes, method: str) -> int:
 
 
 def destination(pairs: list[tuple[str, str]]) -> str | None:
-    """Give the redirect URI that a request is answered at, None if the person is told."""
+    """Return the redirect URI of the response; None if the user gets the error."""
     try:
         return read_request(parse_parameters(urlencode(pairs)), RedirectUris()).target.redirect_uri
     except AuthorizationError as error:
@@ -53,7 +53,7 @@ def destination(pairs: list[tuple[str, str]]) -> str | None:
 
 @given(st.binary(max_size=200))
 async def test_no_query_is_a_failure(query: bytes) -> None:
-    """Whatever bytes a query or a form is made of, the answer is one that is meant."""
+    """For any bytes of a query or a form, the reply is a defined one."""
     statuses = [await status_of(query, method) for method in ("GET", "POST")]
 
     assert statuses == [400, 400]
@@ -68,15 +68,15 @@ async def test_no_query_is_a_failure(query: bytes) -> None:
         max_size=8,
     )
 )
-def test_answers_only_ever_go_where_they_may(pairs: list[tuple[str, str]]) -> None:
-    """However parameters are combined, repeated and left out, no other place is ever answered."""
+def test_responses_go_to_allowed_uris_only(pairs: list[tuple[str, str]]) -> None:
+    """For any combination of parameters, only an allowed redirect URI gets a response."""
     assert destination(pairs) in {None, CALLBACK}
 
 
-async def test_browser_that_leaves_in_mid_form_is_no_failure(
+async def test_browser_that_disconnects_in_a_form_is_no_failure(
     sandbox: Sandbox, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A form that breaks off decides nothing and is no failure."""
+    """A form that breaks off decides nothing and is not a failure of the sandbox."""
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -96,7 +96,7 @@ async def test_browser_that_leaves_in_mid_form_is_no_failure(
 async def test_token_is_in_no_log(
     sandbox: Sandbox, client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With every logger at DEBUG, neither the login nor a call writes the token down."""
+    """With every logger at DEBUG, neither the login nor a call logs the token."""
     caplog.set_level(logging.DEBUG)
 
     reply = await client.post(AUTHORIZE_PATH, data=ALLOWED)

@@ -17,7 +17,7 @@ FIELDS = {
 
 
 def test_every_country_has_all_seven_fields() -> None:
-    """No field of any record is missing, empty or of another form."""
+    """No field of any record is missing, empty or of another format."""
     assert list(FIELDS) == [field.wire_name for field in MODELS["Country"]]
     for country in country_list().records:
         assert list(country) == list(FIELDS)
@@ -25,7 +25,7 @@ def test_every_country_has_all_seven_fields() -> None:
 
 
 def test_countries_are_numbered_by_their_code() -> None:
-    """Records stand in the order of their three-letter codes, each code once, from id 1 on."""
+    """Records are sorted by their three-letter codes, each code once, with ids from 1."""
     records = country_list().records
     codes = [str(country["three_digit_iso_code"]) for country in records]
 
@@ -35,7 +35,7 @@ def test_countries_are_numbered_by_their_code() -> None:
 
 
 def test_two_letter_codes_are_unique() -> None:
-    """Wales does not stand beside the United Kingdom, nor Burma beside Myanmar."""
+    """The list has the United Kingdom without Wales, and Myanmar without Burma."""
     codes = [country["two_digit_iso_code"] for country in country_list().records]
 
     assert len(codes) == len(set(codes))
@@ -59,8 +59,8 @@ def test_two_letter_codes_are_unique() -> None:
         ("Vatican City", "Vaticanian", "VAT", "VA", "EUR", "+379"),
     ],
 )
-def test_country_is_as_it_is_today(expected: tuple[str, ...]) -> None:
-    """Names and legal tender are current, and codes are digits behind a plus."""
+def test_country_data_is_current(expected: tuple[str, ...]) -> None:
+    """Names and legal tender are current, and dialling codes are a plus and digits."""
     records = [tuple(country.values())[1:] for country in country_list().records]
 
     assert expected in records
@@ -76,7 +76,7 @@ def test_incomplete_countries_are_named() -> None:
 
 
 def test_former_countries_are_not_in_either_list() -> None:
-    """Scotland, the Netherlands Antilles and Serbia and Montenegro appear nowhere."""
+    """Scotland, the Netherlands Antilles and Serbia and Montenegro are in neither list."""
     codes = {country["three_digit_iso_code"] for country in country_list().records}
 
     assert not codes & {"ANT", "SCG", ""}

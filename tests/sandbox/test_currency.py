@@ -8,7 +8,7 @@ QUERY = {"base": "EUR", "symbols": "USD,JPY", "startDate": "2026-01-01", "endDat
 
 
 async def test_series_has_the_business_days(client: httpx.AsyncClient) -> None:
-    """The reply repeats the question and gives the rates of each business day, ascending."""
+    """The reply has the arguments and the rates of each business day, ascending."""
     reply = await client.post(PATH, json=QUERY)
 
     assert reply.status_code == 200
@@ -26,7 +26,7 @@ async def test_series_has_the_business_days(client: httpx.AsyncClient) -> None:
 
 
 async def test_symbols_may_have_spaces(client: httpx.AsyncClient) -> None:
-    """White space around a code does not matter."""
+    """White space around a code is ignored."""
     reply = await client.post(PATH, json=QUERY | {"symbols": " USD , JPY"})
 
     assert reply.json()["rates"]["2026-01-02"] == {"USD": 1.1721, "JPY": 183.94}
@@ -60,7 +60,7 @@ async def test_series_outside_the_data_is_empty(client: httpx.AsyncClient) -> No
 async def test_impossible_series_is_refused(
     client: httpx.AsyncClient, change: dict[str, Any], status: int, message: str
 ) -> None:
-    """A series that cannot be given is refused in a sentence that says why."""
+    """An impossible series is refused, and the message says why."""
     reply = await client.post(PATH, json=QUERY | change)
 
     assert reply.status_code == status

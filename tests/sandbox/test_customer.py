@@ -4,7 +4,7 @@ ADA = {"externalCustomerId": "ext-1", "person": {"pinCode": "1234", "password": 
 
 
 async def test_created_customer_gets_an_id(client: httpx.AsyncClient) -> None:
-    """The reply to a creation has the new id and the caller's own, and no secret."""
+    """The reply to a creation has the new id and the external id, and no secret."""
     reply = await client.post("/customer/1.0.0/create", json=ADA)
 
     assert reply.status_code == 200
@@ -14,7 +14,7 @@ async def test_created_customer_gets_an_id(client: httpx.AsyncClient) -> None:
 async def test_customer_without_an_external_id_is_created_each_time(
     client: httpx.AsyncClient,
 ) -> None:
-    """Without an external id, or with null, nothing tells a repetition from another customer."""
+    """Without an external id, or with null, each request creates another customer."""
     first = await client.post("/customer/1.0.0/create", json={})
     second = await client.post("/customer/1.0.0/create", json={"externalCustomerId": None})
 
@@ -22,8 +22,8 @@ async def test_customer_without_an_external_id_is_created_each_time(
     assert second.json() == {"customerId": "customer-0006", "externalCustomerId": None}
 
 
-async def test_external_id_is_taken_once_per_tenant(client: httpx.AsyncClient) -> None:
-    """The same external id is a conflict in one tenant and none in another."""
+async def test_external_id_is_unique_per_tenant(client: httpx.AsyncClient) -> None:
+    """The same external id is a conflict in one tenant and not in another."""
     await client.post("/customer/1.0.0/create", json=ADA)
 
     again = await client.post("/customer/1.0.0/create", json=ADA)
@@ -46,7 +46,7 @@ async def test_creation_requires_a_tenant(client: httpx.AsyncClient) -> None:
 
 
 async def test_misspelt_field_is_refused_by_its_path(client: httpx.AsyncClient) -> None:
-    """A field that the interface does not have is refused, with its path and without its value."""
+    """A field that the interface does not have is refused by its path, without its value."""
     body = {"person": {"pincode": "1234"}}
 
     reply = await client.post("/customer/1.0.0/create", json=body)
@@ -57,7 +57,7 @@ async def test_misspelt_field_is_refused_by_its_path(client: httpx.AsyncClient) 
 
 
 async def test_revisions_apply_in_their_order(client: httpx.AsyncClient) -> None:
-    """Of two values for one key the later stays, and earlier revisions stay as well."""
+    """Of two values for one key the later one stays, and other revisions stay too."""
     path = "/customer/1.0.0/update/customer-0001/revisions"
     await client.post(path, json={"revisions": [{"key": "city", "value": "Bonn"}]})
 
@@ -72,7 +72,7 @@ async def test_revisions_apply_in_their_order(client: httpx.AsyncClient) -> None
 
 
 async def test_unknown_customer_is_not_revised(client: httpx.AsyncClient) -> None:
-    """Revisions of a customer who does not exist are not found."""
+    """Revisions of a customer that does not exist get 404."""
     reply = await client.post(
         "/customer/1.0.0/update/customer-9999/revisions", json={"revisions": []}
     )

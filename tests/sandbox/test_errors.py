@@ -48,7 +48,7 @@ async def test_every_operation_requires_the_token(
 
 
 async def test_scheme_is_case_insensitive(client: httpx.AsyncClient) -> None:
-    """A scheme in other letters is the same scheme (RFC 9110, 11.1)."""
+    """The scheme may have any case (RFC 9110, 11.1)."""
     client.headers["Authorization"] = f"bEARER {SANDBOX_ACCESS_TOKEN}"
 
     reply = await client.post("/kyc/1.0.0/webhook")
@@ -58,14 +58,14 @@ async def test_scheme_is_case_insensitive(client: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/customer/1.0.0/create/", "/customer/2.0.0/create"])
 async def test_unknown_path_is_not_found(client: httpx.AsyncClient, path: str) -> None:
-    """A path that the interface does not have, be it by a slash, is not found."""
+    """A path that the interface does not have gets 404, also if only a slash differs."""
     reply = await client.post(path)
 
     assert_payload(reply, 404, "Not Found", path, "POST")
 
 
 async def test_other_method_is_not_allowed(client: httpx.AsyncClient) -> None:
-    """A known path with another method says which one it takes."""
+    """A known path with another method gets 405 with the allowed method."""
     reply = await client.get(CREATE)
 
     assert_payload(reply, 405, "Method Not Allowed", CREATE, "GET")
@@ -89,7 +89,7 @@ async def test_other_method_is_not_allowed(client: httpx.AsyncClient) -> None:
     ids=lambda body: repr(body[:40]),
 )
 async def test_body_that_is_not_json_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
-    """What is not JSON, or not JSON that could be sent back, is a bad request and no failure."""
+    """Text that is not JSON, or that could not be sent back, gets 400 and is not a failure."""
     reply = await client.post(CREATE, content=body, headers=JSON)
 
     assert_payload(reply, 400, "Bad Request", CREATE, "POST")
@@ -104,7 +104,7 @@ async def test_json_must_be_declared(client: httpx.AsyncClient, headers: dict[st
 
 
 async def test_json_may_declare_its_charset(client: httpx.AsyncClient) -> None:
-    """A parameter behind the media type does not matter."""
+    """A parameter after the media type is ignored."""
     headers = {"Content-Type": "Application/JSON; charset=utf-8"}
 
     reply = await client.post(CREATE, content=b"{}", headers=headers)
@@ -112,8 +112,8 @@ async def test_json_may_declare_its_charset(client: httpx.AsyncClient) -> None:
     assert reply.status_code == 200
 
 
-async def test_json_is_bounded(client: httpx.AsyncClient) -> None:
-    """A JSON body of one mebibyte is read, and one byte more is too large."""
+async def test_json_has_a_size_limit(client: httpx.AsyncClient) -> None:
+    """A JSON body of 1 MiB is read, and one byte more is too large."""
     body = b'{"customerName": "' + b"a" * (1024 * 1024 - 20) + b'"}'
 
     largest = await client.post(CREATE, content=body, headers=JSON)
@@ -126,7 +126,7 @@ async def test_json_is_bounded(client: httpx.AsyncClient) -> None:
 async def test_failure_of_the_sandbox_is_an_error_payload(
     sandbox: Sandbox, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unexpected exception is answered with 500, and its message stays inside."""
+    """An unexpected exception gets 500, and its message is not sent."""
     monkeypatch.setattr(sandbox._state, "tenants", {})
 
     reply = await client.post("/kyc/1.0.0/webhook")
@@ -136,7 +136,7 @@ async def test_failure_of_the_sandbox_is_an_error_payload(
 
 
 async def test_received_calls_are_noted(sandbox: Sandbox, client: httpx.AsyncClient) -> None:
-    """Each call of an operation is noted with its status, and no id of its path."""
+    """Each call of an operation is recorded with its status, and no id of its path."""
     await client.post(CREATE, json={})
     await client.get("/wallet/1.0.0/customer-9999/trading-order-history")
     await client.get("/nowhere")
@@ -152,8 +152,8 @@ async def test_received_calls_are_noted(sandbox: Sandbox, client: httpx.AsyncCli
     ]
 
 
-async def test_every_sandbox_begins_afresh(client: httpx.AsyncClient) -> None:
-    """What one sandbox has seen another one does not know."""
+async def test_sandboxes_share_no_data(client: httpx.AsyncClient) -> None:
+    """Two sandboxes do not share data."""
     await client.post(CREATE, json={})
 
     assert list(Sandbox().received) == []

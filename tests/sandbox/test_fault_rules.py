@@ -6,7 +6,7 @@ FAULT = Fault.status(500)
 
 
 def hits(faults: Faults, operation: str = "cancel_order", calls: int = 6) -> list[int]:
-    """List the calls, counted from 1, that a fault hits."""
+    """Return the calls, counted from 1, at which a fault happens."""
     return [call for call in range(1, calls + 1) if faults.due(operation)]
 
 
@@ -20,15 +20,13 @@ def hits(faults: Faults, operation: str = "cancel_order", calls: int = 6) -> lis
         (9, None, []),
     ],
 )
-def test_fault_hits_the_calls_it_is_for(
-    at: int | None, times: int | None, expected: list[int]
-) -> None:
-    """A fault hits from its first call on, as often as it is told."""
+def test_fault_happens_at_its_calls(at: int | None, times: int | None, expected: list[int]) -> None:
+    """A fault happens from its first call on, for the given number of calls."""
     assert hits(Faults().on("cancel_order", FAULT, at=at, times=times)) == expected
 
 
 def test_fault_counts_its_own_operation_only() -> None:
-    """Calls of other operations neither count nor are hit."""
+    """Calls of other operations are not counted and have no fault."""
     faults = Faults().on("cancel_order", FAULT, at=2)
 
     assert hits(faults, "list_countries") == []
@@ -36,15 +34,15 @@ def test_fault_counts_its_own_operation_only() -> None:
 
 
 def test_fault_anywhere_counts_all_operations() -> None:
-    """A fault of no operation counts the calls of all."""
+    """A fault without an operation counts the calls of all operations."""
     faults = Faults().anywhere(FAULT, at=2)
 
     assert hits(faults, "list_countries", calls=1) == []
     assert hits(faults, "cancel_order", calls=1) == [1]
 
 
-def test_call_may_be_hit_by_several_faults() -> None:
-    """All faults that hit a call are due, in the order they were added."""
+def test_call_may_have_several_faults() -> None:
+    """All faults of a call happen, in the order in which they were added."""
     slow = Fault.latency(1)
     faults = Faults().anywhere(slow).on("cancel_order", FAULT, at=1)
 
@@ -52,8 +50,8 @@ def test_call_may_be_hit_by_several_faults() -> None:
     assert faults.due("cancel_order") == [slow]
 
 
-def test_rate_is_a_chance() -> None:
-    """A rate of a quarter hits about a quarter of the calls, the same ones for the same seed."""
+def test_rate_is_a_probability() -> None:
+    """At a rate of 0.25 a fault happens at about a quarter of the calls, the same for a seed."""
     first = hits(Faults(seed=1).anywhere(FAULT, rate=0.25), calls=1000)
 
     assert 200 < len(first) < 300
@@ -63,12 +61,12 @@ def test_rate_is_a_chance() -> None:
 
 @pytest.mark.parametrize(("rate", "expected"), [(0, []), (1, [1, 2, 3, 4, 5, 6])])
 def test_rate_may_be_certain(rate: float, expected: list[int]) -> None:
-    """A rate of 0 never hits, and one of 1 always does."""
+    """A rate of 0 means never, and 1 means always."""
     assert hits(Faults().anywhere(FAULT, rate=rate)) == expected
 
 
 def test_unknown_operation_is_refused() -> None:
-    """A misspelt operation is refused with the names of those there are."""
+    """A misspelt operation is refused with the known names."""
     with pytest.raises(
         ValueError, match=r"'cancelOrder'; the operations are create_customer, .*countries"
     ):
@@ -86,6 +84,6 @@ def test_unknown_operation_is_refused() -> None:
     ],
 )
 def test_number_out_of_range_is_refused(numbers: dict[str, float], message: str) -> None:
-    """A number that makes no sense is refused by its name."""
+    """A number out of range is refused by its name."""
     with pytest.raises(ValueError, match=message):
         Faults().anywhere(FAULT, **numbers)  # type: ignore[arg-type]

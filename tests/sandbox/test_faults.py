@@ -19,7 +19,7 @@ ADA = {"externalCustomerId": "ext-1"}
 async def test_latency_comes_before_the_reply(
     connect: Connect, sandbox_with: SandboxWith, naps: list[float]
 ) -> None:
-    """A slow call sleeps once, for the seconds asked, and is then served."""
+    """A slow call sleeps once, for the given seconds, and is then served."""
     async with connect(sandbox_with(Fault.latency(0.2))) as client:
         reply = await client.get(BALANCE)
 
@@ -30,7 +30,7 @@ async def test_latency_comes_before_the_reply(
 async def test_status_refuses_and_applies_nothing(
     connect: Connect, sandbox_with: SandboxWith
 ) -> None:
-    """A call refused by status gets an ErrorPayload, and the next one finds nothing done."""
+    """A call refused by status gets an ErrorPayload, and nothing was applied."""
     sandbox = sandbox_with(Fault.status(500))
     async with connect(sandbox) as client:
         refused = await client.post(CREATE, json=ADA)
@@ -45,7 +45,7 @@ async def test_status_refuses_and_applies_nothing(
 async def test_status_may_be_one_without_a_name(
     connect: Connect, sandbox_with: SandboxWith
 ) -> None:
-    """A status that has no reason phrase is no failure."""
+    """A status without a reason phrase is possible."""
     async with connect(sandbox_with(Fault.status(599))) as client:
         reply = await client.get(BALANCE)
 
@@ -67,10 +67,10 @@ async def test_status_may_be_one_without_a_name(
         ),
     ],
 )
-async def test_refusal_says_when_to_come_back(
+async def test_refusal_has_retry_after(
     connect: Connect, fault: Fault, status: int, retry_after: str | None, sandbox_with: SandboxWith
 ) -> None:
-    """A refusal carries Retry-After as it was given, or not at all."""
+    """A refusal has Retry-After as given, or not at all."""
     async with connect(sandbox_with(fault)) as client:
         reply = await client.get(BALANCE)
 
@@ -79,7 +79,7 @@ async def test_refusal_says_when_to_come_back(
 
 
 async def test_token_is_rejected_at_one_call(connect: Connect) -> None:
-    """A token may be refused at the second call and be good again at the third."""
+    """A token may be refused at the second call and be valid again at the third."""
     faults = Faults().on("send_webhook", Fault.unauthorized(), at=2)
     async with connect(Sandbox(faults=faults)) as client:
         replies = [await client.post(WEBHOOK) for _ in range(3)]
@@ -89,7 +89,7 @@ async def test_token_is_rejected_at_one_call(connect: Connect) -> None:
 
 
 async def test_malformed_error_is_no_json(connect: Connect, sandbox_with: SandboxWith) -> None:
-    """A malformed error calls itself JSON and is none."""
+    """A malformed error has the media type JSON, and its body is not JSON."""
     async with connect(sandbox_with(Fault.malformed_error(502))) as client:
         reply = await client.get(BALANCE)
 
@@ -102,7 +102,7 @@ async def test_malformed_error_is_no_json(connect: Connect, sandbox_with: Sandbo
 async def test_drip_sends_the_whole_body(
     connect: Connect, sandbox_with: SandboxWith, naps: list[float]
 ) -> None:
-    """A dripping reply waits before each piece and arrives complete."""
+    """A dripping reply waits before each piece and is complete."""
     sandbox = sandbox_with(Fault.drip(0.05))
     async with connect(sandbox) as client:
         dripped = await client.get(BALANCE)
@@ -115,7 +115,7 @@ async def test_drip_sends_the_whole_body(
 async def test_drip_of_an_empty_body_takes_no_time(
     connect: Connect, sandbox_with: SandboxWith, naps: list[float]
 ) -> None:
-    """A reply without a body has nothing to drip."""
+    """A reply without a body is sent at once."""
     async with connect(sandbox_with(Fault.drip(0.05))) as client:
         reply = await client.post(WEBHOOK)
 
@@ -124,7 +124,7 @@ async def test_drip_of_an_empty_body_takes_no_time(
 
 
 async def test_faults_can_be_added_later(client: httpx.AsyncClient, sandbox: Sandbox) -> None:
-    """A fault added in mid-test counts the calls from then on."""
+    """A fault that is added during a test counts later calls only."""
     await client.post(WEBHOOK)
     sandbox.faults.on("send_webhook", Fault.status(500), at=1)
 
@@ -133,7 +133,7 @@ async def test_faults_can_be_added_later(client: httpx.AsyncClient, sandbox: San
 
 
 async def test_call_is_noted_while_it_is_held_up(connect: Connect) -> None:
-    """A call that is still being served is among those received, and has no status yet."""
+    """A call that is still being served is recorded, and has no status yet."""
     held_up = asyncio.Event()
 
     async def sleep(_: float) -> None:
@@ -164,11 +164,11 @@ async def test_call_is_noted_while_it_is_held_up(connect: Connect) -> None:
     ],
 )
 def test_impossible_fault_is_refused(make: Callable[[], Fault], message: str) -> None:
-    """A number that makes no sense is refused by its name."""
+    """A number out of range is refused by its name."""
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def test_fault_reads_well() -> None:
-    """A fault in a failing test's output says what it is."""
+def test_fault_has_a_readable_repr() -> None:
+    """The repr of a fault says what it does."""
     assert repr(Fault.latency(0.2)) == "Fault(name='latency of 0.2 s')"

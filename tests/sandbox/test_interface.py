@@ -62,7 +62,7 @@ REFUSED: list[tuple[Any, str]] = [
 
 
 def _shape_of(kind: str, *, nullable: bool = False) -> Shape:
-    """Make the shape of a type of the table."""
+    """Return the shape for a type of the table."""
     if kind.startswith("["):
         return Array(_shape_of(kind[1:-1]))
     if kind not in MODELS:
@@ -75,7 +75,7 @@ def _shape_of(kind: str, *, nullable: bool = False) -> Shape:
 
 @pytest.mark.parametrize(("name", "shape"), BODIES.items())
 def test_shape_is_the_interfaces(name: str, shape: Record) -> None:
-    """A body has the fields of the interface's table, all the way down, and their types."""
+    """A body has the fields of the interface's table and their types, at every depth."""
     assert shape == _shape_of(name)
 
 
@@ -88,21 +88,21 @@ def test_routes_are_the_interfaces() -> None:
 
 @pytest.mark.parametrize("body", [{}, NULLS, FILLED], ids=["empty", "nulls", "filled"])
 def test_customer_with_no_field_or_every_field_fits(body: Any) -> None:
-    """No field of a CreateRequest is required, nulls are taken, and every field is."""
+    """No field of a CreateRequest is required, nulls are accepted, and so are all fields."""
     check(body, CREATE_REQUEST)
 
 
 @pytest.mark.parametrize(("body", "complaint"), REFUSED)
 def test_misfit_is_refused_by_its_path(body: Any, complaint: str) -> None:
-    """A value that does not fit is refused in a sentence that names where it stands."""
+    """A value that does not fit is refused, and the message has its path."""
     with pytest.raises(ShapeError) as refused:
         check(body, CREATE_REQUEST)
 
     assert str(refused.value) == complaint
 
 
-def test_refusal_does_not_tell_the_value() -> None:
-    """A refused secret does not appear in the message."""
+def test_refusal_does_not_show_the_value() -> None:
+    """The value of a refused secret is not in the message."""
     with pytest.raises(ShapeError) as refused:
         check({"person": {"pinCode": ["9876"]}}, CREATE_REQUEST)
 
@@ -118,7 +118,7 @@ def test_refusal_does_not_tell_the_value() -> None:
     ],
 )
 def test_complete_record_lacks_nothing(body: Any, shape: Record, complaint: str) -> None:
-    """Where every field is needed, a missing one is refused by its path."""
+    """Where every field is required, a missing one is refused by its path."""
     with pytest.raises(ShapeError) as refused:
         check(body, shape)
 

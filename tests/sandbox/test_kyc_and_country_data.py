@@ -4,7 +4,7 @@ import pytest
 
 @pytest.mark.parametrize("body", [None, b"", b'{"event": "checked"}', b"\xff"])
 async def test_webhook_accepts_any_body(client: httpx.AsyncClient, body: bytes | None) -> None:
-    """A webhook call is acknowledged with 202 and nothing else."""
+    """A webhook call gets 202 without a body."""
     reply = await client.post("/kyc/1.0.0/webhook", content=body)
 
     assert reply.status_code == 202

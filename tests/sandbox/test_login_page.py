@@ -12,7 +12,7 @@ from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, DENIED, NASTY, answer
 
 
 async def test_page_says_who_asks_and_where_the_answer_goes(client: httpx.AsyncClient) -> None:
-    """The person reads of the client, the gateway and the host that the answer goes to."""
+    """The user sees the client, the gateway and the host of the redirect URI."""
     page = await client.get(AUTHORIZE_PATH, params=ASKED)
 
     assert page.status_code == 200
@@ -23,7 +23,7 @@ async def test_page_says_who_asks_and_where_the_answer_goes(client: httpx.AsyncC
 
 
 async def test_page_has_the_fields_that_others_rely_on(client: httpx.AsyncClient) -> None:
-    """The ids and names of the form are those written down."""
+    """The form has the documented ids and names."""
     page = (await client.get(AUTHORIZE_PATH, params=ASKED)).text
 
     assert '<form id="login" method="post" action="/authorize">' in page
@@ -37,7 +37,7 @@ async def test_page_has_the_fields_that_others_rely_on(client: httpx.AsyncClient
 
 
 async def test_page_needs_nothing_but_itself(client: httpx.AsyncClient) -> None:
-    """The page has no script and loads nothing; its policy knows its one style by its hash."""
+    """The page has no script and loads nothing; its policy allows its one style by its hash."""
     page = await client.get(AUTHORIZE_PATH, params=ASKED)
 
     style = page.text.partition("<style>")[2].partition("</style>")[0]
@@ -58,10 +58,8 @@ async def test_page_needs_nothing_but_itself(client: httpx.AsyncClient) -> None:
         ("com.example.app:/cb", "com.example.app:", "com.example.app:"),
     ],
 )
-async def test_policy_lets_the_answer_through(
-    redirect_uri: str, destination: str, target: str
-) -> None:
-    """The policy allows the redirect after the form, in what words a policy has for it."""
+async def test_policy_allows_the_redirect(redirect_uri: str, destination: str, target: str) -> None:
+    """The policy allows the redirect after the form, as far as a policy can name it."""
     registered = ["https://app.example/cb", "com.example.app:/cb"]
     transport = Sandbox(redirect_uris=registered).transport()
     async with httpx.AsyncClient(transport=transport, base_url="http://s") as client:
@@ -74,7 +72,7 @@ async def test_policy_lets_the_answer_through(
 
 
 async def test_page_escapes_what_it_was_given(client: httpx.AsyncClient) -> None:
-    """State, scope, redirect URI and Host cannot break out of the page."""
+    """State, scope, redirect URI and Host are escaped in the page."""
     given = {**ASKED, "state": NASTY, "scope": NASTY, "redirect_uri": f"{CALLBACK}?a='&b=c"}
 
     page = await client.get(AUTHORIZE_PATH, params=given, headers={"Host": NASTY})
@@ -85,7 +83,7 @@ async def test_page_escapes_what_it_was_given(client: httpx.AsyncClient) -> None
 
 
 async def test_unknown_parameter_is_ignored(client: httpx.AsyncClient) -> None:
-    """A parameter that nobody knows neither fails nor shows up in the page (RFC 6749, 3.1)."""
+    """An unknown parameter is no error and not shown in the page (RFC 6749, 3.1)."""
     page = await client.get(AUTHORIZE_PATH, params={**ASKED, "nonce": "canary"})
 
     assert page.status_code == 200
@@ -93,7 +91,7 @@ async def test_unknown_parameter_is_ignored(client: httpx.AsyncClient) -> None:
 
 
 async def test_nothing_is_stored_or_passed_on(client: httpx.AsyncClient) -> None:
-    """Page, refusal and answers are kept out of caches, referrers, frames and guesses of type."""
+    """Page, error and redirect have headers against caches, referrers, frames and sniffing."""
     replies = [
         await client.get(AUTHORIZE_PATH, params=ASKED),
         await client.get(AUTHORIZE_PATH),

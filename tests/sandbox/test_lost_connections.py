@@ -20,7 +20,7 @@ ADA = {"externalCustomerId": "ext-1"}
 async def test_drop_before_read_applies_nothing(
     connect: Connect, sandbox_with: SandboxWith
 ) -> None:
-    """After a connection dropped before the request was read, nothing has been done."""
+    """If the connection is closed before the request is read, nothing is applied."""
     sandbox = sandbox_with(Fault.drop_before_read())
     async with connect(sandbox) as client:
         with pytest.raises(httpx.TransportError):
@@ -35,7 +35,7 @@ async def test_drop_before_read_applies_nothing(
 
 
 async def test_drop_before_read_cuts_an_upload(connect: Connect, sandbox_with: SandboxWith) -> None:
-    """A connection may drop while a long body is still being sent."""
+    """The connection may be closed while a long body is still being sent."""
     sandbox = sandbox_with(Fault.drop_before_read())
     async with connect(sandbox) as client:
         with pytest.raises(httpx.TransportError):
@@ -48,7 +48,7 @@ async def test_drop_before_read_cuts_an_upload(connect: Connect, sandbox_with: S
 async def test_drop_after_read_loses_the_reply_only(
     connect: Connect, sandbox_with: SandboxWith
 ) -> None:
-    """After a connection dropped in place of the reply, the operation has been applied."""
+    """If the connection is closed instead of the reply, the operation has been applied."""
     sandbox = sandbox_with(Fault.drop_after_read())
     async with connect(sandbox) as client:
         with pytest.raises(httpx.RemoteProtocolError):
@@ -63,7 +63,7 @@ async def test_drop_after_read_loses_the_reply_only(
 
 
 async def test_cut_body_comes_after_the_status(connect: Connect, sandbox_with: SandboxWith) -> None:
-    """Of a reply with a cut body the status arrives, then half of the body, then the error."""
+    """The client gets the status, then half of the body, then the error."""
     sandbox = sandbox_with(Fault.cut_body())
     received = bytearray()
 
@@ -83,7 +83,7 @@ async def test_cut_body_comes_after_the_status(connect: Connect, sandbox_with: S
 
 
 async def test_empty_body_is_cut_as_well(connect: Connect, sandbox_with: SandboxWith) -> None:
-    """A reply that has no body promises one byte and does not send it."""
+    """A reply without a body announces one byte and does not send it."""
     async with connect(sandbox_with(Fault.cut_body())) as client:
         with pytest.raises(httpx.RemoteProtocolError):
             await client.post(WEBHOOK)
@@ -92,7 +92,7 @@ async def test_empty_body_is_cut_as_well(connect: Connect, sandbox_with: Sandbox
 async def test_dripping_body_may_be_cut(
     connect: Connect, sandbox_with: SandboxWith, naps: list[float]
 ) -> None:
-    """A fault may wrap another one: the body is gathered from its pieces and cut."""
+    """A fault may wrap another one: the pieces of the body are collected and cut."""
     sandbox = sandbox_with(Fault.cut_body(), Fault.drip(0.05, pieces=3))
     async with connect(sandbox) as client:
         with pytest.raises(httpx.RemoteProtocolError):
@@ -105,7 +105,7 @@ async def test_dripping_body_may_be_cut(
 async def test_dropped_reply_cannot_be_spoilt_further(
     connect: Connect, outer: Fault, sandbox_with: SandboxWith
 ) -> None:
-    """Where the connection is dropped, the faults around it have no reply to work on."""
+    """After the connection was closed, other faults have no reply to change."""
     sandbox = sandbox_with(outer, Fault.drop_before_read())
     async with connect(sandbox) as client:
         with pytest.raises(httpx.TransportError):
@@ -118,7 +118,7 @@ async def test_dropped_reply_cannot_be_spoilt_further(
 async def test_client_that_leaves_in_mid_upload_uploads_nothing(
     faults: list[Fault], sandbox_with: SandboxWith
 ) -> None:
-    """A body that breaks off is not kept, and nobody is answered."""
+    """A body that breaks off is not stored, and no reply is sent."""
     sandbox = sandbox_with(*faults)
     parts: Iterator[Message] = iter(
         [

@@ -16,24 +16,24 @@ def rates() -> ReferenceRates:
 
 
 def test_rates_are_loaded_once() -> None:
-    """A second request finds the rates of the first."""
+    """A second request uses the rates that the first one loaded."""
     assert reference_rates() is reference_rates()
 
 
 def test_data_begins_with_the_euro(rates: ReferenceRates) -> None:
-    """The first day is that of the first publication, and the last is a later one."""
+    """The first day is that of the first publication, and the last day is later."""
     assert rates.first_day == date(1999, 1, 4)
     assert rates.last_day > date(2026, 1, 1)
 
 
 def test_quoted_currencies_are_known(rates: ReferenceRates) -> None:
-    """The euro counts among the currencies, bygone ones as well, and bitcoin does not."""
+    """The currencies include the euro and former ones, and not bitcoin."""
     assert {"EUR", "USD", "JPY", "DKK", "BGN", "TRL"} <= rates.currencies
     assert "BTC" not in rates.currencies
 
 
-def test_euro_rates_are_those_published(rates: ReferenceRates) -> None:
-    """Rates of the euro are the ECB's own, weekends and the first of January left out."""
+def test_euro_rates_are_the_published_ones(rates: ReferenceRates) -> None:
+    """Rates of the euro are those of the ECB, without weekends and the first of January."""
     series = rates.series("EUR", ["USD", "IDR"], date(2025, 12, 31), date(2026, 1, 5))
 
     assert list(series) == ["2025-12-31", "2026-01-02", "2026-01-05"]
@@ -49,7 +49,7 @@ def test_cross_rates_have_seven_digits(rates: ReferenceRates) -> None:
 
 
 def test_days_carry_the_symbols_they_quote(rates: ReferenceRates) -> None:
-    """After its currency's last day a symbol is missing, and the others are not."""
+    """After its currency's last day a symbol is missing; the others are not."""
     series = rates.series("EUR", ["BGN", "USD"], date(2025, 12, 31), date(2026, 1, 2))
 
     assert series["2025-12-31"] == {"BGN": 1.9558, "USD": 1.175}
@@ -57,7 +57,7 @@ def test_days_carry_the_symbols_they_quote(rates: ReferenceRates) -> None:
 
 
 def test_days_without_any_symbol_are_left_out(rates: ReferenceRates) -> None:
-    """A bygone currency alone has no days after its last."""
+    """A former currency alone has no days after its last one."""
     series = rates.series("EUR", ["BGN"], date(2025, 12, 31), date(2026, 1, 31))
 
     assert series == {"2025-12-31": {"BGN": 1.9558}}
@@ -80,14 +80,14 @@ def test_range_without_business_days_is_empty(
 
 
 def test_euro_is_quoted_on_business_days_only(rates: ReferenceRates) -> None:
-    """As a symbol the euro has no more days than its base."""
+    """As a symbol the euro has only the days of its base."""
     series = rates.series("EUR", ["EUR"], date(2026, 1, 2), date(2026, 1, 5))
 
     assert series == {"2026-01-02": {"EUR": 1.0}, "2026-01-05": {"EUR": 1.0}}
 
 
 def test_every_published_rate_of_a_year_is_given(rates: ReferenceRates) -> None:
-    """A year of the series agrees with the file of the ECB, read independently."""
+    """A year of the series equals the file of the ECB, which is read independently."""
     archive = files("currency_converter") / "eurofxref-hist.zip"
     with zipfile.ZipFile(io.BytesIO(archive.read_bytes())) as opened:
         published = list(csv.DictReader(io.StringIO(opened.read("eurofxref-hist.csv").decode())))

@@ -24,7 +24,7 @@ HERE = {"127.0.0.1", "::1", "localhost"}
     ],
 )
 def test_this_machine_is_allowed(uri: str) -> None:
-    """Answers may go to this machine, whatever the port and the path (RFC 8252, 7.3)."""
+    """Responses may go to this machine, with any port and path (RFC 8252, 7.3)."""
     assert uri in RedirectUris()
 
 
@@ -70,8 +70,8 @@ def test_this_machine_is_allowed(uri: str) -> None:
         "file:///etc/passwd",
     ],
 )
-def test_everything_else_is_not(uri: str) -> None:
-    """Other hosts, other schemes, fragments, userinfo and tricks with characters are refused."""
+def test_other_uris_are_not_allowed(uri: str) -> None:
+    """Other hosts and schemes, fragments, userinfo and special characters are refused."""
     assert uri not in RedirectUris()
 
 
@@ -79,14 +79,14 @@ def test_everything_else_is_not(uri: str) -> None:
     st.from_regex(re.compile(r"http://[^\n]{0,3}(127\.0\.0\.1|localhost)[^\n]*"), fullmatch=True)
 )
 def test_what_is_allowed_is_this_machine(uri: str) -> None:
-    """However an allowed URI is built, a parser finds one of the three hosts and no userinfo."""
+    """In every allowed URI, a parser finds one of the three hosts and no userinfo."""
     if uri in RedirectUris():
         assert urlsplit(uri).hostname in HERE
         assert "@" not in urlsplit(uri).netloc
 
 
-def test_registered_uri_is_allowed_to_the_letter() -> None:
-    """A registered URI may be any, and nothing but itself."""
+def test_registered_uri_is_allowed_exactly() -> None:
+    """A registered URI may be any, and only exactly this one is allowed."""
     allowed = RedirectUris(["https://app.example/callback", "com.example.app:/callback"])
 
     assert "https://app.example/callback" in allowed
@@ -107,7 +107,7 @@ def test_registered_uri_is_allowed_to_the_letter() -> None:
         "https://app.example;script-src/callback",
     ],
 )
-def test_what_is_no_redirect_uri_is_not_registered(uri: str) -> None:
-    """A relative URI, a fragment, userinfo or a foreign character is refused when it is given."""
+def test_invalid_redirect_uri_is_not_registered(uri: str) -> None:
+    """A relative URI, a fragment, userinfo or an invalid character is refused at once."""
     with pytest.raises(ValueError, match="not a redirect URI"):
         Sandbox(redirect_uris=[uri])

@@ -20,7 +20,7 @@ WEBHOOK = "/kyc/1.0.0/webhook"
 
 
 async def test_served_sandbox_has_a_port_of_its_own() -> None:
-    """Two sandboxes may be served at once, each at its own address."""
+    """Two sandboxes may be served at the same time, each on its own port."""
     async with Sandbox().serve() as one, Sandbox().serve() as other:
         assert one != other
         async with httpx.AsyncClient(headers=HEADERS, trust_env=False) as client:
@@ -30,7 +30,7 @@ async def test_served_sandbox_has_a_port_of_its_own() -> None:
 
 
 async def test_many_calls_at_once_are_served(sandbox: Sandbox) -> None:
-    """Calls that come together are all answered, on connections that stay open."""
+    """Concurrent calls are all served, on connections that stay open."""
     async with (
         sandbox.serve() as base_url,
         httpx.AsyncClient(base_url=base_url, headers=HEADERS, trust_env=False) as client,
@@ -42,7 +42,7 @@ async def test_many_calls_at_once_are_served(sandbox: Sandbox) -> None:
 
 
 async def test_address_is_free_again_afterwards(sandbox: Sandbox) -> None:
-    """A sandbox no longer served refuses connections, and its port can be had again."""
+    """After serving, connections are refused, and the port is free."""
     async with sandbox.serve() as base_url:
         pass
     with pytest.raises(httpx.ConnectError):
@@ -52,7 +52,7 @@ async def test_address_is_free_again_afterwards(sandbox: Sandbox) -> None:
 
 
 async def test_taken_port_is_an_error_that_names_it(sandbox: Sandbox) -> None:
-    """A port that another process listens on is refused by its number, and nothing exits."""
+    """A port in use is an error with its number, and the process does not exit."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=rf"in use.*{port}"):
@@ -60,8 +60,8 @@ async def test_taken_port_is_an_error_that_names_it(sandbox: Sandbox) -> None:
                 pass
 
 
-async def test_serving_leaves_signals_alone(sandbox: Sandbox) -> None:
-    """Whoever serves a sandbox in a program of their own keeps its signal handlers."""
+async def test_serving_does_not_change_signal_handlers(sandbox: Sandbox) -> None:
+    """The signal handlers of a program that serves a sandbox are not changed."""
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 
     async with sandbox.serve() as base_url:
@@ -74,7 +74,7 @@ async def test_serving_leaves_signals_alone(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_run_ends_at_a_signal(sandbox: Sandbox, number: signal.Signals) -> None:
-    """Run tells its address, returns at a signal, and puts the handlers of before back."""
+    """`run` reports its URL, returns at a signal, and restores the signal handlers."""
     before = signal.getsignal(number)
     addresses: list[str] = []
 
@@ -88,8 +88,8 @@ async def test_run_ends_at_a_signal(sandbox: Sandbox, number: signal.Signals) ->
     assert signal.getsignal(number) is before
 
 
-async def test_stopping_cuts_what_is_held_up(caplog: pytest.LogCaptureFixture) -> None:
-    """A call that is still being served when the server stops is cut, and no log is written."""
+async def test_stopping_ends_delayed_calls(caplog: pytest.LogCaptureFixture) -> None:
+    """A call that is still being served when the server stops is ended without a log record."""
     caplog.set_level(logging.WARNING)
     held_up = asyncio.Event()
 
@@ -109,7 +109,7 @@ async def test_stopping_cuts_what_is_held_up(caplog: pytest.LogCaptureFixture) -
 
 
 async def test_faults_write_no_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Connections lost on purpose are no failures of the server, and no access is logged."""
+    """Connections that are closed by faults are not logged as errors; no access is logged."""
     caplog.set_level(logging.DEBUG, logger="uvicorn")
     faults = [Fault.drop_before_read(), Fault.drop_after_read(), Fault.cut_body()]
     schedule = Faults()
@@ -132,13 +132,13 @@ async def test_faults_write_no_log(caplog: pytest.LogCaptureFixture) -> None:
     ("host", "base_url"),
     [("127.0.0.1", "http://127.0.0.1:80"), ("::1", "http://[::1]:80")],
 )
-def test_base_url_is_one(host: str, base_url: str) -> None:
-    """An IPv6 address stands in brackets."""
+def test_base_url_of_an_ipv6_address(host: str, base_url: str) -> None:
+    """An IPv6 address is in brackets."""
     assert _base_url(host, 80) == base_url
 
 
 def test_in_process_use_does_not_load_uvicorn() -> None:
-    """Making a sandbox and its transport leaves uvicorn out."""
+    """Making a sandbox and its transport does not load uvicorn."""
     program = (
         "import sys; from gateway_sdk.sandbox import Sandbox; Sandbox().transport();"
         "sys.exit('uvicorn' in sys.modules)"
@@ -147,8 +147,8 @@ def test_in_process_use_does_not_load_uvicorn() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_wing_imports_nothing_else_of_the_sdk() -> None:
-    """The sandbox stands on the interface alone, so that it cannot share the SDK's mistakes."""
+def test_sandbox_imports_nothing_else_of_the_sdk() -> None:
+    """The sandbox uses the interface only, so that it cannot share mistakes of the SDK."""
     folder = Path(gateway_sdk.sandbox.__file__).parent
     imported = {
         name

@@ -4,13 +4,13 @@ from gateway_sdk.sandbox._store import MID_PRICES, seeded_tenant
 
 
 def test_same_seed_makes_the_same_tenant() -> None:
-    """Seed data are repeatable, and another seed gives others."""
+    """The same seed gives the same data, and another seed gives others."""
     assert seeded_tenant(7) == seeded_tenant(7)
     assert seeded_tenant(7) != seeded_tenant(8)
 
 
 def test_orders_fill_several_pages_of_every_status() -> None:
-    """There are orders to page through, to cancel and to be refused."""
+    """There are several pages of orders, open, filled and cancelled."""
     orders = seeded_tenant(0).newest_orders()
 
     assert len(orders) == 57
@@ -19,7 +19,7 @@ def test_orders_fill_several_pages_of_every_status() -> None:
 
 
 def test_newest_order_comes_first() -> None:
-    """Orders are listed by their time, backwards."""
+    """Orders are listed by their time, the newest first."""
     times = [order.created_at for order in seeded_tenant(0).newest_orders()]
 
     assert times == sorted(times, reverse=True)
@@ -27,7 +27,7 @@ def test_newest_order_comes_first() -> None:
 
 
 def test_orders_belong_to_customers_and_their_wallets() -> None:
-    """Every order is of a known customer, and of the wallet of the same number."""
+    """Every order belongs to a known customer, and to the wallet of the same number."""
     tenant = seeded_tenant(0)
 
     for order in tenant.newest_orders():

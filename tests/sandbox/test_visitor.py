@@ -21,7 +21,7 @@ GONE = b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"
 
 @asynccontextmanager
 async def answering(*replies: bytes) -> AsyncGenerator[tuple[str, list[bytes]]]:
-    """Give such a server, one reply per connection, and the requests that it has had."""
+    """Provide a server with one reply per connection, and the requests that it received."""
     waiting, requests = list(replies), list[bytes]()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -35,13 +35,13 @@ async def answering(*replies: bytes) -> AsyncGenerator[tuple[str, list[bytes]]]:
 
 @pytest.fixture
 async def base_url(sandbox: Sandbox) -> AsyncIterator[str]:
-    """Provide the address of a sandbox on a socket."""
+    """Provide the base URL of a sandbox on a socket."""
     async with sandbox.serve() as base_url:
         yield base_url
 
 
 def authorization_url(base_url: str, redirect_uri: str, **changes: str) -> str:
-    """Give the address that a client would send its person to."""
+    """Return the URL that a client would open for its user."""
     asked = {
         "response_type": "token",
         "client_id": SANDBOX_CLIENT_ID,
@@ -53,18 +53,18 @@ def authorization_url(base_url: str, redirect_uri: str, **changes: str) -> str:
 
 
 async def visit(url: str, visitor: Visitor | None = None) -> bool:
-    """Send the visitor off in a thread, as the sandbox needs this one."""
+    """Run the visitor in a thread: this one serves the sandbox."""
     return await asyncio.to_thread(visitor or Visitor(), url)
 
 
 def handed_over(request: bytes) -> dict[str, str]:
-    """Give the fields of the fragment that a client was sent."""
+    """Return the fields of the fragment that a client received."""
     body = json.loads(request.partition(b"\r\n\r\n")[2])
     return dict(parse_qsl(body["fragment"], strict_parsing=True))
 
 
 async def test_visitor_hands_over_what_a_browser_would(base_url: str) -> None:
-    """The client's page is got without the fragment, which is then posted to its path."""
+    """It gets the client's page without the fragment, and posts the fragment to its path."""
     async with answering(PAGE, TAKEN) as (client, requests):
         taken = await visit(authorization_url(base_url, f"{client}/callback?a=b"))
 
@@ -82,7 +82,7 @@ async def test_visitor_hands_over_what_a_browser_would(base_url: str) -> None:
 
 
 async def test_token_of_a_visit_is_valid(base_url: str) -> None:
-    """The gateway accepts what the visitor has brought."""
+    """The gateway accepts the token of a visit."""
     async with answering(PAGE, TAKEN) as (client, requests):
         await visit(authorization_url(base_url, client), Visitor(token="unstated"))
 
@@ -115,8 +115,8 @@ async def test_visitor_is_led_to_the_login_as_a_browser_is(base_url: str) -> Non
     assert visitor._cookies == {}
 
 
-async def test_visitor_may_say_no(base_url: str) -> None:
-    """A refusal is handed over like a token."""
+async def test_visitor_may_refuse(base_url: str) -> None:
+    """A refusal is delivered like a token."""
     async with answering(PAGE, TAKEN) as (client, requests):
         taken = await visit(authorization_url(base_url, client), Visitor(decision="deny"))
 
@@ -124,8 +124,8 @@ async def test_visitor_may_say_no(base_url: str) -> None:
     assert handed_over(requests[1])["error"] == "access_denied"
 
 
-async def test_mistake_of_the_client_is_handed_over_at_once(base_url: str) -> None:
-    """Where there is nothing to decide, the visitor follows the redirect as a browser does."""
+async def test_error_for_the_client_is_delivered_at_once(base_url: str) -> None:
+    """If there is no login page, the visitor follows the redirect as a browser does."""
     async with answering(PAGE, TAKEN) as (client, requests):
         taken = await visit(authorization_url(base_url, client, response_type="code"))
 
@@ -142,10 +142,10 @@ async def test_mistake_of_the_client_is_handed_over_at_once(base_url: str) -> No
         ([b""], "RemoteDisconnected"),
     ],
 )
-async def test_client_that_does_not_take_the_answer_is_told_of(
+async def test_client_that_refuses_the_response_is_logged(
     base_url: str, caplog: pytest.LogCaptureFixture, replies: list[bytes], words: str
 ) -> None:
-    """The visitor reports a client that refuses or fails, and says where, in the log."""
+    """The visitor returns False for a client that refuses or fails, and logs the step."""
     async with answering(*replies) as (client, _):
         taken = await visit(authorization_url(base_url, client))
 
@@ -156,7 +156,7 @@ async def test_client_that_does_not_take_the_answer_is_told_of(
 async def test_refused_request_ends_the_visit(
     base_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where the sandbox shows its refusal, nobody else is visited."""
+    """If the sandbox shows an error page, the visitor opens no other URL."""
     taken = await visit(authorization_url(base_url, "http://evil.example/"))
 
     assert not taken
@@ -164,7 +164,7 @@ async def test_refused_request_ends_the_visit(
 
 
 async def test_refused_form_ends_the_visit(base_url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A visitor without an account does not get in."""
+    """A visitor without an account cannot log in."""
     taken = await visit(authorization_url(base_url, "http://127.0.0.1:1/"), Visitor(account=" "))
 
     assert not taken
@@ -180,16 +180,14 @@ async def test_refused_form_ends_the_visit(base_url: str, caplog: pytest.LogCapt
         ("http://127.0.0.1:1/a b", "InvalidURL"),
     ],
 )
-def test_address_that_is_none_ends_the_visit(
-    caplog: pytest.LogCaptureFixture, url: str, words: str
-) -> None:
-    """An address that cannot be visited is no failure of the visitor."""
+def test_invalid_url_ends_the_visit(caplog: pytest.LogCaptureFixture, url: str, words: str) -> None:
+    """A URL that cannot be opened is not a failure of the visitor."""
     assert not Visitor()(url)
     assert caplog.messages == [f"the visitor gave up: {words}"]
 
 
-async def test_visitor_does_not_wait_for_ever(caplog: pytest.LogCaptureFixture) -> None:
-    """A server that never answers is given up after the time-out."""
+async def test_visitor_has_a_time_out(caplog: pytest.LogCaptureFixture) -> None:
+    """A server that never replies ends the visit after the time-out."""
 
     async def be_silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -203,7 +201,7 @@ async def test_visitor_does_not_wait_for_ever(caplog: pytest.LogCaptureFixture) 
 async def test_visit_leaves_the_token_in_no_log(
     base_url: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """With every logger at DEBUG, the token is neither logged nor printed, taken or not."""
+    """With every logger at DEBUG, the token is neither logged nor printed."""
     caplog.set_level(logging.DEBUG)
     async with answering(PAGE, TAKEN, PAGE, GONE) as (client, requests):
         for _ in range(2):

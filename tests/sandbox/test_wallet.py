@@ -17,7 +17,7 @@ NEWEST = {
 
 
 async def test_first_page_has_the_newest_orders(client: httpx.AsyncClient) -> None:
-    """A page says which it is and how many orders there are, and begins with the newest."""
+    """A page has its number, the total of orders, and begins with the newest order."""
     reply = await client.post("/wallet/1.0.0/orders", json={"page": 1, "take": 10})
 
     page = reply.json()
@@ -28,7 +28,7 @@ async def test_first_page_has_the_newest_orders(client: httpx.AsyncClient) -> No
 
 
 async def test_pages_end_with_the_oldest_order(client: httpx.AsyncClient) -> None:
-    """Pages join without gap or overlap, the last is short, and beyond it they are empty."""
+    """Pages have no gap and no overlap, the last is short, and later ones are empty."""
     ids: list[str] = []
     for page, length in [(1, 20), (2, 20), (3, 17), (4, 0)]:
         reply = await client.post("/wallet/1.0.0/orders", json={"page": page, "take": 20})
@@ -53,7 +53,7 @@ async def test_pages_end_with_the_oldest_order(client: httpx.AsyncClient) -> Non
 async def test_impossible_page_is_refused(
     client: httpx.AsyncClient, body: dict[str, Any], message: str
 ) -> None:
-    """A page that cannot be is refused in a sentence that says why."""
+    """An impossible page is refused, and the message says why."""
     reply = await client.post("/wallet/1.0.0/orders", json=body)
 
     assert reply.status_code == 400
@@ -72,7 +72,7 @@ async def test_history_of_a_customer_has_only_its_own_orders(client: httpx.Async
 
 
 async def test_created_customer_has_no_orders(client: httpx.AsyncClient) -> None:
-    """The history of a customer who has just been created is empty."""
+    """The history of a new customer is empty."""
     created = await client.post("/customer/1.0.0/create", json={})
 
     reply = await client.get(f"/wallet/1.0.0/{created.json()['customerId']}/trading-order-history")
@@ -81,7 +81,7 @@ async def test_created_customer_has_no_orders(client: httpx.AsyncClient) -> None
 
 
 async def test_history_of_an_unknown_customer_is_not_found(client: httpx.AsyncClient) -> None:
-    """A customer who does not exist has no history, not even an empty one."""
+    """The history of an unknown customer gets 404."""
     reply = await client.get("/wallet/1.0.0/customer-9999/trading-order-history")
 
     assert reply.status_code == 404
@@ -117,7 +117,7 @@ async def test_open_order_is_cancelled_once_and_again(client: httpx.AsyncClient)
 
 
 async def test_filled_order_is_not_cancelled(client: httpx.AsyncClient) -> None:
-    """An order that is filled conflicts with its cancellation."""
+    """The cancellation of a filled order gets 409."""
     reply = await client.delete("/wallet/1.0.0/wallet-0001/orders/order-0057")
 
     assert reply.status_code == 409
@@ -128,14 +128,14 @@ async def test_filled_order_is_not_cancelled(client: httpx.AsyncClient) -> None:
     "place", ["wallet-0004/orders/order-9999", "wallet-0001/orders/order-0056"]
 )
 async def test_order_is_found_in_its_own_wallet_only(client: httpx.AsyncClient, place: str) -> None:
-    """An order that does not exist, or is in another wallet, is not found."""
+    """An order that does not exist, or is in another wallet, gets 404."""
     reply = await client.delete(f"/wallet/1.0.0/{place}")
 
     assert reply.status_code == 404
 
 
 async def test_tenants_do_not_see_each_other(client: httpx.AsyncClient) -> None:
-    """A cancellation in one tenant leaves the order of the same id in another open."""
+    """A cancellation in one tenant does not change the order of the same id in another."""
     path = "/wallet/1.0.0/wallet-0004/orders/order-0056"
     await client.delete(path)
 
@@ -146,8 +146,8 @@ async def test_tenants_do_not_see_each_other(client: httpx.AsyncClient) -> None:
     assert other.json()["orders"][1]["status"] == "open"
 
 
-async def test_no_tenant_and_the_default_tenant_are_one(client: httpx.AsyncClient) -> None:
-    """Without the header tenantId a call belongs to the tenant named default."""
+async def test_default_tenant(client: httpx.AsyncClient) -> None:
+    """A call without the header tenantId belongs to the tenant named default."""
     path = "/wallet/1.0.0/wallet-0004/orders/order-0056"
     del client.headers["tenantId"]
     await client.delete(path)

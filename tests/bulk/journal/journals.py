@@ -1,4 +1,4 @@
-"""Runs with a journal, and what stands in it."""
+"""Runs with a journal, and the lines of the journal."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterable
@@ -11,7 +11,7 @@ JOB = "test"
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """Return what stands in a journal; every line of it is whole."""
+    """Return the lines of a journal as JSON; every line must be complete."""
     text = path.read_bytes()
     assert not text or text.endswith(b"\n")
     return [json.loads(line) for line in text.splitlines()]
@@ -26,5 +26,5 @@ async def fetch(
 
 
 async def refused(item: Any) -> Any:
-    """Stand for a call that must not be made."""
+    """Fail: this call must not be made."""
     raise AssertionError(item)

@@ -1,4 +1,4 @@
-"""A journal that others change during a run: it is seen, the run ends, and nothing is lost."""
+"""A journal that others change during a run: the run notices it and ends, and no result is lost."""
 
 import asyncio
 import errno
@@ -22,12 +22,12 @@ async def same(item: Any) -> Any:
 
 
 def delete(path: Path) -> None:
-    """Remove it."""
+    """Delete the file."""
     path.unlink()
 
 
 def rename(path: Path) -> None:
-    """Give it another name."""
+    """Rename the file."""
     path.rename(path.with_name("elsewhere"))
 
 
@@ -38,23 +38,23 @@ def replace(path: Path) -> None:
 
 
 def exchange(path: Path) -> None:
-    """Put another file in its place, and keep it."""
+    """Put another file in its place, and keep the original."""
     rename(path)
     path.write_bytes(b"precious\n")
 
 
 def truncate(path: Path) -> None:
-    """Cut something off."""
+    """Cut off a part of the file."""
     os.truncate(path, 10)
 
 
 def empty(path: Path) -> None:
-    """Have nothing left of it."""
+    """Truncate the file to nothing."""
     path.write_bytes(b"")
 
 
 def append(path: Path) -> None:
-    """Add something."""
+    """Append a line."""
     with path.open("ab") as file:
         file.write(b"precious\n")
 
@@ -80,7 +80,7 @@ async def test_a_run_whose_journal_is_changed_ends_with_an_error(
     there: bytes | None,
     moment: str,
 ) -> None:
-    """It says what was seen, and touches nothing of what is there now."""
+    """The error says what was seen, and the present file is not changed."""
     path = tmp_path / "journal.jsonl"
     if moment == "sync":
         monkeypatch.setattr(file_module, "SYNC_LINES", 4)
@@ -105,10 +105,10 @@ async def test_a_run_whose_journal_is_changed_ends_with_an_error(
 
 
 @pytest.mark.parametrize("change", [delete, replace])
-async def test_what_has_no_name_any_more_is_kept_under_a_new_one(
+async def test_a_deleted_journal_is_saved_under_a_new_name(
     tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
-    """The lines of all results are in a file of their own, with which a run goes on."""
+    """The lines of all results are saved in another file, with which a run can continue."""
     path = tmp_path / "journal.jsonl"
 
     async def consume() -> None:
@@ -126,7 +126,7 @@ async def test_what_has_no_name_any_more_is_kept_under_a_new_one(
 
 
 async def test_a_file_is_kept_whole_while_its_lines_are_read(tmp_path: Path) -> None:
-    """The thread that keeps them and the event loop share the offset of the file."""
+    """The thread that saves the lines and the event loop share the offset of the file."""
     path = tmp_path / "journal.jsonl"
     written = [b"%d %b\n" % (number, b"-" * 100_000) for number in range(200)]
     journal = file_module.JournalFile(path)
@@ -146,8 +146,8 @@ async def test_a_file_is_kept_whole_while_its_lines_are_read(tmp_path: Path) -> 
     assert (tmp_path / "journal.jsonl.rescued").read_bytes() == b"".join(written)
 
 
-async def test_a_file_that_cannot_be_kept_is_said_to_be_lost(tmp_path: Path) -> None:
-    """Another file of that name is left as it is."""
+async def test_a_file_that_cannot_be_saved_is_reported_as_lost(tmp_path: Path) -> None:
+    """Another file of that name is not changed."""
     path = tmp_path / "journal.jsonl"
     kept = tmp_path / "journal.jsonl.rescued"
     kept.write_bytes(b"precious")
@@ -162,8 +162,8 @@ async def test_a_file_that_cannot_be_kept_is_said_to_be_lost(tmp_path: Path) -> 
     assert kept.read_bytes() == b"precious"
 
 
-async def test_what_was_renamed_is_whole(tmp_path: Path) -> None:
-    """All results are in the file, whatever its name is."""
+async def test_a_renamed_journal_is_complete(tmp_path: Path) -> None:
+    """All results are in the renamed file."""
     path = tmp_path / "journal.jsonl"
 
     async def consume() -> None:
@@ -178,10 +178,10 @@ async def test_what_was_renamed_is_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [delete, exchange, truncate, append])
-async def test_what_must_not_be_made_twice_is_not_sent_without_its_journal(
+async def test_a_write_is_not_sent_without_its_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
 ) -> None:
-    """The file that a later run will read must know of it."""
+    """A later run reads the other file, which must know of the request."""
     path = tmp_path / "journal.jsonl"
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
 
@@ -201,7 +201,7 @@ async def test_what_must_not_be_made_twice_is_not_sent_without_its_journal(
 
 
 async def test_a_line_of_another_item_is_not_taken_for_this_one(tmp_path: Path) -> None:
-    """Where one line was, another may stand after a change by others."""
+    """After a change by others, another line may be at the offset."""
     path = tmp_path / "journal.jsonl"
     await fetch(path, [1, 2], same, concurrency=1)
     first, second = path.read_bytes().splitlines(keepends=True)
@@ -218,7 +218,7 @@ async def test_a_line_of_another_item_is_not_taken_for_this_one(tmp_path: Path) 
 async def test_lines_of_others_are_not_cut_off_with_half_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk takes half a line back, unless something of others stands there."""
+    """On a full disk, half a line is removed, unless others have added bytes."""
     path = tmp_path / "journal.jsonl"
     write = os.write
 
@@ -236,8 +236,8 @@ async def test_lines_of_others_are_not_cut_off_with_half_a_line(
     assert path.read_bytes().endswith(b"}\nprecious\n")
 
 
-async def test_a_run_that_is_left_early_looks_at_its_journal_too(tmp_path: Path) -> None:
-    """What it has yielded is to be found there."""
+async def test_a_run_that_is_closed_early_checks_its_journal_too(tmp_path: Path) -> None:
+    """The results that it has yielded must be in the file."""
     path = tmp_path / "journal.jsonl"
     run = bulk.run(same, range(5), journal=path, job=JOB)
     await anext(run)

@@ -1,4 +1,4 @@
-"""Damaged lines: named, never served, gone on without if asked, and nothing made twice."""
+"""Damaged lines: reported, never used, skipped on request, and no write is repeated."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ async def rate(item: str) -> Any:
 
 
 class Customers(httpx.AsyncBaseTransport):
-    """Creates customers, and knows how often each was created."""
+    """Creates customers, and counts how often each was created."""
 
     def __init__(self) -> None:
         self.created: list[str] = []
@@ -59,7 +59,7 @@ class Customers(httpx.AsyncBaseTransport):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Provide a journal of reads, one line each."""
+    """Provide a journal of reads, with one line each."""
     path = tmp_path_factory.mktemp("whole") / "journal.jsonl"
     asyncio.run(fetch(path, ITEMS, rate, concurrency=1))
     return path.read_bytes()
@@ -78,7 +78,7 @@ def writes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def hole(text: bytes) -> bytes:
-    """Have zeros from the middle of the second line to that of the third."""
+    """Put zeros from the middle of the second line to that of the third."""
     ends = [at for at, byte in enumerate(text) if byte == ord("\n")]
     begin, end = ends[0] + 150, ends[1] + 150
     return text[:begin] + bytes(end - begin) + text[end:]
@@ -117,10 +117,10 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-async def test_a_damaged_line_is_named_and_gone_on_without(
+async def test_a_damaged_line_is_reported_and_skipped_on_request(
     tmp_path: Path, whole: bytes, name: str
 ) -> None:
-    """Without repair nothing is touched; with it, what is whole stays and the rest is fetched."""
+    """Without repair, no file is changed; with it, complete lines stay and the rest is fetched."""
     damage, named, again = DAMAGES[name]
     path, beside = tmp_path / "journal.jsonl", tmp_path / "journal.jsonl.damaged"
     damaged = damage(whole)
@@ -157,7 +157,7 @@ async def test_a_damaged_line_is_named_and_gone_on_without(
 
 
 async def test_a_journal_that_is_whole_needs_no_repair(tmp_path: Path, whole: bytes) -> None:
-    """Asking for it changes nothing."""
+    """`repair` changes nothing then."""
     path = tmp_path / "journal.jsonl"
     path.write_bytes(whole)
 
@@ -168,8 +168,8 @@ async def test_a_journal_that_is_whole_needs_no_repair(tmp_path: Path, whole: by
 
 
 @pytest.mark.parametrize("content", [b"precious\n", b"{}\n" * 3, b"\0\0precious\n", b"precious"])
-async def test_what_is_no_journal_is_not_repaired(tmp_path: Path, content: bytes) -> None:
-    """A slip in the path costs nobody a file, also with repair."""
+async def test_another_file_is_not_repaired(tmp_path: Path, content: bytes) -> None:
+    """With repair too, a wrong path does not destroy a file."""
     path = tmp_path / "journal.jsonl"
     path.write_bytes(content)
 
@@ -183,7 +183,7 @@ async def test_what_is_no_journal_is_not_repaired(tmp_path: Path, content: bytes
 async def test_a_damaged_journal_of_another_job_is_not_repaired(
     tmp_path: Path, whole: bytes
 ) -> None:
-    """Also where no line of it is whole."""
+    """This holds also if none of its lines is complete."""
     path = tmp_path / "journal.jsonl"
     damaged = whole.splitlines(keepends=True)[0].replace(b"1.0625", b"1.0725")
     path.write_bytes(damaged)
@@ -195,7 +195,7 @@ async def test_a_damaged_journal_of_another_job_is_not_repaired(
 
 
 async def test_a_line_of_a_later_version_is_damage(tmp_path: Path, whole: bytes) -> None:
-    """Its checksums are right, and columns are missing."""
+    """Its checksums are right, but columns are missing."""
     path = tmp_path / "journal.jsonl"
     (head, _, rest) = whole.splitlines()[0].partition(b',"check":')
     rest = b',"state":"done"}'
@@ -207,10 +207,10 @@ async def test_a_line_of_a_later_version_is_damage(tmp_path: Path, whole: bytes)
         await fetch(path, ITEMS, refused)
 
 
-async def test_where_a_file_cannot_be_replaced_it_is_not_repaired(
+async def test_a_journal_is_not_repaired_on_windows(
     tmp_path: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Windows does not let go of a file that is open: the error says where it can be done."""
+    """Windows cannot replace an open file: the error says that another system can repair it."""
     monkeypatch.setattr(index, "CAN_REPLACE", False)
     path = tmp_path / "journal.jsonl"
     path.write_bytes(BOM + whole)
@@ -224,7 +224,7 @@ async def test_where_a_file_cannot_be_replaced_it_is_not_repaired(
 async def test_a_link_in_place_of_the_file_beside_is_not_followed(
     tmp_path: Path, whole: bytes
 ) -> None:
-    """It may lead to a file of somebody else's."""
+    """It may lead to a file of another user."""
     path, precious = tmp_path / "journal.jsonl", tmp_path / "precious"
     path.write_bytes(BOM + whole)
     precious.write_bytes(b"precious")
@@ -238,15 +238,15 @@ async def test_a_link_in_place_of_the_file_beside_is_not_followed(
 
 
 def test_repair_goes_with_a_journal() -> None:
-    """As other options of it."""
+    """It is refused without one, like the other options of a journal."""
     with pytest.raises(InvalidArgumentError, match="go with journal="):
         bulk.run(refused, ITEMS, repair=True)
     with pytest.raises(InvalidArgumentError, match="repair must be"):
         bulk.run(refused, ITEMS, journal="x", job="x", repair=1)  # type: ignore[arg-type]
 
 
-async def test_a_damaged_line_of_a_write_is_not_made_again(tmp_path: Path, writes: bytes) -> None:
-    """Its head says whose it is: only that one's outcome is unknown, and new ones are made."""
+async def test_the_write_of_a_damaged_line_is_not_repeated(tmp_path: Path, writes: bytes) -> None:
+    """Its head names its item: only that outcome is unknown, and new items are created."""
     path = tmp_path / "journal.jsonl"
     customers = Customers()
     path.write_bytes(writes.replace(b'"customerId":"c-1"', b'"customerId":"c-2"', 1))
@@ -262,10 +262,8 @@ async def test_a_damaged_line_of_a_write_is_not_made_again(tmp_path: Path, write
     assert customers.created == ["new"]
 
 
-async def test_a_lost_line_may_have_been_that_of_any_new_item(
-    tmp_path: Path, writes: bytes
-) -> None:
-    """Where a head is damaged, nothing without a line is sent, in this run and in later ones."""
+async def test_a_lost_line_may_belong_to_any_new_item(tmp_path: Path, writes: bytes) -> None:
+    """If a head is damaged, no item without a line is sent, in this run and in later ones."""
     path = tmp_path / "journal.jsonl"
     customers = Customers()
     path.write_bytes(writes.replace(b'"once":true', b'"once":tRue', 1))
@@ -283,7 +281,7 @@ async def test_a_lost_line_may_have_been_that_of_any_new_item(
 
 
 async def test_a_line_that_was_blanked_is_a_lost_one(tmp_path: Path, writes: bytes) -> None:
-    """White space is nothing, unless there is so much of it that a line may have stood there."""
+    """White space is ignored, unless it is long enough to have been a line."""
     path = tmp_path / "journal.jsonl"
     customers = Customers()
     first, rest = writes.split(b"\n", 1)
@@ -297,7 +295,7 @@ async def test_a_line_that_was_blanked_is_a_lost_one(tmp_path: Path, writes: byt
 
 
 async def test_reads_go_on_where_a_line_was_lost(tmp_path: Path, whole: bytes) -> None:
-    """They do no harm, whether they were made before or not."""
+    """Reads can be repeated, whether they were made before or not."""
     path = tmp_path / "journal.jsonl"
     path.write_bytes(whole.replace(b'"once":false', b'"once":fAlse', 1))
 
@@ -306,10 +304,10 @@ async def test_reads_go_on_where_a_line_was_lost(tmp_path: Path, whole: bytes) -
     assert [result.error for result in results.values()] == [None] * 5
 
 
-async def test_a_run_that_ends_before_an_unsure_item_has_a_result_says_nothing_of_it(
+async def test_a_run_that_ends_before_an_unsure_item_has_a_result_writes_no_line(
     tmp_path: Path, writes: bytes
 ) -> None:
-    """Nothing was sent for it, and the next run finds out the same."""
+    """Nothing was sent for it, and the next run comes to the same result."""
     path = tmp_path / "journal.jsonl"
     path.write_bytes(writes.replace(b'"once":true', b'"once":tRue', 1))
     refusal: list[BaseException] = []
@@ -341,7 +339,7 @@ async def test_a_run_that_ends_before_an_unsure_item_has_a_result_says_nothing_o
 
 @st.composite
 def scratches(draw: st.DrawFn, size: int) -> tuple[int, bytes]:
-    """Make bytes that are written over others, before the end of the file."""
+    """Return bytes to write over others, and their position in the file."""
     begin = draw(st.integers(0, size - 2))
     length = draw(st.sampled_from([1, 2, 40, 400, 700]))
     end = min(size - 1, begin + length)
@@ -351,10 +349,10 @@ def scratches(draw: st.DrawFn, size: int) -> tuple[int, bytes]:
 
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_no_scratch_has_a_write_made_again(
+def test_no_damage_repeats_a_write(
     tmp_path_factory: pytest.TempPathFactory, writes: bytes, data: st.DataObject
 ) -> None:
-    """Wherever it is and however long: what was created is not created again."""
+    """In any place and of any length: a customer that was created is not created again."""
     path = tmp_path_factory.mktemp("scratched") / "journal.jsonl"
     begin, scratch = data.draw(scratches(len(writes)))
     path.write_bytes(writes[:begin] + scratch + writes[begin + len(scratch) :])
@@ -368,10 +366,10 @@ def test_no_scratch_has_a_write_made_again(
 
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_no_scratch_is_served(
+def test_no_damaged_value_is_yielded(
     tmp_path_factory: pytest.TempPathFactory, whole: bytes, data: st.DataObject
 ) -> None:
-    """Every result is that of its item, from the journal or fetched again."""
+    """Every result belongs to its item, from the journal or fetched again."""
     path = tmp_path_factory.mktemp("scratched") / "journal.jsonl"
     begin, scratch = data.draw(scratches(len(whole)))
     assume(begin + len(scratch) < whole.rindex(b'{"job"'))  # else it may be no journal any more

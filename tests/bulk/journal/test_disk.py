@@ -1,4 +1,4 @@
-"""The journal on its disk: full, failing, slow, and let go of in any case."""
+"""The journal on its disk: full, failing, slow; it is closed in every case."""
 
 import asyncio
 import errno
@@ -28,7 +28,7 @@ async def same(item: Any) -> Any:
 
 @contextmanager
 def room_for(size: int) -> Iterator[None]:
-    """Have the system refuse what goes beyond so many bytes of a file, as a full disk does."""
+    """Limit the size of files to this number of bytes, like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -39,7 +39,7 @@ def room_for(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("size", [0, 1000, 1001, 1500])
 async def test_a_full_disk_ends_the_run_and_loses_nothing(tmp_path: Path, size: int) -> None:
-    """Nothing is yielded that is not in the file, and with more space the same run goes on."""
+    """Every yielded result is in the file, and with more space the run can continue."""
     path = tmp_path / "journal.jsonl"
     yielded: list[int] = []
 
@@ -58,10 +58,10 @@ async def test_a_full_disk_ends_the_run_and_loses_nothing(tmp_path: Path, size: 
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_what_must_not_be_made_twice_is_not_sent_unless_that_is_written(
+async def test_a_write_is_not_sent_if_its_line_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk is found before anything leaves."""
+    """A full disk is noticed before a byte of the request is sent."""
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
 
     async def create(_: int) -> Any:
@@ -74,10 +74,10 @@ async def test_what_must_not_be_made_twice_is_not_sent_unless_that_is_written(
     assert engine.requests == []
 
 
-async def test_half_a_line_that_cannot_be_taken_back_is_cut_off_later(
+async def test_half_a_line_that_cannot_be_removed_is_removed_by_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk on which not even that works leaves a torn line, as a crash does."""
+    """On a disk where even that fails, a torn line stays, as after a crash."""
     path = tmp_path / "journal.jsonl"
 
     def fail(descriptor: int, size: int) -> None:
@@ -93,10 +93,8 @@ async def test_half_a_line_that_cannot_be_taken_back_is_cut_off_later(
     assert len(lines(path)) == 20
 
 
-async def test_a_disk_that_does_not_keep_what_it_took_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run ends where writing down to the disk fails; at the latest with its last line."""
+async def test_a_failing_sync_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run ends when a sync fails, at the latest after its last line."""
 
     def fail(descriptor: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
@@ -117,10 +115,8 @@ async def test_a_disk_that_does_not_keep_what_it_took_is_an_error(
     assert len(seen) < 100_000
 
 
-async def test_lines_go_down_to_the_disk_in_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once per so many lines, never in the event loop's thread, and once more at the end."""
+async def test_lines_are_synced_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sync for a number of lines, never in the event loop's thread, and one at the end."""
     loop_thread = threading.get_ident()
     real, sizes = os.fsync, list[int]()
 
@@ -139,10 +135,10 @@ async def test_lines_go_down_to_the_disk_in_batches(
     assert 2 <= len(sizes) <= 5
 
 
-async def test_time_brings_lines_to_the_disk_too(
+async def test_lines_are_synced_after_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few lines do not wait for many."""
+    """A few lines are synced after a time."""
     synced: list[int] = []
     monkeypatch.setattr(file_module, "SYNC_SECONDS", 0.0)
     monkeypatch.setattr("gateway_sdk.bulk._journal.file.os.fsync", synced.append)
@@ -153,10 +149,10 @@ async def test_time_brings_lines_to_the_disk_too(
     assert len(synced) >= 2
 
 
-async def test_cancelling_the_end_of_a_run_still_lets_the_file_go(
+async def test_cancelling_the_end_of_a_run_closes_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waits for the disk may be cancelled; the file is closed all the same."""
+    """The wait for the disk may be cancelled; the file is closed."""
     path = tmp_path / "journal.jsonl"
     door, at_it = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -177,7 +173,7 @@ async def test_cancelling_the_end_of_a_run_still_lets_the_file_go(
     assert (await fetch(path, [1], refused))[1].from_journal
 
 
-async def test_cancelling_the_beginning_of_a_run_lets_the_file_go(
+async def test_cancelling_the_beginning_of_a_run_closes_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A journal that is still being read is closed when the reading has ended."""
@@ -203,10 +199,10 @@ async def test_cancelling_the_beginning_of_a_run_lets_the_file_go(
     assert set(await fetch(path, [1], same)) == {1}
 
 
-def test_a_file_that_was_replaced_in_the_meantime_is_not_taken(
+def test_a_file_that_was_replaced_meanwhile_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between opening and locking, another run may have put a new file in its place."""
+    """Between opening and locking, another run may have replaced the file."""
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b"old")
     real, moved = file_module.lock, list[str]()
@@ -229,7 +225,7 @@ def test_a_file_that_was_replaced_in_the_meantime_is_not_taken(
 async def test_a_disk_that_is_full_while_lines_are_dropped_leaves_the_journal(
     tmp_path: Path,
 ) -> None:
-    """All of it is there afterwards, and no draft."""
+    """All lines are in it afterwards, and no draft is left."""
     path = tmp_path / "journal.jsonl"
 
     async def fail(item: int) -> int:
@@ -247,10 +243,10 @@ async def test_a_disk_that_is_full_while_lines_are_dropped_leaves_the_journal(
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
-async def test_a_folder_that_takes_no_draft_leaves_the_journal(
+async def test_a_folder_without_a_draft_leaves_the_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Replacing may fail for reasons of its own; a planted link leads nowhere."""
+    """Replacing may fail for other reasons; a symbolic link is not followed."""
     path = tmp_path / "journal.jsonl"
 
     async def fail(item: int) -> int:
@@ -276,7 +272,7 @@ async def test_a_folder_that_takes_no_draft_leaves_the_journal(
 
 
 async def test_a_journal_that_others_change_meanwhile_is_an_error(tmp_path: Path) -> None:
-    """What was remembered is no longer there; nothing is made up."""
+    """The indexed line is no longer there; no value is made up."""
     path = tmp_path / "journal.jsonl"
     run = bulk.run(same, [1, 2, 1], journal=path, job=JOB, concurrency=1)
     await anext(run)
@@ -290,10 +286,10 @@ async def test_a_journal_that_others_change_meanwhile_is_an_error(tmp_path: Path
         await consume()
 
 
-async def test_where_a_file_cannot_be_replaced_its_last_lines_count(
+async def test_on_windows_the_last_line_of_a_key_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On Windows a failure that was tried again has two lines, and the second is read."""
+    """On Windows, a failure that was tried again has two lines, and the second one counts."""
     monkeypatch.setattr(index, "CAN_REPLACE", False)
     path = tmp_path / "journal.jsonl"
 

@@ -1,4 +1,4 @@
-"""The journal's file: one run at a time, whole lines only, nothing of others touched."""
+"""The journal's file: one run at a time, complete lines only, other files unchanged."""
 
 import asyncio
 import errno
@@ -39,7 +39,7 @@ async def same(item: Any) -> Any:
 
 
 async def test_two_runs_in_one_process_do_not_share_a_journal(tmp_path: Path) -> None:
-    """The second is refused while the first has it, and may have it afterwards."""
+    """The second run is refused while the first one has the file, and accepted afterwards."""
     path = tmp_path / "journal.jsonl"
 
     async with aclosing(bulk.run(same, [1, 2], journal=path, job=JOB)) as first:
@@ -51,7 +51,7 @@ async def test_two_runs_in_one_process_do_not_share_a_journal(tmp_path: Path) ->
 
 
 async def test_two_processes_do_not_share_a_journal(tmp_path: Path) -> None:
-    """What one process holds, another is refused, until that one has ended."""
+    """A process is refused while another one has the file."""
     path = tmp_path / "journal.jsonl"
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
@@ -74,10 +74,10 @@ async def test_two_processes_do_not_share_a_journal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-async def test_windows_locks_a_byte_that_nobody_reads(
+async def test_windows_locks_a_byte_beyond_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_taken: bool
 ) -> None:
-    """There the lock is of another kind, beyond the end of the file."""
+    """There the lock is of another kind, at a byte beyond the end of the file."""
     locked: list[int] = []
 
     def locking(descriptor: int, mode: int, count: int) -> None:
@@ -110,14 +110,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_torn_last_line_is_cut_off(tmp_path: Path, whole: bytes, data: st.DataObject) -> None:
-    """Wherever a write broke off: whole lines stay, the rest is fetched again, nothing doubles."""
+    """At any position of the cut, complete lines stay, the rest is fetched, no line is doubled."""
     path = tmp_path / "journal.jsonl"
     cut = data.draw(st.integers(0, len(whole)))
     junk = data.draw(st.sampled_from([b"", b"\0" * 100]))
     path.write_bytes(whole[:cut] + (junk if cut not in _ends(whole) else b""))
     begun = sum(end <= cut for end in _ends(whole))
     if not junk and cut + 1 in _ends(whole):
-        begun += 1  # nothing but the line's end is missing
+        begun += 1  # only the end of the line is missing
 
     results = asyncio.run(fetch(path, ["one", "two", "three"], same))
 
@@ -129,8 +129,8 @@ def _ends(whole: bytes) -> list[int]:
     return [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]
 
 
-async def test_a_line_that_lacks_but_its_end_is_kept(tmp_path: Path, whole: bytes) -> None:
-    """An editor may have taken it away: that is no reason to fetch anything again."""
+async def test_a_line_that_lacks_only_its_end_is_kept(tmp_path: Path, whole: bytes) -> None:
+    """An editor may have removed it: the item is not fetched again."""
     path = tmp_path / "journal.jsonl"
     path.write_bytes(whole[:-1])
 
@@ -139,8 +139,8 @@ async def test_a_line_that_lacks_but_its_end_is_kept(tmp_path: Path, whole: byte
     assert path.read_bytes() == whole
 
 
-async def test_a_file_of_zeros_is_what_a_power_cut_leaves(tmp_path: Path) -> None:
-    """It holds nothing, and is begun anew."""
+async def test_a_file_of_zeros_is_begun_again(tmp_path: Path) -> None:
+    """It holds no line, so the journal begins again."""
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b"\0" * 4096)
 
@@ -165,7 +165,7 @@ async def test_a_file_of_zeros_is_what_a_power_cut_leaves(tmp_path: Path) -> Non
     ],
 )
 async def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
-    """A slip in the path costs nobody a file."""
+    """A wrong path does not destroy a file."""
     path = tmp_path / "journal.jsonl"
     path.write_bytes(content)
 
@@ -176,7 +176,7 @@ async def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path, conten
 
 
 async def test_a_broken_line_within_is_named(tmp_path: Path, whole: bytes) -> None:
-    """What a crash cannot do is not mended silently."""
+    """Damage that a crash cannot cause is not repaired silently."""
     path = tmp_path / "journal.jsonl"
     first, second, third = whole.splitlines(keepends=True)
     path.write_bytes(first + second[:-10] + b"\n" + third)
@@ -186,7 +186,7 @@ async def test_a_broken_line_within_is_named(tmp_path: Path, whole: bytes) -> No
 
 
 async def test_a_journal_of_another_job_is_refused(tmp_path: Path) -> None:
-    """Its results would be taken for those of this one."""
+    """Its results would count as results of this job."""
     path = tmp_path / "journal.jsonl"
     await fetch(path, [1], same)
     before = path.read_bytes()
@@ -197,8 +197,8 @@ async def test_a_journal_of_another_job_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-async def test_a_place_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
-    """The error names the file, and why."""
+async def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
+    """The error names the file and the reason."""
     with pytest.raises(JournalError, match="No such file or directory"):
         await fetch(tmp_path / "missing" / "journal.jsonl", [1], refused)
     with pytest.raises(JournalError, match="Is a directory"):

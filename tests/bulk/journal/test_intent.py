@@ -1,4 +1,4 @@
-"""What must not be made twice: the disk knows of it before a byte of it is sent."""
+"""Writes that must not be repeated: the disk has a line before a byte of the request is sent."""
 
 import asyncio
 import errno
@@ -30,12 +30,12 @@ FSYNC = "gateway_sdk.bulk._journal.file.os.fsync"
 
 
 def created(_: httpx.Request) -> httpx.Response:
-    """Answer as a gateway that did it."""
+    """Reply as a gateway that created the customer."""
     return httpx.Response(200, json={"customerId": "c-1"})
 
 
 def creating(gateway: GatewaySession) -> Callable[[str], Any]:
-    """Return a function that creates a customer of a name."""
+    """Return a function that creates a customer with a name."""
 
     async def create(name: str) -> Any:
         return await gateway.customer.create_customer({"customerName": name})
@@ -44,7 +44,7 @@ def creating(gateway: GatewaySession) -> Callable[[str], Any]:
 
 
 class Disk:
-    """Notes how much of which file is on the disk."""
+    """Records how many bytes of which file are on the disk."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.loop_thread = threading.get_ident()
@@ -55,7 +55,7 @@ class Disk:
         monkeypatch.setattr(FSYNC, self)
 
     def __call__(self, descriptor: int) -> None:
-        """Write a file down, off the event loop."""
+        """Sync a file, outside of the event loop."""
         assert threading.get_ident() != self.loop_thread
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
@@ -69,7 +69,7 @@ class Disk:
 async def test_the_disk_has_the_line_before_the_request_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line, and the name of the file, which is new: a power cut takes neither."""
+    """The line and the name of the new file: a power cut removes neither."""
     path = tmp_path / "journal.jsonl"
     disk = Disk(monkeypatch)
     on_disk: list[int] = []
@@ -93,7 +93,7 @@ async def test_the_disk_has_the_line_before_the_request_is_sent(
 async def test_reads_do_not_wait_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They can be made again, and have one line each."""
+    """They can be repeated, and have one line each."""
     disk = Disk(monkeypatch)
     gateway, _, _ = scripted(monkeypatch, httpx.Response(200, json=[]))
 
@@ -110,7 +110,7 @@ async def test_reads_do_not_wait_for_the_disk(
 async def test_calls_that_wait_for_the_disk_wait_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many there are at once, they share a trip to the disk, or the next."""
+    """Any number of them at the same time share a sync, or the next one."""
     count = 20
     path = tmp_path / "journal.jsonl"
     disk, all_there = Disk(monkeypatch), threading.Event()
@@ -131,10 +131,10 @@ async def test_calls_that_wait_for_the_disk_wait_together(
 
     assert all(result.error is None for result in results.values())
     assert len(engine.requests) == count
-    assert len(disk.sizes) <= 3  # the first, one for those who came later, and the end
+    assert len(disk.sizes) <= 3  # the first, one for all later calls, and the end
 
 
-async def test_a_disk_that_fails_has_nothing_sent(
+async def test_nothing_is_sent_if_the_disk_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error of the call says so, and the run ends."""
@@ -170,7 +170,7 @@ async def test_a_disk_that_fails_has_nothing_sent(
 async def test_an_item_of_several_calls_has_one_line_before_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool
 ) -> None:
-    """None of them is sent before the disk has it, in whichever task each is made."""
+    """None of them is sent before the line is on the disk, in any task."""
     path = tmp_path / "journal.jsonl"
     disk = Disk(monkeypatch)
 
@@ -197,10 +197,10 @@ async def test_an_item_of_several_calls_has_one_line_before_them(
     assert [line["state"] for line in lines(path)] == ["begun", "done"]
 
 
-async def test_a_run_within_an_item_tells_both_journals(
+async def test_a_run_within_an_item_writes_to_both_journals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What an inner run sends, the item of the outer one sends too."""
+    """What an inner run sends is recorded for the item of the outer run too."""
     outer, inner = tmp_path / "outer.jsonl", tmp_path / "inner.jsonl"
     gateway, _, _ = scripted(monkeypatch, created)
 
@@ -218,7 +218,7 @@ async def test_a_run_within_an_item_tells_both_journals(
 async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """The line is taken back, and the next run makes it."""
+    """The line is withdrawn, and the next run makes the call."""
     path = tmp_path / "journal.jsonl"
     at_it, door = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
@@ -253,10 +253,10 @@ async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
     assert len(engine.requests) == 1
 
 
-async def test_what_was_not_to_be_sent_has_no_line_before_it(
+async def test_an_invalid_request_has_no_line_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong argument is found first: the item is one that failed, and can be made again."""
+    """A wrong argument is found first: the item has failed, and can be repeated."""
     path = tmp_path / "journal.jsonl"
     gateway, _, _ = scripted(monkeypatch, created)
 
@@ -288,10 +288,8 @@ async def test_a_retry_does_not_write_the_line_again(
     assert [line["state"] for line in lines(path)] == ["begun", "done"]
 
 
-def test_where_folders_cannot_be_opened_they_are_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Windows writes names down by itself."""
+def test_folders_are_not_synced_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows writes names by itself."""
     monkeypatch.setattr(file_module, "WINDOWS", True)
 
     file_module.sync_folder(tmp_path / "missing")
@@ -300,7 +298,7 @@ def test_where_folders_cannot_be_opened_they_are_left_alone(
 async def test_an_equal_item_waits_for_the_call_in_flight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line that says that it has begun is of this run, so the result is still to come."""
+    """The line that says `begun` is of this run, so the result is still to come."""
     path = tmp_path / "journal.jsonl"
     sent, answered = asyncio.Event(), asyncio.Event()
 
@@ -333,8 +331,8 @@ async def test_an_equal_item_waits_for_the_call_in_flight(
     assert [line["item"] for line in lines(path)] == ["Ada", "Bob", "Ada"]
 
 
-async def test_a_call_that_goes_on_after_its_item_is_not_made_again(tmp_path: Path) -> None:
-    """What becomes of it is unknown, so no later run repeats its item."""
+async def test_a_call_that_goes_on_after_its_item_is_not_repeated(tmp_path: Path) -> None:
+    """Its outcome is unknown, so no later run repeats its item."""
     path = tmp_path / "journal.jsonl"
     sent, answered = asyncio.Event(), asyncio.Event()
     going_on: list[asyncio.Task[Any]] = []
@@ -367,7 +365,7 @@ async def test_a_call_that_goes_on_after_its_item_is_not_made_again(tmp_path: Pa
 async def test_a_call_in_another_event_loop_is_not_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread with a loop of its own cannot wait for the disk of the run; nothing hangs."""
+    """A thread with another event loop cannot wait for the run's disk; the call fails at once."""
     path = tmp_path / "journal.jsonl"
     gateway, engine, _ = scripted(monkeypatch, created)
 

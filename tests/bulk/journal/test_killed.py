@@ -1,4 +1,4 @@
-"""Killed with -9 at any moment: what was yielded is not lost, and nothing stands there twice."""
+"""Runs that are killed with SIGKILL at any moment: no yielded result is lost or doubled."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ COUNT = 250
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.full)])
 async def test_kills_lose_nothing_and_double_nothing(tmp_path: Path, kills: int) -> None:
-    """Resumed each time, the journal ends complete: one line per item, with its value."""
+    """Resumed after each kill, the journal ends complete: one line per item, with its value."""
     path = tmp_path / "journal.jsonl"
 
     outcome = await resume.resume(path, COUNT, kills=kills, seed=7)
@@ -44,7 +44,7 @@ GOOD: dict[str, Any] = {
         ({"yielded_at_last": 8}, "8 results at last"),
     ],
 )
-def test_a_resume_that_goes_wrong_is_seen(change: dict[str, int], problem: str) -> None:
+def test_an_error_in_resuming_is_found(change: dict[str, int], problem: str) -> None:
     """Each figure that must be 0 is named if it is not."""
     assert resume.missed(GOOD) == []
     assert resume.missed({**GOOD, **change}) == [problem]

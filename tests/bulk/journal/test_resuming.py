@@ -1,4 +1,4 @@
-"""The journal: what stands in it, and what a later run makes of it."""
+"""The lines of a journal, and how a later run uses them."""
 
 import asyncio
 import stat
@@ -27,7 +27,7 @@ COLUMNS = {
 
 
 async def some(item: str) -> Any:
-    """Return something, or fail in one of two ways."""
+    """Return a value, or fail in one of two ways."""
     if item == "lost":
         raise ServerError("the gateway answered 500", status=500)
     if item == "bug":
@@ -36,7 +36,7 @@ async def some(item: str) -> Any:
 
 
 async def test_every_line_has_every_column(tmp_path: Path) -> None:
-    """A line says which item it is, what came of it, and when; the file is its owner's alone."""
+    """A line names its item, its result and the time; only the owner can read the file."""
     path = tmp_path / "journal.jsonl"
 
     results = await fetch(path, ["EUR", "lost", "bug"], some)
@@ -60,7 +60,7 @@ async def test_every_line_has_every_column(tmp_path: Path) -> None:
 
 
 async def test_a_line_is_there_before_its_result_is_yielded(tmp_path: Path) -> None:
-    """Whoever has seen a result finds it in the file."""
+    """A result that was yielded is in the file."""
     path = tmp_path / "journal.jsonl"
 
     async for result in bulk.run(some, map(str, range(50)), journal=path, job=JOB):
@@ -68,7 +68,7 @@ async def test_a_line_is_there_before_its_result_is_yielded(tmp_path: Path) -> N
 
 
 async def test_other_tools_read_a_journal_as_it_is(tmp_path: Path) -> None:
-    """Its columns have one type each, whatever failed."""
+    """Each of its columns has one type, also for failures."""
     path = tmp_path / "journal.jsonl"
     await fetch(path, ["lost", "EUR", "bug", "USD"], some)
 
@@ -82,7 +82,7 @@ async def test_other_tools_read_a_journal_as_it_is(tmp_path: Path) -> None:
 
 
 async def test_a_later_run_fetches_what_is_missing_and_yields_all(tmp_path: Path) -> None:
-    """What is done comes from the file and says so; failures stay failures unless asked."""
+    """Finished items come from the file, marked; failures stay failures unless asked."""
     path = tmp_path / "journal.jsonl"
     await fetch(path, ["EUR", "lost", "bug"], some)
     called: list[str] = []
@@ -109,7 +109,7 @@ async def test_a_later_run_fetches_what_is_missing_and_yields_all(tmp_path: Path
 
 
 async def test_failures_are_tried_again_if_asked(tmp_path: Path) -> None:
-    """Each has one line, that of its last try; the mode that the user gave the file stays."""
+    """Each item has one line, that of its last try; the file keeps the mode that its user set."""
     path = tmp_path / "journal.jsonl"
     await fetch(path, ["EUR", "lost", "bug"], some)
     path.chmod(0o640)
@@ -138,7 +138,7 @@ CREATED: Step = httpx.Response(200, json={"customerId": "c-1"})
         (httpx.Response(404), "NotFoundError", "REFUSED", True),
     ],
 )
-async def test_what_may_have_been_done_is_never_done_again(
+async def test_a_write_of_unknown_outcome_is_never_repeated(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     step: Step,
@@ -146,7 +146,7 @@ async def test_what_may_have_been_done_is_never_done_again(
     outcome: str,
     again: bool,
 ) -> None:
-    """A write of unknown outcome stays failed, also when failures are tried again."""
+    """A write of unknown outcome stays failed, also with `retry_failed`."""
     path = tmp_path / "journal.jsonl"
     gateway, engine, _ = scripted(monkeypatch, step, retry=None)
 
@@ -174,10 +174,10 @@ async def test_what_may_have_been_done_is_never_done_again(
     assert len(lines(path)) == (2 if again else 1)
 
 
-async def test_an_item_that_wrote_before_it_failed_is_not_made_again(
+async def test_an_item_that_wrote_before_it_failed_is_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The failed call only read, and could be repeated; the one before it must not be."""
+    """The failed call only read and could be repeated; the write before it must not be."""
     path = tmp_path / "journal.jsonl"
     gateway, _, _ = scripted(monkeypatch, CREATED, httpx.Response(404))
 
@@ -193,10 +193,10 @@ async def test_an_item_that_wrote_before_it_failed_is_not_made_again(
     assert (result.error.outcome, result.error.safe_to_repeat) == (Outcome.APPLIED, False)
 
 
-async def test_a_write_that_was_under_way_when_the_process_died_is_not_repeated(
+async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it is sent, a line says so; without another its outcome is unknown."""
+    """A line is written before it is sent; without a second line its outcome is unknown."""
     path = tmp_path / "journal.jsonl"
     gateway, _, _ = scripted(monkeypatch, CREATED)
     seen: list[bytes] = []
@@ -212,7 +212,7 @@ async def test_a_write_that_was_under_way_when_the_process_died_is_not_repeated(
     async with gateway:
         await fetch(path, ["Ada"], create)
         assert [line["state"] for line in lines(path)] == ["begun", "done"]
-        path.write_bytes(seen[0])  # as it was in the middle of the call
+        path.write_bytes(seen[0])  # its content in the middle of the call
 
         results = await fetch(path, ["Ada"], refused, retry_failed=True)
 
@@ -224,14 +224,14 @@ async def test_a_write_that_was_under_way_when_the_process_died_is_not_repeated(
 
 
 class Stuck(httpx.AsyncBaseTransport):
-    """Takes a request, sends nothing of it or all, and waits."""
+    """Accepts a request, sends nothing of it or all of it, and waits."""
 
     def __init__(self, *, sends: bool) -> None:
         self.sends = sends
         self.asked = asyncio.Event()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Wait for ever."""
+        """Wait without end."""
         request.extensions["gateway_sdk.transmission"].sent = self.sends
         self.asked.set()
         await asyncio.Event().wait()
@@ -241,10 +241,10 @@ class Stuck(httpx.AsyncBaseTransport):
 @pytest.mark.parametrize("operation", ["create_customer", "list_countries"])
 @pytest.mark.parametrize("sends", [False, True])
 @pytest.mark.parametrize("end", ["deadline", "close"])
-async def test_what_a_run_cuts_off_is_made_again_only_if_that_is_safe(
+async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, sends: bool, end: str
 ) -> None:
-    """A read, and a write that had not left, are as if never begun; a sent write is a failure."""
+    """A read and an unsent write count as never begun; a sent write is a failure."""
     path = tmp_path / "journal.jsonl"
     gateway, _, _ = scripted(monkeypatch, CREATED)
     stuck = Stuck(sends=sends)

@@ -1,4 +1,4 @@
-"""What values and errors become in a journal, and what they come back as."""
+"""How values and errors are written to a journal, and read back."""
 
 import json
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from tests.bulk.journal.journals import JOB, fetch, lines, refused
 
 @dataclass
 class Rate:
-    """A value of a user's own type."""
+    """A value of a user's class."""
 
     day: date
     rate: Decimal
@@ -54,7 +54,7 @@ COUNTRY = Country.model_validate(
 async def test_values_of_many_kinds_are_written_as_json(
     tmp_path: Path, value: object, written: object
 ) -> None:
-    """Models by their wire names, dates and numbers as pydantic has them, secrets masked."""
+    """Models by their wire names, dates and numbers as pydantic writes them, secrets masked."""
     path = tmp_path / "journal.jsonl"
 
     async def call(_: str) -> object:
@@ -68,8 +68,8 @@ async def test_values_of_many_kinds_are_written_as_json(
     assert b"canary" not in path.read_bytes()
 
 
-async def test_dump_and_load_are_the_users_own_ways(tmp_path: Path) -> None:
-    """What is no JSON goes in through one and comes out through the other."""
+async def test_dump_and_load_convert_values(tmp_path: Path) -> None:
+    """`dump` converts a value to JSON, and `load` converts it back."""
     path = tmp_path / "journal.jsonl"
     options: dict[str, Any] = {
         "dump": lambda value: [value.real, value.imag],
@@ -86,8 +86,8 @@ async def test_dump_and_load_are_the_users_own_ways(tmp_path: Path) -> None:
     assert stored.value == 1 + 2j
 
 
-async def test_a_line_that_load_does_not_take_is_a_failure_of_its_item(tmp_path: Path) -> None:
-    """The error is that of load, the file stays as it is, and the others go on."""
+async def test_an_error_of_load_fails_its_item_only(tmp_path: Path) -> None:
+    """The error of `load` is the item's, the file is unchanged, and other items go on."""
     path = tmp_path / "journal.jsonl"
 
     async def call(item: str) -> str:
@@ -104,7 +104,7 @@ async def test_a_line_that_load_does_not_take_is_a_failure_of_its_item(tmp_path:
 
 
 def nested(depth: int) -> list[Any]:
-    """Return lists within lists."""
+    """Return nested lists."""
     value: list[Any] = []
     for _ in range(depth - 1):
         value = [value]
@@ -117,7 +117,7 @@ def nested(depth: int) -> list[Any]:
     ids=["object", "surrogate", "bytes", "inner object", "too deep to read", "too long to read"],
 )
 async def test_a_value_that_is_no_json_is_a_failure(tmp_path: Path, value: object) -> None:
-    """The result says what to do, the line too, and the others go on."""
+    """The result and the line say what to do, and other items go on."""
     path = tmp_path / "journal.jsonl"
 
     async def call(item: str) -> object:
@@ -134,7 +134,7 @@ async def test_a_value_that_is_no_json_is_a_failure(tmp_path: Path, value: objec
 
 
 async def test_an_item_that_is_no_json_needs_a_key(tmp_path: Path) -> None:
-    """With one it is told from others, and its column stays empty."""
+    """A key identifies it, and its column `item` is null."""
     path = tmp_path / "journal.jsonl"
     item = object()
 
@@ -150,7 +150,7 @@ async def test_an_item_that_is_no_json_needs_a_key(tmp_path: Path) -> None:
 
 
 async def test_equal_items_have_one_line_and_a_result_each(tmp_path: Path) -> None:
-    """The second is read from the journal, or shares the call that is under way."""
+    """The second item is read from the journal, or shares the call in flight."""
     path = tmp_path / "journal.jsonl"
     called: list[str] = []
 
@@ -167,7 +167,7 @@ async def test_equal_items_have_one_line_and_a_result_each(tmp_path: Path) -> No
 
 
 async def test_long_lines_are_read_whole(tmp_path: Path) -> None:
-    """A value may be larger than what is read at once."""
+    """A value may be larger than one read of the file."""
     path = tmp_path / "journal.jsonl"
 
     async def call(item: str) -> str:
@@ -199,7 +199,7 @@ async def test_long_lines_are_read_whole(tmp_path: Path) -> None:
 def test_wrong_arguments_of_a_journal_are_refused_at_once(
     options: dict[str, Any], named: str
 ) -> None:
-    """The error names what is wrong or missing."""
+    """The error names the wrong or missing argument."""
     with pytest.raises(InvalidArgumentError, match=named):
         bulk.run(refused, [1], **options)
 
@@ -213,8 +213,8 @@ def test_wrong_arguments_of_a_journal_are_refused_at_once(
         GatewayError(),
     ],
 )
-async def test_an_error_comes_back_as_what_it_was(tmp_path: Path, error: GatewayError) -> None:
-    """Its class, its text and its status are those from before."""
+async def test_an_error_is_read_back_with_its_class(tmp_path: Path, error: GatewayError) -> None:
+    """Its class, its message and its status are the original ones."""
     path = tmp_path / "journal.jsonl"
 
     async def call(_: str) -> None:
@@ -230,12 +230,12 @@ async def test_an_error_comes_back_as_what_it_was(tmp_path: Path, error: Gateway
     assert result.error.retryable is error.retryable is lines(path)[0]["retryable"]
 
 
-async def test_the_words_of_a_users_error_do_not_get_into_the_file(tmp_path: Path) -> None:
-    """Only the texts of this package's own classes are known to hold nothing personal."""
+async def test_the_message_of_a_users_error_is_not_written(tmp_path: Path) -> None:
+    """Only messages of this package's own classes are known to hold no personal data."""
     path = tmp_path / "journal.jsonl"
 
     class NotFoundError(GatewayError):
-        """Named as one of ours."""
+        """A user's class with the name of one of ours."""
 
     async def call(_: str) -> None:
         raise NotFoundError("canary")
