@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from gateway_sdk.fleet._plan import Plan, PlanStatus
     from gateway_sdk.fleet._postgres_store import PostgresStore
     from gateway_sdk.fleet._rate_limit import SharedRateLimit
+    from gateway_sdk.fleet._taskiq import on_taskiq
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -19,7 +20,16 @@ else:
             "gateway_sdk.fleet._plan": ("Plan", "PlanStatus"),
             "gateway_sdk.fleet._postgres_store": ("PostgresStore",),
             "gateway_sdk.fleet._rate_limit": ("SharedRateLimit",),
+            "gateway_sdk.fleet._taskiq": ("on_taskiq",),
         },
     )
 
-__all__ = ["FolderStore", "Job", "Plan", "PlanStatus", "PostgresStore", "SharedRateLimit"]
+__all__ = [
+    "FolderStore",
+    "Job",
+    "Plan",
+    "PlanStatus",
+    "PostgresStore",
+    "SharedRateLimit",
+    "on_taskiq",
+]

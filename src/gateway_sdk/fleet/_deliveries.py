@@ -1,0 +1,115 @@
+"""What a broker delivers: few messages at a time, acknowledged by what became of the work."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from contextvars import ContextVar
+from enum import Enum, auto
+from typing import Any, Final
+
+from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.fleet._brokers import AHEAD, IN_MEMORY, names_of
+
+
+class Verdict(Enum):
+    """What becomes of a message."""
+
+    DONE = auto()
+    AGAIN = auto()
+    """It is delivered again, here or elsewhere."""
+    DEAD = auto()
+    """It goes to the dead letters, if the broker has them."""
+
+
+VERDICT: Final[ContextVar[Verdict]] = ContextVar("what becomes of a message", default=Verdict.DONE)
+"""Set by a task; taskiq acknowledges in the context of the task."""
+
+_LEASE: Final = 30.0
+"""Seconds after which NATS delivers a message again, unless the broker was told otherwise."""
+
+
+class Deliveries:
+    """Stands for `listen` of a broker.
+
+    A worker takes two messages at a time, whatever the broker would give it. For all brokers that
+    can be told, a message that is still worked on is not delivered again.
+    """
+
+    def __init__(self, broker: Any) -> None:
+        self._listen: Callable[[], AsyncGenerator[Any]] = broker.listen
+        self._lease = getattr(getattr(broker, "consumer_config", None), "ack_wait", None) or _LEASE
+        self._is_in_memory = IN_MEMORY in names_of(broker)
+        self._ended: list[Callable[[], None]] = []
+
+    def on_end(self, drain: Callable[[], None]) -> None:
+        """Call a function when the worker stops listening."""
+        self._ended.append(drain)
+
+    async def __call__(self) -> AsyncIterator[Any]:
+        """Yield messages until the worker stops listening."""
+        if self._is_in_memory:
+            raise ConfigurationError(
+                "an InMemoryBroker keeps its messages in one process, and no worker process gets "
+                "them: use a broker such as AioPikaBroker, or run the chunks where they are "
+                "submitted"
+            )
+        slots = asyncio.Semaphore(AHEAD)
+        try:
+            async with aclosing(self._listen()) as messages:
+                await slots.acquire()
+                async for message in messages:
+                    yield self._watched(message, slots.release)
+                    await slots.acquire()
+        finally:
+            for drain in self._ended:
+                drain()
+
+    def _watched(self, message: Any, release: Callable[[], None]) -> Any:
+        """Return a message whose acknowledgement is ours.
+
+        Raises:
+            ConfigurationError: It cannot be acknowledged.
+        """
+        if not hasattr(message, "ack"):
+            raise ConfigurationError(
+                "this broker cannot carry a plan: its messages cannot be acknowledged, so they are "
+                "lost with the worker that took them"
+            )
+        delivery = _Delivery(message.ack, release, self._lease)
+        return type(message)(data=message.data, ack=delivery.settle)
+
+
+class _Delivery:
+    """One message that was delivered and is not settled."""
+
+    def __init__(
+        self, ack: Callable[[], Awaitable[None]], release: Callable[[], None], lease: float
+    ) -> None:
+        self._ack = ack
+        self._release = release
+        # An acknowledgement is a method of the message of the broker's own client.
+        self._message: Any = getattr(ack, "__self__", None)
+        self._renewal: asyncio.Task[None] | None = None
+        if hasattr(self._message, "in_progress"):
+            self._renewal = asyncio.create_task(self._renew(lease / 3))
+
+    async def _renew(self, seconds: float) -> None:
+        """Ask NATS again and again not to deliver the message to another worker."""
+        while True:
+            await asyncio.sleep(seconds)
+            await self._message.in_progress()
+
+    async def settle(self) -> None:
+        """Acknowledge the message, give it back, or put it away."""
+        self._release()
+        if self._renewal is not None:
+            self._renewal.cancel()
+        verdict = VERDICT.get()
+        if verdict is Verdict.DONE:
+            await self._ack()
+        elif hasattr(self._message, "reject"):  # RabbitMQ
+            await self._message.reject(requeue=verdict is Verdict.AGAIN)
+        elif hasattr(self._message, "nak"):  # NATS, which has no dead letters
+            await (self._message.nak() if verdict is Verdict.AGAIN else self._message.term())
+        elif verdict is Verdict.DEAD:
+            await self._ack()

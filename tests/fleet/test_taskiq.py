@@ -1,0 +1,428 @@
+"""Jobs on brokers of taskiq: real ones, but for what no real broker does."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
+
+import aio_pika
+import nats
+import pytest
+from taskiq import AckableMessage, AsyncBroker, BrokerMessage, InMemoryBroker
+
+from gateway_sdk.errors import ConfigurationError, PlanStoreError
+from gateway_sdk.fleet import Job, _taskiq, on_taskiq
+from gateway_sdk.fleet._sender import task_name
+from gateway_sdk.fleet._store import ChunkState
+from tests.fleet.gateways import ADDRESS, CountingGateway, either, series, states
+from tests.fleet.workers import (
+    Ended,
+    make_broker,
+    nats_broker,
+    new_name,
+    rabbitmq_broker,
+    submit,
+    working,
+)
+from tests.support.memory_store import MemoryStore
+from tests.support.nats_server import NEEDS_NATS, NatsServer
+from tests.support.rabbitmq_server import NEEDS_RABBITMQ, RabbitMQServer
+
+BROKERS = [
+    pytest.param("rabbitmq", marks=NEEDS_RABBITMQ),
+    pytest.param("nats", marks=NEEDS_NATS),
+]
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """Provide one server for all tests of a process; each uses a stream of its own."""
+    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=BROKERS)
+def url(request: pytest.FixtureRequest) -> str:
+    """Provide the address of each kind of broker."""
+    server = {"rabbitmq": "rabbitmq", "nats": "nats_server"}[request.param]
+    address: str = request.getfixturevalue(server).url
+    return address
+
+
+@pytest.fixture
+def gateway() -> CountingGateway:
+    """Provide a gateway that counts."""
+    return CountingGateway()
+
+
+def make_job(store: MemoryStore, gateway: CountingGateway, **settings: Any) -> Job:
+    """Make a job whose workers call a gateway."""
+    session: Any = {
+        "base_url": ADDRESS,
+        "access_token": "t",
+        "tenant_id": "acme",
+        "transport": gateway,
+        "retry": None,
+    }
+    return Job(new_name(), function=either, store=store, session=session, **settings)
+
+
+async def left(url: str, name: str) -> int:
+    """Return how many messages a queue would still deliver."""
+    if url.startswith("amqp"):
+        connection = await aio_pika.connect(url)
+        async with connection, connection.channel() as channel:
+            queue = await channel.declare_queue(name, passive=True)
+            return queue.declaration_result.message_count or 0
+    client = await nats.connect(url)
+    try:
+        return (await client.jetstream().stream_info(name)).state.messages
+    finally:
+        await client.close()
+
+
+async def test_workers_do_what_was_submitted(url: str, gateway: CountingGateway) -> None:
+    """Each item once, and nothing stays in the queue; what is done is not submitted again."""
+    store = MemoryStore()
+    job = make_job(store, gateway)
+    plan = await job.plan([series(number) for number in range(25)], chunk=5)
+    submitted = await submit(make_broker(url, job.name), job, plan)
+    ended = Ended(store, 5)
+
+    async with working(make_broker(url, job.name), job), working(make_broker(url, job.name), job):
+        await ended.wait()
+
+    assert submitted == 5
+    assert states(store) == dict.fromkeys(range(25), "done")
+    assert set(gateway.done.values()) == {1}
+    assert await left(url, job.name) == 0
+    assert await submit(make_broker(url, job.name), job, plan) == 0
+
+
+async def test_submitting_twice_makes_nothing_twice(url: str, gateway: CountingGateway) -> None:
+    """The second message of a chunk finds it done."""
+    store = MemoryStore()
+    job = make_job(store, gateway)
+    plan = await job.plan([series(number) for number in range(6)], chunk=2)
+    numbers = [await submit(make_broker(url, job.name), job, plan) for _ in range(2)]
+    ended = Ended(store, 6)
+
+    async with working(make_broker(url, job.name), job):
+        await ended.wait()
+
+    assert numbers == [3, 3]
+    assert sorted(gateway.done.values()) == [1] * 6
+    assert await left(url, job.name) == 0
+
+
+async def test_a_worker_that_is_asked_to_end_gives_the_rest_back(
+    url: str, gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls in flight end and are stored, none is begun, and another worker does the rest."""
+    store = MemoryStore()
+    job = make_job(store, gateway, concurrency=2, grace=30.0)
+    plan = await job.plan([series(number) for number in range(6)], chunk=6)
+    await submit(make_broker(url, job.name), job, plan)
+    arrived, asked = asyncio.Event(), asyncio.Event()
+    drain = _taskiq.Process.drain
+
+    def note(process: _taskiq.Process) -> None:
+        drain(process)
+        asked.set()
+
+    async def hold(*_: object) -> None:
+        arrived.set()
+        await asked.wait()
+
+    monkeypatch.setattr(_taskiq.Process, "drain", note)
+    gateway.answer = hold
+    async with working(make_broker(url, job.name), job) as end:
+        await asyncio.wait_for(arrived.wait(), 30)
+        end.set()
+    done = dict(states(store))
+    ended = Ended(store, 1)
+    async with working(make_broker(url, job.name), job):
+        await ended.wait()
+
+    assert 1 <= len(done) <= 2
+    assert states(store) == dict.fromkeys(range(6), "done")
+    assert set(gateway.done.values()) == {1}
+    assert await left(url, job.name) == 0
+
+
+async def test_a_poison_chunk_is_put_away(url: str, gateway: CountingGateway) -> None:
+    """It is in the status, and in the dead letters if the broker has them; the others go on."""
+    store = MemoryStore()
+    job = make_job(store, gateway, max_starts=2)
+    plan = await job.plan([series(number) for number in range(3)], chunk=1)
+    for _ in range(2):  # workers that were killed
+        await store.start_chunk(plan.record, 1)
+    await submit(make_broker(url, job.name), job, plan)
+    ended = Ended(store, 2)
+
+    async with working(make_broker(url, job.name), job):
+        await ended.wait()
+        while not (await plan.status()).broken or await left(url, job.name):
+            pass
+
+    ((chunk,), missing) = (await plan.status()).broken, (await plan.status()).missing
+    assert (chunk.chunk, chunk.state, missing) == (1, ChunkState.BROKEN, 1)
+    assert await left(url, job.name) == 0
+    if url.startswith("amqp"):
+        assert await left(url, f"{job.name}.dead") == 1
+
+
+async def test_a_chunk_that_cannot_be_stored_comes_back(
+    url: str, gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """After a pause; what the store says is logged."""
+    monkeypatch.setattr(_taskiq, "PAUSE", 0.01)
+    store = MemoryStore()
+    job = make_job(store, gateway)
+    plan = await job.plan([series(1)], chunk=1)
+    await submit(make_broker(url, job.name), job, plan)
+    ended = Ended(store, 1)
+    refusals = iter((PlanStoreError("its disk is full"), KeyError("the text of an item")))
+
+    async def refuse(operation: str) -> None:
+        if operation == "write_results":
+            for refusal in refusals:
+                raise refusal
+
+    store.before = refuse
+    async with working(make_broker(url, job.name), job):
+        await ended.wait()
+
+    assert "is given back: its disk is full" in caplog.text
+    assert "is given back: KeyError" in caplog.text
+    assert states(store) == {0: "done"}
+    assert await left(url, job.name) == 0
+
+
+async def test_a_message_of_another_plan_is_dropped(
+    url: str, gateway: CountingGateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody can do anything with it."""
+    store = MemoryStore()
+    job = make_job(store, gateway)
+    plan = await job.plan([series(1)], chunk=1)
+    broker = make_broker(url, job.name)
+    on_taskiq(broker, job)
+    await broker.startup()
+    task: Any = broker.find_task(task_name(job.name))
+    await task.kiq(f"{job.name}#{'0' * 32}", 0)
+    await plan.submit(broker)
+    await broker.shutdown()
+    ended = Ended(store, 1)
+
+    async with working(make_broker(url, job.name), job):
+        await ended.wait()
+
+    assert "is dropped: the store has no such plan" in caplog.text
+    assert await left(url, job.name) == 0
+
+
+@NEEDS_NATS
+async def test_a_chunk_may_take_longer_than_its_lease(
+    nats_server: NatsServer, gateway: CountingGateway
+) -> None:
+    """The worker says that it is still at work, and no other worker gets the chunk."""
+    store = MemoryStore()
+    job = make_job(store, gateway)
+    plan = await job.plan([series(1)], chunk=1)
+    brokers = [nats_broker(nats_server.url, job.name, lease=0.5) for _ in range(3)]
+    await submit(brokers.pop(), job, plan)
+    ended = Ended(store, 1)
+
+    async def be_slow(*_: object) -> None:
+        await asyncio.sleep(2.0)  # four leases of a real server
+
+    gateway.answer = be_slow
+    async with working(brokers.pop(), job), working(brokers.pop(), job):
+        await ended.wait()
+
+    assert gateway.requests == 1
+    assert await left(nats_server.url, job.name) == 0
+
+
+@NEEDS_RABBITMQ
+async def test_a_worker_takes_two_chunks_at_a_time(
+    rabbitmq: RabbitMQServer, gateway: CountingGateway
+) -> None:
+    """The others stay in the queue for other workers, whatever the limits of taskiq are."""
+    store = MemoryStore()
+    job = make_job(store, gateway, concurrency=100)
+    plan = await job.plan([series(number) for number in range(8)], chunk=1)
+    await submit(rabbitmq_broker(rabbitmq.url, job.name), job, plan)
+    ended, busy, most = Ended(store, 8), 0, 0
+
+    async def count(*_: object) -> None:
+        nonlocal busy, most
+        busy += 1
+        most = max(most, busy)
+        await asyncio.sleep(0.01)  # time for a third one to come
+        busy -= 1
+
+    gateway.answer = count
+    async with working(rabbitmq_broker(rabbitmq.url, job.name), job):
+        await ended.wait()
+
+    assert most == 2
+
+
+async def test_one_process_needs_no_server(gateway: CountingGateway) -> None:
+    """An InMemoryBroker does the chunks where they are submitted."""
+    store = MemoryStore()
+    job = make_job(store, gateway)
+    plan = await job.plan([series(number) for number in range(10)], chunk=2)
+    broker = InMemoryBroker()
+    ended = Ended(store, 5)
+
+    submitted = await submit_and_wait(broker, job, plan, ended)
+
+    assert submitted == 5
+    assert states(store) == dict.fromkeys(range(10), "done")
+
+
+async def submit_and_wait(broker: InMemoryBroker, job: Job, plan: Any, ended: Ended) -> int:
+    """Submit to a broker that works where it is."""
+    on_taskiq(broker, job)
+    await broker.startup()
+    number: int = await plan.submit(broker)
+    await ended.wait()
+    await broker.wait_all()
+    await broker.shutdown()
+    return number
+
+
+async def test_a_broker_must_be_started(
+    gateway: CountingGateway, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else there is no session; the log says so."""
+    monkeypatch.setattr(_taskiq, "PAUSE", 0.0)
+    job = make_job(MemoryStore(), gateway)
+    plan = await job.plan([series(1)], chunk=1)
+    broker = InMemoryBroker(await_inplace=True)
+    on_taskiq(broker, job)
+
+    await plan.submit(broker)
+
+    assert "the broker was not started" in caplog.text
+
+
+async def test_closing_waits_for_chunks_under_way(gateway: CountingGateway) -> None:
+    """A broker may close earlier than its tasks have ended; closing it again changes nothing."""
+    store = MemoryStore()
+    job = make_job(store, gateway, grace=30.0)
+    plan = await job.plan([series(1), series(2)], chunk=1)
+    broker = InMemoryBroker()
+    arrived, reply = asyncio.Event(), asyncio.Event()
+
+    async def hold(*_: object) -> None:
+        arrived.set()
+        await reply.wait()
+
+    gateway.answer = hold
+    on_taskiq(broker, job)
+    await broker.startup()
+    await plan.submit(broker)
+    await asyncio.wait_for(arrived.wait(), 30)
+    closing = asyncio.create_task(broker.shutdown())
+    await asyncio.sleep(0)
+    reply.set()
+    await closing
+    await broker.wait_all()
+    await broker.shutdown()
+
+    assert set(states(store).values()) == {"done"}
+    assert store.is_open == 0
+
+
+async def test_two_jobs_share_a_broker(gateway: CountingGateway) -> None:
+    """Each has a session of its own."""
+    store = MemoryStore()
+    jobs = [make_job(store, gateway) for _ in range(2)]
+    broker = InMemoryBroker(await_inplace=True)
+    for job in jobs:
+        on_taskiq(broker, job)
+    await broker.startup()
+    for job in jobs:
+        await (await job.plan([series(1)], chunk=1)).submit(broker)
+    await broker.shutdown()
+
+    assert list(gateway.done.values()) == [2]
+
+
+class QueueBroker(AsyncBroker):
+    """A broker of somebody else, whose messages have no client of their own."""
+
+    def __init__(self, *, can_acknowledge: bool = True) -> None:
+        super().__init__()
+        self.waiting: asyncio.Queue[bytes] = asyncio.Queue()
+        self.acknowledged = 0
+        self._can_acknowledge = can_acknowledge
+
+    async def kick(self, message: BrokerMessage) -> None:
+        """Keep a message."""
+        self.waiting.put_nowait(message.message)
+
+    async def listen(self) -> AsyncGenerator[bytes | AckableMessage, None]:
+        """Yield the messages."""
+        while True:
+            text = await self.waiting.get()
+            yield (
+                AckableMessage(data=text, ack=self._acknowledge) if self._can_acknowledge else text
+            )
+
+    async def _acknowledge(self) -> None:
+        self.acknowledged += 1
+
+
+async def test_another_broker_acknowledges_what_is_settled(
+    gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunk that comes back is not acknowledged; one that is put away is."""
+    monkeypatch.setattr(_taskiq, "PAUSE", 0.0)
+    store = MemoryStore()
+    job = make_job(store, gateway, max_starts=1)
+    plan = await job.plan([series(number) for number in range(3)], chunk=1)
+    await store.start_chunk(plan.record, 1)
+    broker = QueueBroker()
+    ended = Ended(store, 1)
+    refusals = iter((PlanStoreError("its disk is full"),))
+
+    async def refuse(operation: str) -> None:
+        if operation == "write_results":
+            for refusal in refusals:
+                raise refusal
+
+    store.before = refuse
+    async with working(broker, job):
+        await plan.submit(broker)
+        await ended.wait()
+
+    assert broker.acknowledged == 2
+    assert states(store) == {2: "done"}
+
+
+async def test_messages_that_cannot_be_acknowledged_are_refused(gateway: CountingGateway) -> None:
+    """They are lost with their worker."""
+    job = make_job(MemoryStore(), gateway)
+    plan = await job.plan([series(1)], chunk=1)
+    broker = QueueBroker(can_acknowledge=False)
+    on_taskiq(broker, job)
+    await plan.submit(broker)
+
+    with pytest.raises(ConfigurationError, match="cannot be acknowledged"):
+        await anext(broker.listen())
+
+
+async def test_an_in_memory_broker_has_no_worker_processes(gateway: CountingGateway) -> None:
+    """`taskiq worker` says so, in place of waiting for messages that cannot come."""
+    broker = InMemoryBroker()
+    on_taskiq(broker, make_job(MemoryStore(), gateway))
+
+    with pytest.raises(ConfigurationError, match="keeps its messages in one process"):
+        await anext(broker.listen())
+    broker.executor.shutdown()
