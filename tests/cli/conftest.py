@@ -8,13 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from anyio.from_thread import start_blocking_portal
 
 from gateway_sdk._call import client
 from gateway_sdk.cli import app
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
-    SANDBOX_ACCESS_TOKEN,
     SANDBOX_CLIENT_ID,
     Sandbox,
 )
@@ -129,27 +127,9 @@ def call_gateway(
 
 
 @pytest.fixture
-def sandbox() -> Iterator[str]:
-    """Provide the address of a sandbox that is served in a thread of its own."""
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(Sandbox().serve()) as address,
-    ):
-        yield address
-
-
-@pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
-    """Serve a sandbox in a thread of its own, point the environment at it, and provide it."""
-    sandbox = Sandbox()
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(sandbox.serve()) as address,
-    ):
-        monkeypatch.setenv("GATEWAY_BASE_URL", address)
-        monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", SANDBOX_ACCESS_TOKEN)
-        monkeypatch.setenv("GATEWAY_TENANT_ID", "demo")
-        yield sandbox
+def served(gateway_sandbox: Sandbox, gateway_env: Mapping[str, str]) -> Sandbox:
+    """Provide a sandbox that another thread serves and that the environment points at."""
+    return gateway_sandbox
 
 
 @pytest.fixture
@@ -167,11 +147,11 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def settings(sandbox: str, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+def settings(gateway_url: str, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
     """Put the settings of a login at that sandbox into the environment, and provide them."""
     found = {
-        "GATEWAY_BASE_URL": sandbox,
-        "GATEWAY_AUTH_URL": sandbox + AUTHORIZE_PATH,
+        "GATEWAY_BASE_URL": gateway_url,
+        "GATEWAY_AUTH_URL": gateway_url + AUTHORIZE_PATH,
         "GATEWAY_CLIENT_ID": SANDBOX_CLIENT_ID,
     }
     for name, text in found.items():

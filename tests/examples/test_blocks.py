@@ -23,7 +23,7 @@ def by_name(block: documents.Block) -> str:
 
 @pytest.mark.parametrize("block", PROGRAMS, ids=by_name)
 async def test_every_program_of_the_documents_runs(
-    environment: dict[str, str], tmp_path: Path, block: documents.Block
+    gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
 ) -> None:
     """A Python block is a whole program: saved in a file, it ends with status 0."""
     ended = await documents.run_program(block.text, tmp_path)
@@ -36,12 +36,12 @@ async def test_every_program_of_the_documents_runs(
 
 @pytest.mark.parametrize("block", [block for block in CONSOLES if not block.serves], ids=by_name)
 async def test_every_command_of_the_documents_runs(
-    environment: dict[str, str], tmp_path: Path, block: documents.Block
+    gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
 ) -> None:
     """The commands of a console block end with status 0 at the sandbox, one after the other."""
     documents.save_files(block.document, tmp_path)
 
-    ended = await documents.run_console(block, tmp_path, environment["GATEWAY_BASE_URL"])
+    ended = await documents.run_console(block, tmp_path, gateway_env["GATEWAY_BASE_URL"])
 
     assert block.commands
     assert ended.status == 0, ended.err

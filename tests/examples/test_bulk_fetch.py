@@ -6,7 +6,7 @@ import sys
 from tests.support.documents import ROOT, run
 
 
-async def test_the_bulk_fetch_prints_one_line_per_series(environment: dict[str, str]) -> None:
+async def test_the_bulk_fetch_prints_one_line_per_series(gateway_env: dict[str, str]) -> None:
     """The script ends with status 0 and says how many currencies have no series."""
     ended = await run(sys.executable, "-W", "error", "examples/bulk_fetch.py", folder=ROOT)
 

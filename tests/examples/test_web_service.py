@@ -19,7 +19,7 @@ from gateway_sdk import (
     LoginRequiredError,
     ServerError,
 )
-from gateway_sdk.sandbox import Fault, Sandbox
+from gateway_sdk.sandbox import Sandbox
 from tests.support.documents import ROOT
 
 
@@ -38,7 +38,7 @@ async def post_customer(body: object, **headers: str) -> httpx.Response:
         return await caller.post("/customers", json=body, headers=headers)
 
 
-async def test_it_cancels_and_creates(environment: dict[str, str]) -> None:
+async def test_it_cancels_and_creates(gateway_env: dict[str, str]) -> None:
     """The service passes calls on for the tenant that its caller names."""
     async with web_service.app.router.lifespan_context(web_service.app), client() as caller:
         cancelled = await caller.delete("/wallets/wallet-0004/orders/order-0056")
@@ -48,7 +48,7 @@ async def test_it_cancels_and_creates(environment: dict[str, str]) -> None:
     assert created.json()["customerId"] == "customer-0005"
 
 
-async def test_an_order_that_does_not_exist_is_404(environment: dict[str, str]) -> None:
+async def test_an_order_that_does_not_exist_is_404(gateway_env: dict[str, str]) -> None:
     """The gateway's 404 is about what the caller asked for."""
     async with web_service.app.router.lifespan_context(web_service.app), client() as caller:
         reply = await caller.delete("/wallets/wallet-0004/orders/none")
@@ -57,10 +57,9 @@ async def test_an_order_that_does_not_exist_is_404(environment: dict[str, str]) 
     assert reply.json()["outcome"] == "REFUSED"
 
 
-async def test_a_lost_customer_is_409(environment: dict[str, str], sandbox: Sandbox) -> None:
+@pytest.mark.gateway_fault("create_customer", "drop_after_read", at=1)
+async def test_a_lost_customer_is_409(gateway_env: dict[str, str]) -> None:
     """A customer that may have been created is not a failure to repeat."""
-    sandbox.faults.on("create_customer", Fault.drop_after_read(), at=1)
-
     lost = await post_customer({"customerName": "Ada"})
 
     assert lost.status_code == 409
@@ -72,19 +71,18 @@ async def test_a_lost_customer_is_409(environment: dict[str, str], sandbox: Sand
     ("body", "tenant"), [({"customerNam": "Ada"}, "acme"), ({}, ""), ([], "acme")]
 )
 async def test_what_the_caller_did_wrong_is_422(
-    environment: dict[str, str], sandbox: Sandbox, body: object, tenant: str
+    gateway_env: dict[str, str], gateway_sandbox: Sandbox, body: object, tenant: str
 ) -> None:
     """A wrong field, an empty tenant and a list for an object are refused; nothing is sent."""
     refused = await post_customer(body, tenant=tenant)
 
     assert refused.status_code == 422
-    assert not sandbox.received
+    assert not gateway_sandbox.received
 
 
-async def test_a_busy_gateway_is_503(environment: dict[str, str], sandbox: Sandbox) -> None:
+@pytest.mark.gateway_fault("create_customer", "too_many_requests", retry_after=3600)
+async def test_a_busy_gateway_is_503(gateway_env: dict[str, str]) -> None:
     """The caller is told that it may come again, and when."""
-    sandbox.faults.on("create_customer", Fault.too_many_requests(retry_after=3600))
-
     busy = await post_customer({"customerName": "Ada"})
 
     assert busy.status_code == 503
@@ -93,7 +91,7 @@ async def test_a_busy_gateway_is_503(environment: dict[str, str], sandbox: Sandb
 
 
 async def test_a_token_that_is_refused_is_503(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    gateway_env: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The token is the service's own: its caller is not asked to log in."""
     monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "wrong")
@@ -121,7 +119,7 @@ def test_each_error_has_its_status(error: GatewayError, status: int) -> None:
     assert web_service.status_of(error) == status
 
 
-async def test_it_starts_as_its_docstring_says(environment: dict[str, str]) -> None:
+async def test_it_starts_as_its_docstring_says(gateway_env: dict[str, str]) -> None:
     """Uvicorn serves it from the project's folder, and ends it in order."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "uvicorn", "examples.web_service:app", "--port", "0",

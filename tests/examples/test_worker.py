@@ -12,7 +12,7 @@ from pathlib import Path
 import nats
 import pytest
 
-from gateway_sdk.sandbox import Fault, Sandbox
+from gateway_sdk.sandbox import Sandbox
 from tests.support.documents import ROOT, Ended, run
 from tests.support.nats_server import NEEDS_NATS, serve_nats
 
@@ -53,14 +53,14 @@ async def upload(*documents: Path) -> Ended:
     return await run(*command, *map(str, documents), folder=ROOT)
 
 
+@pytest.mark.gateway_fault("upload_document", "drop_after_read", at=1)
+@pytest.mark.gateway_fault("upload_document", "too_many_requests", retry_after=3600, at=2)
 async def test_the_worker_uploads_once(
-    environment: dict[str, str], queue: str, sandbox: Sandbox, tmp_path: Path
+    gateway_env: dict[str, str], queue: str, gateway_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """A lost reply is not tried again, a busy gateway is, and a missing file is told."""
     document = tmp_path / "passport.pdf"
     document.write_bytes(b"scan")
-    sandbox.faults.on("upload_document", Fault.drop_after_read(), at=1)
-    sandbox.faults.on("upload_document", Fault.too_many_requests(retry_after=3600), at=2)
 
     async with worker():
         lost = await upload(document)
@@ -70,11 +70,11 @@ async def test_the_worker_uploads_once(
     first, second = stored.out.splitlines()
     assert first.startswith(f"{document} {{'stored'")
     assert "unreadable file" in second
-    assert [call.applied for call in sandbox.received] == [True, False, True]
+    assert [call.applied for call in gateway_sandbox.received] == [True, False, True]
 
 
 async def test_an_upload_that_has_begun_is_no_longer_in_the_queue(
-    environment: dict[str, str], queue: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    gateway_env: dict[str, str], queue: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """If the worker is killed now, no other worker makes the upload a second time."""
     document = tmp_path / "passport.pdf"

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,9 @@ from tests.interface_table import FILLED
 from tests.support.calls import CALLS
 
 
-@pytest.fixture
-def sandbox() -> Sandbox:
-    """Provide a sandbox that behaves."""
-    return Sandbox()
-
-
 @pytest.fixture(params=["in process", "over a socket"])
 async def gateway(
-    request: pytest.FixtureRequest, sandbox: Sandbox
+    request: pytest.FixtureRequest, gateway_sandbox: Sandbox
 ) -> AsyncIterator[GatewaySession]:
     """Provide a session to the sandbox, without and then with a socket between them."""
     settings: dict[str, Any] = {
@@ -43,15 +37,16 @@ async def gateway(
         "tenant_id": "acme",
         "token_header": "tok",
     }
-    async with AsyncExitStack() as stack:
-        if request.param == "in process":
-            made = GatewaySession("https://sandbox", transport=sandbox.transport(), **settings)
-        else:
-            made = GatewaySession(await stack.enter_async_context(sandbox.serve()), **settings)
-        yield await stack.enter_async_context(made)
+    if request.param == "in process":
+        transport = gateway_sandbox.transport()
+        made = GatewaySession("https://sandbox", transport=transport, **settings)
+    else:
+        made = GatewaySession(request.getfixturevalue("gateway_url"), **settings)
+    async with made:
+        yield made
 
 
-async def test_create_customer(gateway: GatewaySession, sandbox: Sandbox) -> None:
+async def test_create_customer(gateway: GatewaySession, gateway_sandbox: Sandbox) -> None:
     """1: a request with every field is understood to its last one, and a customer is there."""
     created = await gateway.customer.create_customer(CreateRequest.model_validate(FILLED))
 
@@ -62,7 +57,7 @@ async def test_create_customer(gateway: GatewaySession, sandbox: Sandbox) -> Non
     assert caught.value.payload is not None
     assert caught.value.payload.status == 409
     assert caught.value.payload.path == "/customer/1.0.0/create"
-    assert [call.applied for call in sandbox.received] == [True, False]
+    assert [call.applied for call in gateway_sandbox.received] == [True, False]
 
 
 async def test_create_customer_with_nulls(gateway: GatewaySession) -> None:
@@ -193,12 +188,12 @@ async def test_documents(gateway: GatewaySession, tmp_path: Path) -> None:
     assert progress == sorted(progress)
 
 
-async def test_send_webhook(gateway: GatewaySession, sandbox: Sandbox) -> None:
+async def test_send_webhook(gateway: GatewaySession, gateway_sandbox: Sandbox) -> None:
     """11: the webhook is acknowledged, with and without an event."""
     assert await gateway.kyc.send_webhook() is None  # type: ignore[func-returns-value]
     assert await gateway.kyc.send_webhook({"kind": "x"}) is None  # type: ignore[func-returns-value]
 
-    assert [call.status for call in sandbox.received] == [202, 202]
+    assert [call.status for call in gateway_sandbox.received] == [202, 202]
 
 
 async def test_list_countries(gateway: GatewaySession) -> None:
@@ -217,21 +212,21 @@ async def test_list_countries(gateway: GatewaySession) -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 async def test_each_operation_is_the_one_that_was_meant(
-    operation: operations.Operation[Any], gateway: GatewaySession, sandbox: Sandbox
+    operation: operations.Operation[Any], gateway: GatewaySession, gateway_sandbox: Sandbox
 ) -> None:
     """The sandbox takes each call for the operation that it is, by its own table of paths."""
     with suppress(NotFoundError):  # of the made-up ids, which is an answer too
         await CALLS[operation.name](gateway)
 
-    assert [call.operation for call in sandbox.received] == [operation.name]
+    assert [call.operation for call in gateway_sandbox.received] == [operation.name]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 async def test_revoked_token_is_refused_everywhere(
-    operation: operations.Operation[Any], gateway: GatewaySession, sandbox: Sandbox
+    operation: operations.Operation[Any], gateway: GatewaySession, gateway_sandbox: Sandbox
 ) -> None:
     """Each operation needs the bearer token, and its 401 is the error for that."""
-    sandbox.revoke(SANDBOX_ACCESS_TOKEN)
+    gateway_sandbox.revoke(SANDBOX_ACCESS_TOKEN)
 
     with pytest.raises(UnauthorizedError) as caught:
         await CALLS[operation.name](gateway)
@@ -266,11 +261,11 @@ async def test_send_says_the_same_with_more(gateway: GatewaySession) -> None:
     assert reply.elapsed > 0
 
 
-async def test_socket_and_process_answer_alike(sandbox: Sandbox) -> None:
+async def test_socket_and_process_answer_alike(gateway_sandbox: Sandbox) -> None:
     """What comes over a socket is what comes from the app itself."""
     answers = []
-    async with sandbox.serve() as base_url:
-        for transport in (None, sandbox.transport()):
+    async with gateway_sandbox.serve() as base_url:
+        for transport in (None, gateway_sandbox.transport()):
             async with GatewaySession(
                 base_url,
                 access_token=SANDBOX_ACCESS_TOKEN,
@@ -282,9 +277,9 @@ async def test_socket_and_process_answer_alike(sandbox: Sandbox) -> None:
     assert answers[0] == answers[1]
 
 
-async def test_own_client_reaches_it_too(sandbox: Sandbox) -> None:
+async def test_own_client_reaches_it_too(gateway_sandbox: Sandbox) -> None:
     """The sandbox serves a session over the user's own client as well."""
-    async with httpx.AsyncClient(transport=sandbox.transport()) as client:
+    async with httpx.AsyncClient(transport=gateway_sandbox.transport()) as client:
         gateway = GatewaySession(
             "https://sandbox", access_token=SANDBOX_ACCESS_TOKEN, http_client=client
         )

@@ -235,18 +235,12 @@ def test_user_who_does_not_log_in_gets_no_demo(
 
 
 @pytest.fixture
-def sandbox() -> Sandbox:
-    """Provide a sandbox that behaves."""
-    return Sandbox()
-
-
-@pytest.fixture
-async def gateway(sandbox: Sandbox) -> AsyncIterator[GatewaySession]:
+async def gateway(gateway_sandbox: Sandbox) -> AsyncIterator[GatewaySession]:
     """Provide a session on the sandbox that tries once."""
     async with GatewaySession(
         "http://localhost",
         access_token=SANDBOX_ACCESS_TOKEN,
-        transport=sandbox.transport(),
+        transport=gateway_sandbox.transport(),
         retry=None,
         parse_float=Decimal,
     ) as session:
@@ -299,10 +293,10 @@ async def test_every_currency_comes_out_in_its_own_way(
 
 
 async def test_failure_of_one_call_loses_no_other(
-    sandbox: Sandbox, gateway: GatewaySession, tmp_path: Path
+    gateway_sandbox: Sandbox, gateway: GatewaySession, tmp_path: Path
 ) -> None:
     """A broken gateway's error is counted beside the rates of the others."""
-    sandbox.faults.anywhere(Fault.status(500), at=1)
+    gateway_sandbox.faults.anywhere(Fault.status(500), at=1)
     found = findings_of("CHF", "USD")
 
     await fetch_all(gateway, found, tmp_path / "rates.jsonl")
