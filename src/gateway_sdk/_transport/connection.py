@@ -122,7 +122,9 @@ class Connection(asyncio.Protocol):
     @property
     def can_write(self) -> bool:
         """Whether the system and TLS take more; else `wait` until they do."""
-        return not (self._is_full or any(layer.unsent for layer in self._layers))
+        if self._layers and any(layer.unsent for layer in self._layers):
+            return False
+        return not self._is_full
 
     @property
     def has_unread(self) -> bool:
@@ -162,8 +164,9 @@ class Connection(asyncio.Protocol):
     def _encrypt(self, data: bytes, layers: int) -> None:
         if not data:
             return
-        for layer in reversed(self._layers[:layers]):
-            data = layer.encrypt(data)
+        if layers:
+            for layer in reversed(self._layers[:layers]):
+                data = layer.encrypt(data)
         self._transport.write(data)
 
     async def drain(self, seconds: float | None) -> None:

@@ -138,15 +138,22 @@ class ReplyReader:
             self._begin(status)
 
     def _begin(self, status: int) -> None:
-        codings = [value for name, value in self.fields if name.lower() == b"transfer-encoding"]
-        if codings and [coding.lower() for coding in codings] != [b"chunked"]:
-            self._fail("a transfer coding that was not asked for")
-            return
+        codings: list[bytes] = []
+        for name, value in self.fields:
+            match name.lower():
+                case b"content-length":
+                    self._is_sized = True
+                case b"transfer-encoding":
+                    codings.append(value.lower())
+                case _:
+                    pass
+        if codings:
+            self._is_sized = True
+            if codings != [b"chunked"]:
+                self._fail("a transfer coding that was not asked for")
+                return
         self.status = status
         self._keeps_alive = cast("HttpResponseParser", self._parser).should_keep_alive()
-        self._is_sized = bool(codings) or any(
-            name.lower() == b"content-length" for name, _ in self.fields
-        )
         self.is_whole = status in _NO_BODY
 
     def on_body(self, piece: bytes) -> None:
