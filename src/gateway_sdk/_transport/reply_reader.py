@@ -34,12 +34,15 @@ class ReplyReader:
     """
 
     __slots__ = (
+        "_closes",
+        "_interims",
         "_is_sized",
         "_keeps_alive",
         "_number",
         "_overhead",
         "_parser",
         "_pieces",
+        "_seam",
         "buffered",
         "failure",
         "fields",
@@ -57,8 +60,9 @@ class ReplyReader:
         self._pieces: list[bytes] = []
         # It holds on to this object, which lets go of it in the end: no garbage in a circle.
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
-        self._is_sized = self._keeps_alive = self.has_excess = False
-        self._overhead = self._number = 0
+        self._is_sized = self._keeps_alive = self._closes = self.has_excess = False
+        self._overhead = self._number = self._interims = 0
+        self._seam = b""  # the last bytes that came: a head may end within them and the next ones
 
     @property
     def is_over(self) -> bool:
@@ -77,15 +81,27 @@ class ReplyReader:
             self.has_excess = self.has_excess or bool(data)
             return
         self._overhead += len(data)
+        self._interims = 0
         try:
             parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
+            if parser is not self._parser:
+                self.receive(self._behind_interims(data))
+                return
             self.has_excess = True
             self._fail(type(error).__name__)
+        self._seam = data[-3:]
         if self._overhead > LONGEST_HEAD:
             self._fail("a head or a line without end")
         if self.is_over:
             self._parser = None
+
+    def _behind_interims(self, data: bytes) -> bytes:
+        """Return what comes behind the interim replies that ended within some data."""
+        data = self._seam + data if self._interims else data
+        for _ in range(self._interims):
+            data = data.partition(b"\r\n\r\n")[2]
+        return data
 
     def receive_end(self, *, cleanly: bool) -> None:
         """Take the end of the connection, which is the end of a reply without a length.
@@ -153,7 +169,8 @@ class ReplyReader:
                 self._fail("a transfer coding that was not asked for")
                 return
         self.status = status
-        self._keeps_alive = cast("HttpResponseParser", self._parser).should_keep_alive()
+        parser = cast("HttpResponseParser", self._parser)
+        self._keeps_alive = parser.should_keep_alive() and not self._closes
         self.is_whole = status in _NO_BODY
 
     def on_body(self, piece: bytes) -> None:
@@ -167,5 +184,21 @@ class ReplyReader:
 
     def on_message_complete(self) -> None:
         """End, unless it was an interim reply."""
-        if self.status and not self.is_over:
+        parser = self._parser
+        if parser is None or self.is_over:
+            return
+        if self.status:
             self.is_whole = True
+            return
+        self._interims += 1
+        if not parser.should_keep_alive():
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Read the next head anew: the parser refuses what follows `Connection: close`.
+
+        In an interim reply it says that the connection ends after the final one (RFC 9112, 9.6).
+        """
+        if not self._closes:  # else the parser refuses it: it makes no sense to say so twice
+            self._closes = True
+            self._parser = HttpResponseParser(self)
