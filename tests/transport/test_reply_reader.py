@@ -222,7 +222,8 @@ def test_where_the_parsers_differ(data: bytes, seen: Seen, other: Seen) -> None:
     assert ours(data) == seen
     assert by_h11(data) == other
     cuts = [(cut,) for cut in range(1, min(len(data), 200))]
-    for cut in (*cuts, range(1, len(data))):
+    steps = [range(1, len(data), step) for step in (1, 2, 3)]
+    for cut in (*cuts, *steps):
         assert read_of(ours(data, *cut)) == read_of(seen)
 
 

@@ -90,7 +90,8 @@ class ReplyReader:
                 return
             self.has_excess = True
             self._fail(type(error).__name__)
-        self._seam = data[-3:]
+        if not self.status:
+            self._seam = (self._seam + data)[-3:]
         if self._overhead > LONGEST_HEAD:
             self._fail("a head or a line without end")
         if self.is_over:
