@@ -19,6 +19,7 @@ from gateway_sdk._config import UNSET, UnsetType
 from gateway_sdk._http.request import OnProgress
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import Limit
+from gateway_sdk._transport.custom import AnyClient, AnyTransport
 from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
 from gateway_sdk.areas._area import AreaOf
 from gateway_sdk.areas.aml import AmlArea
@@ -55,8 +56,8 @@ class GatewaySession:
         retry: RetryPolicy | None = RetryPolicy(),
         headers: Mapping[str, str] | None = None,
         engine: EngineName | UnsetType = UNSET,
-        transport: httpx.AsyncBaseTransport | None = None,
-        http_client: httpx.AsyncClient | None = None,
+        transport: AnyTransport | None = None,
+        http_client: AnyClient | None = None,
         max_connections: int | UnsetType = UNSET,
         rate_limit: Limit | None = None,
         retry_budget: RetryBudget | None = RetryBudget(),

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypedDict, assert_type
 
+import httpx
 from pydantic import SecretStr
 
 from gateway_sdk import GatewaySession, Outcome, Reply, RetryPolicy, StatusError, bulk, operations
@@ -45,6 +46,52 @@ class Status(TypedDict):
     """A document's status in the user's own words."""
 
     status: str
+
+
+class OtherRequest:
+    """A request of another library, as httpx2 has one."""
+
+
+class OtherTransport:
+    """A transport with the methods of httpx2's."""
+
+    async def handle_async_request(self, request: OtherRequest) -> OtherRequest:
+        """Send a request."""
+        return request
+
+    async def aclose(self) -> None:
+        """Close it."""
+
+
+class OtherClient:
+    """A client with the methods of httpx2's."""
+
+    is_closed = False
+
+    async def send(
+        self,
+        request: OtherRequest,
+        *,
+        stream: bool = False,
+        auth: object = None,
+        follow_redirects: bool | object = None,
+    ) -> OtherRequest:
+        """Send a request."""
+        return request
+
+
+def every_way_to_send() -> None:
+    """Give transports and clients of httpx, and those that look like httpx2's."""
+    url = "https://gateway.example.com"
+    GatewaySession(
+        url, access_token="t", transport=httpx.MockTransport(lambda _: httpx.Response(200))
+    )
+    GatewaySession(url, access_token="t", transport=httpx.AsyncHTTPTransport(retries=1))
+    GatewaySession(url, access_token="t", http_client=httpx.AsyncClient())
+    GatewaySession(url, access_token="t", transport=OtherTransport())
+    GatewaySession(url, access_token="t", http_client=OtherClient())
+    GatewaySession(url, access_token="t", transport=httpx.AsyncClient())  # type: ignore[arg-type]
+    GatewaySession(url, access_token="t", http_client=httpx.Client())  # type: ignore[arg-type]
 
 
 async def every_operation() -> None:

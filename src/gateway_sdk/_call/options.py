@@ -17,6 +17,7 @@ from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._config import UNSET, check_seconds, check_timeout, origin_of
 from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._transport.admission import Limit
+from gateway_sdk._transport.custom import AnyClient, AnyTransport
 from gateway_sdk._transport.factory import Certificate, EngineName
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.auth.source import TokenSource, as_token_source
@@ -153,8 +154,8 @@ class Overrides(TypedDict, total=False):
     retry: RetryPolicy | None
     headers: Mapping[str, str] | None
     engine: EngineName
-    transport: httpx.AsyncBaseTransport | None
-    http_client: httpx.AsyncClient | None
+    transport: AnyTransport | None
+    http_client: AnyClient | None
     max_connections: int
     rate_limit: Limit | None
     retry_budget: RetryBudget | None

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import httpx
 
@@ -12,6 +12,30 @@ from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _LIBRARIES: Final = ("httpx", "httpx2")
+
+
+class AnyTransport(Protocol):
+    """An `httpx.AsyncBaseTransport`, or that of httpx2, as type checkers see both."""
+
+    async def handle_async_request(self, request: Any, /) -> Any:
+        """Send a request of its library, and return the reply."""
+
+    async def aclose(self) -> None:
+        """Close it."""
+
+
+class AnyClient(Protocol):
+    """An `httpx.AsyncClient`, or that of httpx2, as type checkers see both."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        ...
+
+    async def send(
+        self, request: Any, /, *, stream: bool = ..., auth: Any = ..., follow_redirects: Any = ...
+    ) -> Any:
+        """Send a request of its library, and return the reply."""
 
 
 def library_of(given: object, kind: str) -> Any:

@@ -11,6 +11,8 @@ import httpx
 from gateway_sdk._config import DEFAULT_MAX_CONNECTIONS, UNSET, check_count, check_switch
 from gateway_sdk._transport.admission import Limit, Limiter
 from gateway_sdk._transport.custom import (
+    AnyClient,
+    AnyTransport,
     PacedTransport,
     library_of,
     transport_of,
@@ -57,8 +59,8 @@ class EngineConfig:
     """
 
     engine: EngineName
-    transport: httpx.AsyncBaseTransport | None
-    http_client: httpx.AsyncClient | None
+    transport: AnyTransport | None
+    http_client: AnyClient | None
     max_connections: int
     verify: ssl.SSLContext | str | Path | Literal[True]
     cert: Certificate | None = field(repr=False)
@@ -70,8 +72,8 @@ class EngineConfig:
     def of(
         cls,
         *,
-        transport: httpx.AsyncBaseTransport | None,
-        http_client: httpx.AsyncClient | None,
+        transport: AnyTransport | None,
+        http_client: AnyClient | None,
         rate_limit: Limit | None,
         **given: Any,
     ) -> Self:
