@@ -12,7 +12,6 @@ from gateway_sdk.cli.arguments import (
     day_of,
     parse_concurrency,
     parse_day,
-    parse_seconds,
     parse_span,
     parse_symbols,
     split_codes,
@@ -141,8 +140,6 @@ Parse = Callable[[str], Any]
     [
         (parse_span, "30d", 30),
         (parse_span, " 6W ", 42),
-        (parse_seconds, "600", 600.0),
-        (parse_seconds, "0.5", 0.5),
         (parse_concurrency, "1", 1),
         (parse_concurrency, "9999", 9999),
         (parse_concurrency, "adaptive", "adaptive"),
@@ -162,7 +159,6 @@ def test_options_are_read(parse: Parse, text: str, value: Any) -> None:
     ("parse", "text", "words"),
     [
         *((parse_span, text, "30d or 6w") for text in ("", "30", "0d", "1m", "-1d", "1.5d", "²d")),
-        *((parse_seconds, text, "600") for text in ("", "x", "0", "-1", "nan", "inf", "10m")),
         *((parse_concurrency, text, "adaptive") for text in ("", "0", "-1", "1.5", "10000", "²")),
         (parse_symbols, "", "no currency"),
         (parse_symbols, "all,USD", "stands alone"),

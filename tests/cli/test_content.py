@@ -2,6 +2,7 @@ import io
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,24 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sdk.cli.content import open_content, parse, read_json
+from gateway_sdk.cli.content import open_content, read_json
 from gateway_sdk.cli.failure import CommandError
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False),
+    st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
 
 
-@given(VALUES.filter(lambda value: "Infinity" not in json.dumps(value)))
+@given(VALUES)
 def test_json_is_read_as_it_is(value: Any) -> None:
-    """Whatever another program writes arrives."""
-    assert parse(json.dumps(value).encode()) == value
+    """Whatever another program writes arrives, whether it marks the order of bytes or not."""
+    with tempfile.NamedTemporaryFile() as file:
+        for mark in ("", "\ufeff"):
+            Path(file.name).write_bytes(f"{mark}{json.dumps(value)}".encode())
 
-
-def test_byte_order_mark_is_no_part_of_it() -> None:
-    """Some editors begin a file with one."""
-    assert parse('\ufeff{"a": "é"}'.encode()) == {"a": "é"}
+            assert read_json(file.name) == value
 
 
 @pytest.mark.parametrize(
@@ -40,20 +40,10 @@ def test_byte_order_mark_is_no_part_of_it() -> None:
         (b"", "x.json, line 1, column 1: this is no JSON: Expecting value"),
         (b'{"a": 1} canary', "x.json, line 1, column 10: this is no JSON: Extra data"),
         (b'{"a": "\xff"}', "x.json is not UTF-8: byte 8 is wrong"),
-        (b'{"a": NaN}', "x.json holds NaN, which is no JSON"),
-        (b'{"a": -Infinity}', "x.json holds -Infinity, which is no JSON"),
         (b'{"pin": 1, "pin": 2}', "x.json has pin twice in one object"),
         (b'{"\\u001b[2J": 1, "\\u001b[2J": 2}', "x.json has \\x1b[2J twice in one object"),
         (b"[" * 200_000, "x.json is nested too deeply"),
         (b"1" * 5000, "x.json holds a number of too many digits"),
-        (
-            b"[0.1234567890123456789]",
-            "x.json holds a number of more digits than can be sent: write it as a string",
-        ),
-        (
-            b"[1e999]",
-            "x.json holds a number of more digits than can be sent: write it as a string",
-        ),
     ],
 )
 def test_what_is_no_json_is_told_with_its_place(

@@ -1,7 +1,7 @@
 """Currencies, days, spans and numbers as people type them. Pure but for the clock, read in UTC."""
 
-import math
 import re
+from calendar import monthrange
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -14,8 +14,7 @@ ALL: Final = "all"
 """In small letters: ALL is the code of the Albanian lek."""
 
 _CODE: Final = re.compile(r"[a-z]{3}")
-_AGO: Final = re.compile(r"(\d{1,5})([dwmy])")
-_SPAN: Final = re.compile(r"(\d{1,5})([dw])")
+_AGO: Final = re.compile(r"([0-9]{1,5})([dwmy])")
 _DAYS: Final = {"d": 1, "w": 7}
 _MONTHS: Final = {"m": 1, "y": 12}
 _CALLS: Final = re.compile(r"[1-9]\d{0,3}")
@@ -68,40 +67,24 @@ def day_of(text: str, today: date) -> date:
     word = text.strip().lower()
     if word in ("today", "yesterday"):
         return today - timedelta(days=word == "yesterday")
-    if ago := _AGO.fullmatch(word):
-        return _before(today, int(ago[1]), ago[2])
-    # Not fromisoformat alone: it takes 20260131 and 2026-W05-6 too, of which half are misspelt.
-    return datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC).date()
-
-
-def _before(today: date, count: int, unit: str) -> date:
+    if not (ago := _AGO.fullmatch(word)):
+        # Not fromisoformat: it takes 20260131 and 2026-W05-6 too, of which half are misspelt.
+        return datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC).date()
+    count, unit = int(ago[1]), ago[2]
     if unit in _DAYS:
         return today - timedelta(days=count * _DAYS[unit])
-    months = today.year * 12 + today.month - 1 - count * _MONTHS[unit]
-    first = date(months // 12, months % 12 + 1, 1)
+    year, month = divmod(today.year * 12 + today.month - 1 - count * _MONTHS[unit], 12)
     # The 31st of a shorter month is its last day.
-    last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-    return min(last, first.replace(day=1) + timedelta(days=today.day - 1))
+    return date(year, month + 1, min(today.day, monthrange(year, month + 1)[1]))
 
 
 def parse_span(text: str) -> int:
     """Read a number of days, for an option."""
-    span = _SPAN.fullmatch(text.strip().lower())
-    days = int(span[1]) * _DAYS[span[2]] if span else 0
+    span = _AGO.fullmatch(text.strip().lower())
+    days = int(span[1]) * _DAYS.get(span[2], 0) if span else 0
     if not days:
         raise typer.BadParameter(f"{text!r} is no number of days: write such as 30d or 6w")
     return days
-
-
-def parse_seconds(text: str) -> float:
-    """Read a number of seconds, more than 0, for an option."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise typer.BadParameter(f"{text!r} is no time: write seconds, such as 600")
-    return seconds
 
 
 def parse_concurrency(text: str) -> int | Literal["adaptive"]:
@@ -109,10 +92,8 @@ def parse_concurrency(text: str) -> int | Literal["adaptive"]:
     if text == "adaptive":
         return "adaptive"
     if not _CALLS.fullmatch(text):
-        raise typer.BadParameter(
-            f"{text!r} is no number of calls: write 1 to 9999, or adaptive",
-            param_hint="--concurrency",
-        )
+        problem = f"{text!r} is no number of calls: write 1 to 9999, or adaptive"
+        raise typer.BadParameter(problem, param_hint="--concurrency")
     return int(text)
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn, TypeVar
 
@@ -60,13 +59,6 @@ def open_content(word: str) -> Path | IO[bytes] | bytes:
         _refuse_file(word, error)
 
 
-def _read_all(word: str) -> bytes:
-    try:
-        return _stdin().read() if word == STDIN else Path(word).read_bytes()
-    except OSError as error:
-        _refuse_file(word, error)
-
-
 def _stdin() -> IO[bytes]:
     if sys.stdin is None:
         raise CommandError("there is no standard input to read", MISUSED)
@@ -80,57 +72,40 @@ def _refuse_file(word: str, error: OSError) -> NoReturn:
 
 
 def read_json(word: str) -> Any:
-    """Read JSON strictly: what cannot be sent again exactly is refused; no value is shown."""
+    """Read JSON in UTF-8, with or without a byte order mark; messages show no value.
+
+    Numbers that are not whole are read as they come: no field takes one.
+    """
+    name = name_of(word)
     try:
-        return parse(_read_all(word))
-    except _NoJsonError as error:
-        refuse(f"{name_of(word)}{error}")
-
-
-class _NoJsonError(Exception):
-    """Why it is none, behind the name of the file."""
-
-
-def parse(data: bytes) -> Any:
-    """Parse UTF-8, with or without a byte order mark."""
-    try:
-        return json.loads(
-            data.decode("utf-8-sig"),
-            object_pairs_hook=_unique,
-            parse_constant=_refuse_constant,
-            parse_float=_exact,
-        )
+        data = _stdin().read() if word == STDIN else Path(word).read_bytes()
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
+    except OSError as error:
+        _refuse_file(word, error)
     except UnicodeDecodeError as error:
-        raise _NoJsonError(f" is not UTF-8: byte {error.start + 1} is wrong") from None
+        refuse(f"{name} is not UTF-8: byte {error.start + 1} is wrong")
     except json.JSONDecodeError as error:
-        where = f", line {error.lineno}, column {error.colno}"
-        raise _NoJsonError(f"{where}: this is no JSON: {error.msg}") from None
+        where = f"line {error.lineno}, column {error.colno}"
+        refuse(f"{name}, {where}: this is no JSON: {error.msg}")
     except RecursionError:
-        raise _NoJsonError(" is nested too deeply") from None
+        refuse(f"{name} is nested too deeply")
+    except _TwiceError as error:
+        refuse(f"{name} has {error} twice in one object")
     except ValueError:  # more digits of a whole number than Python converts
-        raise _NoJsonError(" holds a number of too many digits") from None
+        refuse(f"{name} holds a number of too many digits")
+
+
+class _TwiceError(Exception):
+    """A name is there twice."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse a name that is there twice, of which the parser would silently take the last."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise _NoJsonError(f" has {printable(name[:100])} twice in one object")
-        found[name] = value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _TwiceError(printable(next(name for name in names if names.count(name) > 1)[:100]))
     return found
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise _NoJsonError(f" holds {name}, which is no JSON")
-
-
-def _exact(text: str) -> float:
-    """Refuse a fraction that would arrive as another one."""
-    number = float(text)
-    if Decimal(repr(number)) != Decimal(text):
-        raise _NoJsonError(" holds a number of more digits than can be sent: write it as a string")
-    return number
 
 
 def check_fields(model: type[M], value: Any, word: str) -> M:

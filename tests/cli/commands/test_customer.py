@@ -1,5 +1,6 @@
 import io
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,9 @@ def test_customer_is_read_from_standard_input(
             "person.firstName.order must be a whole number, not a string",
         ),
         ({"person": {"pinCode": 4711}}, "person.pinCode must be a string, not a number"),
+        ({"isDirector": math.nan}, "isDirector must be true or false, not a number"),
+        ({"sharePercentage": math.inf}, "sharePercentage must be a whole number, not a number"),
+        ({"sharePercentage": 12.5}, "sharePercentage must be a whole number, not a number"),
         ({"person": None}, "person may be left out, but not null"),
         (
             {"person": {"SecretQuestion": [{"answer": ["canary"]}]}},

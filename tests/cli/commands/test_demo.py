@@ -2,11 +2,11 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -15,10 +15,8 @@ from gateway_sdk.bulk import RateRow
 from gateway_sdk.cli.commands import demo
 from gateway_sdk.cli.commands.demo import (
     Findings,
-    fetch_all,
     format_rate,
     group_by_currency,
-    make_plan,
     make_table,
     name_countries,
     summary,
@@ -26,10 +24,8 @@ from gateway_sdk.cli.commands.demo import (
 from gateway_sdk.cli.failure import CommandError
 from gateway_sdk.errors import ServerError
 from gateway_sdk.models import Country
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox, Visitor
-from gateway_sdk.session import GatewaySession
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from tests.cli.ended import Ended
-from tests.cli.logins import Tab
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 RunInTerminal = Callable[..., tuple[int, str]]
@@ -204,118 +200,10 @@ def test_token_of_the_demo_comes_from_a_login(
     assert (tmp_path / "rates.png").exists()
 
 
-def test_user_may_log_in_by_their_own_browser(
-    call_gateway: Call, let_browse: LetBrowse, tmp_path: Path
-) -> None:
-    """With --browser the user is shown the address, and the token is theirs."""
-    tab = Tab()
-    let_browse(tab.hand_over)
-
-    ended = call_gateway("demo", "--browser", "--out", tmp_path)
-
-    assert ended.status == 0
-    start = tab.url.rpartition("/")[0]
-    assert ended.err.startswith(f"Log in at this address, if no browser opens by itself:\n{start}/")
-    assert "\nLogin      in your browser, by the implicit flow\n" in ended.out
-    assert tab.state not in ended.out
-    assert tab.token not in ended.out + ended.err
-
-
-def test_user_who_does_not_log_in_gets_no_demo(
-    call_gateway: Call, let_browse: LetBrowse, tmp_path: Path
-) -> None:
-    """A user who says no at the login page reads that, and nothing is written."""
-    let_browse(Visitor(decision="deny"))
-
-    ended = call_gateway("demo", "--browser", "--out", tmp_path)
-
-    assert ended.status == 1
-    assert "the login was refused (access_denied)" in ended.err
-    assert list(tmp_path.glob("rates*")) == []
-
-
-@pytest.fixture
-async def gateway(gateway_sandbox: Sandbox) -> AsyncIterator[GatewaySession]:
-    """Provide a session on the sandbox that tries once."""
-    async with GatewaySession(
-        "http://localhost",
-        access_token=SANDBOX_ACCESS_TOKEN,
-        transport=gateway_sandbox.transport(),
-        retry=None,
-        parse_float=Decimal,
-    ) as session:
-        yield session
-
-
 def findings_of(*currencies: str, first_day: date = date(2025, 12, 1)) -> Findings:
     """Plan to ask for these currencies."""
     countries = {currency: [f"Land of {currency}"] for currency in currencies}
     return Findings(countries, first_day, date(2026, 1, 30))
-
-
-async def test_plan_comes_from_the_gateway(gateway: GatewaySession) -> None:
-    """The gateway says which currencies there are and which day is its last."""
-    plan = await make_plan(gateway, date(2026, 11, 21))
-
-    assert (plan.first_day, plan.last_day) == (date(2025, 10, 30), date(2026, 10, 30))
-    assert plan.countries["CHF"] == ["Switzerland", "Liechtenstein"]
-
-
-async def test_plan_goes_no_further_than_today(gateway: GatewaySession) -> None:
-    """On a Sunday the last day is the Friday before."""
-    plan = await make_plan(gateway, date(2026, 1, 4))
-
-    assert plan.last_day == date(2026, 1, 2)
-
-
-async def test_gateway_without_rates_allows_no_plan(gateway: GatewaySession) -> None:
-    """Without any rate there is no last day, which is said."""
-    with pytest.raises(CommandError, match="no rates for USD") as caught:
-        await make_plan(gateway, date(1999, 1, 3))
-
-    assert caught.value.status == 1
-
-
-async def test_every_currency_comes_out_in_its_own_way(
-    gateway: GatewaySession, tmp_path: Path
-) -> None:
-    """A series may go on, have ended, be empty or be unknown, and the base is not asked for."""
-    found = findings_of("AED", "BGN", "EUR", "RUB", "USD")
-
-    await fetch_all(gateway, found, tmp_path / "rates.jsonl")
-
-    assert list(found.tally.left_out) == [("EUR", "AED")]
-    assert sorted(found.series.symbols) == ["BGN", "USD"]
-    assert found.ends == {"BGN": date(2025, 12, 31)}
-    assert found.silent == ["RUB"]
-    assert found.series.of("USD")[date(2025, 12, 1)] == Decimal("1.1646")
-    assert (found.tally.asked, found.tally.failed) == (4, 0)
-
-
-async def test_failure_of_one_call_loses_no_other(
-    gateway_sandbox: Sandbox, gateway: GatewaySession, tmp_path: Path
-) -> None:
-    """A broken gateway's error is counted beside the rates of the others."""
-    gateway_sandbox.faults.anywhere(Fault.status(500), at=1)
-    found = findings_of("CHF", "USD")
-
-    await fetch_all(gateway, found, tmp_path / "rates.jsonl")
-
-    assert found.tally.failed == 1
-    assert len(found.series.symbols) == 1
-
-
-async def test_bug_in_the_job_is_no_failed_series(
-    gateway: GatewaySession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """What is not an error of the SDK goes up as it is."""
-
-    def fail(*_: object) -> NoReturn:
-        raise LookupError("a bug")
-
-    monkeypatch.setattr("gateway_sdk.areas.currency.checked", fail)
-    with pytest.raises(LookupError, match="a bug"):
-        await fetch_all(gateway, findings_of("USD"), tmp_path / "rates.jsonl")
 
 
 def test_country_that_a_currency_is_named_after_comes_first() -> None:
@@ -397,7 +285,6 @@ def test_table_has_the_greatest_rise_first() -> None:
 def test_summary_hides_nothing() -> None:
     """Every currency that has no whole series is named, with the reason."""
     found = with_rates(USD=[1.1, 1.2], END=[2])
-    found.seconds = 1.25
     found.silent = ["RUB", "CHF"]
     found.tally.asked, found.tally.failed = 7, 1
     found.tally.left_out = {("EUR", "CLP"): ": “no”", ("EUR", "AED"): ": “no rates for AED”"}
@@ -414,7 +301,7 @@ def test_summary_hides_nothing() -> None:
         ("Failed", "1 ReplyLostError, such as SEK for EUR"),
         ("Files", str(Path("out/rates.jsonl"))),
         ("", str(Path("out/rates.png"))),
-        ("Took", "3.2 s in all, of which 9 calls 1.2 s"),
+        ("Took", "3.2 s, for 8 calls and the chart"),
     ]
 
 

@@ -12,7 +12,6 @@ from gateway_sdk.cli.arguments import (
     choose_range,
     parse_concurrency,
     parse_day,
-    parse_seconds,
     parse_span,
     parse_symbols,
     split_codes,
@@ -43,7 +42,7 @@ def rates(
     concurrency: str = "adaptive",
     retry_failed: bool = False,
     repair: bool = False,
-    deadline: Annotated[float | None, typer.Option(parser=parse_seconds)] = None,
+    deadline: Annotated[float | None, typer.Option(min=0.001)] = None,
 ) -> None:
     """Fetch the exchange rates of many currencies, into a file of JSON lines.
 

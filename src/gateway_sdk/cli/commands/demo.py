@@ -5,15 +5,16 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
+from rich.console import Console
 from rich.text import Text
 
-from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, Token, TokenKey, login
+from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.bulk import BulkResult, RateRow
 from gateway_sdk.cli.arguments import day_of
 from gateway_sdk.cli.extras import require
@@ -23,18 +24,15 @@ from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_val
 from gateway_sdk.cli.output.curves import area, resample
 from gateway_sdk.cli.output.files import check_place, make_folder, write_file
 from gateway_sdk.cli.output.table import Table, to_terminal
-from gateway_sdk.cli.series import Series, read_series, rows_of, series_of
+from gateway_sdk.cli.series import Series, rows_of, series_of
 from gateway_sdk.cli.session import run
 from gateway_sdk.cli.tally import Tally, bar_of
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox, Visitor
+from gateway_sdk.sandbox._reference_data import reference_rates
 from gateway_sdk.session import GatewaySession
 
 BASE: Final = "EUR"
-PROBE: Final = "USD"
-"""The currency whose last rate tells how far the gateway's data go."""
-EPOCH: Final = date(1999, 1, 1)
-"""The first day of the euro: no gateway's data can be older."""
 ACCOUNT: Final = "ada@example.com"
 FILES: Final = ("rates.jsonl", "rates.png")
 PATIENCE: Final = 30.0
@@ -49,7 +47,7 @@ PRECISE_BELOW: Final = 1000
 """From here on two decimals are as many digits as the ECB publishes."""
 
 
-def demo(out: Path = Path("gateway-demo"), *, browser: bool = False) -> None:
+def demo(out: Path = Path("gateway-demo")) -> None:
     """Show the whole SDK at work: a year of exchange rates for every country's currency.
 
     Starts a gateway on this machine, logs in there, lists its countries, fetches each currency's
@@ -59,7 +57,6 @@ def demo(out: Path = Path("gateway-demo"), *, browser: bool = False) -> None:
     Args:
         out (FOLDER): The folder for rates.jsonl and rates.png. It is made if it is not there, and
             files of an earlier run are replaced.
-        browser: Log in yourself, with this machine's browser.
     """
     # The chart comes last, so what it needs is looked for first.
     require("matplotlib")
@@ -72,18 +69,19 @@ def demo(out: Path = Path("gateway-demo"), *, browser: bool = False) -> None:
     # A run that is stopped leaves nothing behind.
     with tempfile.TemporaryDirectory() as draft:
         journal = Path(draft) / FILES[0]
-        findings = run(_fetch(journal, by_hand=browser))
+        findings = run(_fetch(journal, console))
         console.print()
         console.out(to_terminal(make_table(findings, console.width), console)[0], highlight=False)
-        units = (
-            f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
+        console.print(
+            f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale.",
+            style="dim",
+            end="\n\n",
         )
-        console.print(units, style="dim", end="\n\n")
         with console.status("Drawing the chart"):
             write_file(out / FILES[0], journal.read_bytes())
             write_file(out / FILES[1], _draw(findings))
     print_key_values(console, summary(findings, out, time.monotonic() - began))
-    if findings.tally.failed or not findings.rows:
+    if findings.tally.failed:
         raise CommandError("calls failed that should not have: see above", FAILED)
 
 
@@ -98,7 +96,6 @@ class Findings:
         tally: What was fetched, what failed, and what the gateway does not know.
         rows: All rates.
         silent: Currencies that the gateway knows, and has no rates of in these days.
-        seconds: What the series took.
     """
 
     countries: Mapping[str, Sequence[str]]
@@ -107,7 +104,6 @@ class Findings:
     tally: Tally = field(default_factory=lambda: Tally(leaves_out=True))
     rows: list[RateRow] = field(default_factory=list)
     silent: list[str] = field(default_factory=list)
-    seconds: float = 0.0
 
     def take(self, result: BulkResult[Any, Any]) -> None:
         """Keep the rates of a result."""
@@ -118,61 +114,39 @@ class Findings:
 
     @cached_property
     def series(self) -> Series:
-        """All rates, to be asked for when all are there; those that the base gained most on first.
-
-        This and the next one are worked out once.
-        """
+        """All rates, when all are there; the currencies that the base gained most on come first."""
         series = series_of(self.rows, BASE, ())
         ranked = sorted(series.symbols, key=series.change, reverse=True)
         return Series(BASE, ranked, series.rates)
 
     @cached_property
     def ends(self) -> dict[str, date]:
-        """The last day of each series that ends before the others."""
+        """The last day of each series that ends before the others, when all are there."""
         last = {symbol: max(self.series.of(symbol)) for symbol in self.series.symbols}
         return {symbol: day for symbol, day in last.items() if day != self.last_day}
 
 
-async def _fetch(journal: Path, *, by_hand: bool) -> Findings:
-    """Serve a sandbox on a free port, and log in and fetch over that socket."""
-    async with (
-        Sandbox().serve() as address,
-        GatewaySession(
-            address,
-            access_token=_token_source(address, by_hand=by_hand),
-            tenant_id="demo",
-            parse_float=Decimal,
-        ) as gateway,
-    ):
-        findings = await make_plan(gateway, datetime.now(UTC).date())
-        print_key_values(make_console(), _plan(findings, address, by_hand=by_hand))
-        await fetch_all(gateway, findings, journal)
-        return findings
-
-
-def _token_source(address: str, *, by_hand: bool) -> SharedTokenSource:
-    """Make a source that logs in to the sandbox at this address when a token is needed."""
-    flow = ImplicitFlow(address + AUTHORIZE_PATH, SANDBOX_CLIENT_ID)
-
-    async def acquire() -> Token:
-        if by_hand:
-            return await login(flow)
-        visitor = Visitor(account=ACCOUNT)
-        return await login(flow, browser=visitor, show=lambda _: None, timeout=PATIENCE)
-
-    key = TokenKey.of(flow.authorization_url, flow.client_id, address)
-    return SharedTokenSource(MemoryStore(key), acquire)
-
-
-async def make_plan(gateway: GatewaySession, today: date) -> Findings:
-    """Learn from the gateway which currencies there are, and which twelve months are its last."""
-    countries = await gateway.country_data.list_countries()
-    reply = await gateway.currency.exchange_rate_series(BASE, PROBE, EPOCH, today)
-    probe = read_series(reply, BASE, [PROBE])
-    if not (probe and probe.days):
-        raise CommandError(f"the gateway has no rates for {PROBE}, so there is no range", FAILED)
-    last_day = probe.days[-1]
-    return Findings(group_by_currency(countries), day_of("1y", last_day), last_day)
+async def _fetch(journal: Path, console: Console) -> Findings:
+    """Serve a sandbox on a free port, log in over that socket, and fetch as `bulk rates` does."""
+    last_day = reference_rates().last_day
+    async with Sandbox().serve() as address:
+        flow, visitor = ImplicitFlow(address + AUTHORIZE_PATH, SANDBOX_CLIENT_ID), Visitor(ACCOUNT)
+        token = await login(flow, browser=visitor, show=lambda _: None, timeout=PATIENCE)
+        session = GatewaySession(address, access_token=token, tenant_id="demo", parse_float=Decimal)
+        async with session as gateway:
+            countries = await gateway.country_data.list_countries()
+            found = Findings(group_by_currency(countries), day_of("1y", last_day), last_day)
+            facts = {
+                "Gateway": f"{address}, a sandbox on this machine",
+                "Login": f"as {ACCOUNT}, by the implicit flow; a script plays the browser",
+                "Countries": f"{len(countries)}, which use {len(found.countries)} currencies",
+                "Range": f"{found.first_day} to {last_day}, the last twelve months that it has",
+            }
+            print_key_values(console, facts.items())
+            plan = Plan([BASE], list(found.countries), found.first_day, last_day)
+            with progress(*bar_of(found.tally)) as show:
+                await fetch(gateway, plan, found.tally, show, found.take, journal=journal)
+    return found
 
 
 def group_by_currency(countries: Iterable[Country]) -> dict[str, list[str]]:
@@ -190,26 +164,6 @@ def group_by_currency(countries: Iterable[Country]) -> dict[str, list[str]]:
     for country in sorted(countries, key=rank):
         users[country.currency].append(country.country_name)
     return dict(users)
-
-
-async def fetch_all(gateway: GatewaySession, findings: Findings, journal: Path) -> None:
-    """Fetch the series of each currency, as `gateway bulk rates` does."""
-    began = time.monotonic()
-    plan = Plan([BASE], list(findings.countries), findings.first_day, findings.last_day)
-    with progress(*bar_of(findings.tally)) as show:
-        await fetch(gateway, plan, findings.tally, show, findings.take, journal=journal)
-    findings.seconds = time.monotonic() - began
-
-
-def _plan(findings: Findings, address: str, *, by_hand: bool) -> Iterator[KeyValue]:
-    """Tell where the gateway is, how its token came, and what it is about to be asked."""
-    by_script = f"as {ACCOUNT}, by the implicit flow; a script plays the browser"
-    users = sum(map(len, findings.countries.values()))
-    yield "Gateway", f"{address}, a sandbox on this machine"
-    yield "Login", "in your browser, by the implicit flow" if by_hand else by_script
-    yield "Countries", f"{users}, which use {len(findings.countries)} currencies"
-    days = f"{findings.first_day} to {findings.last_day}"
-    yield "Range", f"{days}, the last twelve months that it has"
 
 
 def make_table(findings: Findings, width: int) -> Table:
@@ -285,5 +239,4 @@ def summary(findings: Findings, folder: Path, seconds: float) -> Iterator[KeyVal
         yield "Failed", kind.strip()
     yield "Files", str(folder / FILES[0])
     yield "", str(folder / FILES[1])
-    calls = tally.asked + 2
-    yield "Took", f"{seconds:.1f} s in all, of which {calls} calls {findings.seconds:.1f} s"
+    yield "Took", f"{seconds:.1f} s, for {tally.asked + 1} calls and the chart"

@@ -8,13 +8,12 @@ Importing this takes a second or two.
 
 import io
 from collections.abc import Sequence
-from datetime import date
 from itertools import cycle
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num, num2date
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
@@ -48,23 +47,30 @@ def draw_chart(
         subtitle: A line below it.
         named: The currencies in colour, with a label at the end of the line; else all are.
     """
-    quoted = [symbol for symbol in series.symbols if series.of(symbol)]
-    named = [symbol for symbol in (quoted if named is None else named) if symbol in quoted]
+    one = len(series.symbols) == 1
+    curves = {symbol: _heights(series, symbol, one=one) for symbol in series.symbols}
+    curves = {symbol: curve for symbol, curve in curves.items() if curve}
+    wanted = [symbol for symbol in (curves if named is None else named) if symbol in curves]
+    colours = dict(zip(wanted, cycle(COLOURS), strict=False))
     figure = Figure(figsize=SIZE, dpi=RESOLUTION, facecolor="white")
     axes = figure.add_axes((0.06, 0.075, 0.8, 0.79))
-    for symbol in quoted:
-        if symbol not in named:
-            _draw_line(axes, series, symbol, REST, width=0.9)
-    colours = dict(zip(named, cycle(COLOURS), strict=False))
-    for symbol, colour in colours.items():
-        _draw_line(axes, series, symbol, colour, width=1.8)
-    _dress(axes, one=len(series.symbols) == 1)
-    if len(series.symbols) > 1:
-        _label(axes, series, colours)
-        _mark_ends(axes, series, [symbol for symbol in quoted if symbol not in named])
-    figure.text(
-        0.02, 0.945, _plain(title or _title(series)), fontsize=16, fontweight="bold", color=INK
-    )
+    for symbol in sorted(curves, key=colours.__contains__):  # those in colour above the others
+        heights = curves[symbol]
+        axes.plot(
+            list(heights),
+            list(heights.values()),
+            color=colours.get(symbol, REST),
+            linewidth=1.8 if symbol in colours else 0.9,
+            marker="o" if len(heights) == 1 else "",  # a single rate makes no line
+        )
+    _dress(axes)
+    if not one:
+        axes.axhline(100, color=INK, linewidth=0.8, zorder=1)
+        _label(axes, curves, colours)
+        _mark_ends(axes, {symbol: curves[symbol] for symbol in curves if symbol not in colours})
+    base, lone = series.base, series.symbols[0]
+    usual = f"One {base} in {lone}" if one else f"What one {base} buys, 100 on the first day"
+    figure.text(0.02, 0.945, _plain(title or usual), fontsize=16, fontweight="bold", color=INK)
     figure.text(0.02, 0.9, _plain(subtitle), fontsize=10, color=FAINT)
     file = io.BytesIO()
     figure.savefig(file, format="png")
@@ -76,39 +82,19 @@ def _plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _title(series: Series) -> str:
-    if len(series.symbols) == 1:
-        return f"One {series.base} in {series.symbols[0]}"
-    return f"What one {series.base} buys, 100 on the first day"
-
-
-def _heights(series: Series, symbol: str) -> dict[date, float]:
-    """Give the rates of a lone currency, and of several an index."""
+def _heights(series: Series, symbol: str, *, one: bool) -> dict[float, float]:
+    """Give the rates of a lone currency, and of several an index, by matplotlib's days."""
     found = series.of(symbol)
-    unit = 1.0 if len(series.symbols) == 1 else float(next(iter(found.values()))) / 100
-    return {day: float(rate) / unit for day, rate in found.items()}
+    unit = 1.0 if one or not found else float(next(iter(found.values()))) / 100
+    days: Any = date2num(list(found))  # type: ignore[no-untyped-call]
+    return {float(day): float(rate) / unit for day, rate in zip(days, found.values(), strict=True)}
 
 
-def _place(day: date) -> float:
-    return float(date2num(day))  # type: ignore[no-untyped-call]
-
-
-def _draw_line(axes: Axes, series: Series, symbol: str, colour: str, *, width: float) -> None:
-    found = _heights(series, symbol)
-    # A single rate makes no line, but a dot.
-    marker = "o" if len(found) == 1 else ""
-    days = [_place(day) for day in found]
-    axes.plot(days, list(found.values()), color=colour, linewidth=width, marker=marker)
-
-
-def _dress(axes: Axes, *, one: bool) -> None:
+def _dress(axes: Axes) -> None:
     """Draw what is not data, as faintly as it can be read."""
-    if not one:
-        axes.axhline(100, color=INK, linewidth=0.8, zorder=1)
     locator = AutoDateLocator()  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
-    formatter = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_formatter(formatter)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.margins(x=0)
     axes.grid(visible=True, axis="y", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -116,47 +102,37 @@ def _dress(axes: Axes, *, one: bool) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _label(axes: Axes, series: Series, colours: dict[str, str]) -> None:
+def _label(axes: Axes, curves: dict[str, dict[float, float]], colours: dict[str, str]) -> None:
     """Name series at the right edge, each beside the end of its line, with its change."""
     (low, high), edge = axes.get_ylim(), axes.get_xlim()[1]
-    ends = {symbol: list(_heights(series, symbol).values())[-1] for symbol in colours}
+    ends = {symbol: list(curves[symbol].values())[-1] for symbol in colours}
     ascending = sorted(ends, key=ends.__getitem__)
     heights = spread([ends[symbol] for symbol in ascending], (high - low) * LABEL_GAP)
     for symbol, height in zip(ascending, heights, strict=True):
-        change = f"{ends[symbol] - 100:+.1f} %"
+        style = {"fontsize": 10, "fontweight": "bold", "color": colours[symbol], "va": "center"}
         # Points to the right of the edge: where the code begins, and where the figure ends.
-        for text, offset, side in ((_plain(symbol), 8, "left"), (change, 90, "right")):
-            axes.annotate(
-                text,
-                (edge, height),
-                xytext=(offset, 0),
-                textcoords="offset points",
-                ha=side,
-                va="center",
-                fontsize=10,
-                fontweight="bold",
-                color=colours[symbol],
-                annotation_clip=False,
-            )
+        _write(axes, symbol, (edge, height), (8, 0), ha="left", **style)
+        _write(axes, f"{ends[symbol] - 100:+.1f} %", (edge, height), (90, 0), ha="right", **style)
 
 
-def _mark_ends(axes: Axes, series: Series, symbols: Sequence[str]) -> None:
+def _mark_ends(axes: Axes, curves: dict[str, dict[float, float]]) -> None:
     """Show which series end before the others do."""
-    for symbol in symbols:
-        day, height = list(_heights(series, symbol).items())[-1]
-        if day == series.days[-1]:
-            continue
-        axes.plot([_place(day)], [height], "o", color=INK, markersize=4, zorder=5)
-        axes.annotate(
-            _plain(f"{symbol} ends on {day}"),
-            (_place(day), height),
-            xytext=(6, 5),
-            textcoords="offset points",
-            fontsize=8.5,
-            color=INK,
-            path_effects=[withStroke(linewidth=3, foreground="white")],
-            zorder=5,
-        )
+    for symbol, curve in curves.items():
+        day, height = list(curve.items())[-1]
+        if day < axes.get_xlim()[1]:
+            axes.plot([day], [height], "o", color=INK, markersize=4, zorder=5)
+            halo = [withStroke(linewidth=3, foreground="white")]
+            text = f"{symbol} ends on {num2date(day):%Y-%m-%d}"  # type: ignore[no-untyped-call]
+            style = {"fontsize": 8.5, "color": INK, "path_effects": halo, "zorder": 5}
+            _write(axes, text, (day, height), (6, 5), **style)
+
+
+def _write(
+    axes: Axes, text: str, place: tuple[float, float], offset: tuple[float, float], **style: Any
+) -> None:
+    """Write a text, so many points to the right of a place and above it."""
+    more: dict[str, Any] = {"textcoords": "offset points", "annotation_clip": False, **style}
+    axes.annotate(_plain(text), place, xytext=offset, **more)
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
