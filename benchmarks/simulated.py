@@ -214,18 +214,18 @@ class Simulation:
         self._serving -= 1
         self._fine += 1
         self._count(refused=False)
-        self._controller.heard(slot, self._now, refused=False, is_429=False)
+        self._controller.attempt_ended(slot, self._now, refused=False, is_429=False)
         self._controller.ended(slot)
 
     def _refused(self, slot: Slot, attempt: int, status: int) -> None:
         self._count(refused=True)
-        self._controller.heard(slot, self._now, refused=True, is_429=status == TOO_MANY)
+        self._controller.attempt_ended(slot, self._now, refused=True, is_429=status == TOO_MANY)
         if attempt == ATTEMPTS and status != TOO_MANY:
             self._controller.ended(slot)
             return
         asked = self._gateway.retry_after if status == TOO_MANY else None
         seconds = (asked or 0.0) + self._random.uniform(0, 0.5 * 2 ** (attempt - 1))
-        self._controller.sleeps(slot, self._now, seconds)
+        self._controller.waits(slot, self._now, seconds)
         self._in(seconds, lambda: self._send(slot, attempt % ATTEMPTS + 1))
 
     def _count(self, *, refused: bool) -> None:

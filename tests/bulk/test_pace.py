@@ -10,7 +10,7 @@ def stop(pace: Pace, at: float) -> None:
     for number in range(6):
         now = at + 0.01 * number
         pace.refused(now - 0.01, now, is_429=True, was_fine=True)
-        pace.sleeps(now, 1.0)
+        pace.waits(now, 1.0)
 
 
 def paced() -> Pace:
@@ -51,7 +51,7 @@ def test_refusals_with_another_reason_set_no_pace(
         for number in range(6):
             now = at + 0.01 * number
             pace.refused(now, now, is_429=is_429, was_fine=was_fine)
-            pace.sleeps(now, wait)
+            pace.waits(now, wait)
         assert pace.is_stopped
         pace.taken(at + 1.5, at + 1.6)
         assert not pace.is_stopped

@@ -3,7 +3,7 @@
 Two requests end the wait. One is a POST by the page itself, from the browser that opened the
 login's start address, with the login's state. The other is the start address being opened by a
 second browser: then it is not known which of the two belongs to the user. All other requests are
-refused, and the wait goes on.
+refused, and the wait continues.
 """
 
 import base64
@@ -77,12 +77,12 @@ _MAX_AGE: Final = 24 * 60 * 60
 
 
 class StartAddress:
-    """A one-time address that leads on to an authorization URL: it binds a login to one browser.
+    """A one-time address that redirects to an authorization URL: it binds a login to one browser.
 
-    The authorization URL holds the state, and who knows the state could end the login with a token
-    of their own. Other users of a machine can read the arguments of a browser's command. So the
-    browser gets this address instead, which can be opened once: its reply sets a cookie and leads
-    on to the authorization URL, and the response is accepted only with the cookie.
+    The authorization URL contains the state. A user who knows the state could end the login with
+    another token, and all users of a machine can read the arguments of a browser's command. So the
+    browser gets this address instead, which can be opened once: its reply sets a cookie and
+    redirects to the authorization URL, and the response is accepted only with the cookie.
 
     Attributes:
         path: Its path; it cannot be guessed.
@@ -95,13 +95,13 @@ class StartAddress:
         self._name = f"login-{secrets.token_hex(8)}"
         self._value = secrets.token_urlsafe(32)
         self._is_opened = False
-        # A page that was at a fixed port before may have left a service worker, which would take
-        # the response. One that lets this address through is removed; one that does not gets
-        # nothing: requests of scripts are refused. It deletes what else that origin has stored.
+        # An earlier page at a fixed port may have left a service worker, which would receive the
+        # response. This header removes one that lets this address through; one that does not gets
+        # no reply, because requests of scripts are refused. It also deletes the origin's storage.
         self._more = {"Clear-Site-Data": '"storage"'} if on_fixed_port else {}
 
     def open(self, cookies: str) -> dict[str, str] | None:
-        """Return the headers that lead a browser on; None if another browser was led on before.
+        """Return the headers of the redirect; None if another browser was redirected before.
 
         Args:
             cookies: The request's header Cookie.
@@ -189,13 +189,13 @@ class CallbackHandler(Generic[T]):
         return self._finish_login(*response, self._starts_of(request)[0].delete_cookie())
 
     def _redirect(self, path: str, request: CallbackRequest) -> CallbackReply | None:
-        """Lead from a start address to the authorization URL; None for another address."""
+        """Redirect from a start address to the authorization URL; None for another address."""
         start = self._starts.get(path)
         if start is None:
             return None
-        leading = start.open(request.header("cookie") or "")
-        if leading is not None:
-            return CallbackReply(302, more=leading)
+        redirect = start.open(request.header("cookie") or "")
+        if redirect is not None:
+            return CallbackReply(302, more=redirect)
         if not self.is_done:
             self.is_done, self._error = True, LoginError(_OPENED_TWICE)
         return CallbackReply(
@@ -203,7 +203,7 @@ class CallbackHandler(Generic[T]):
         )
 
     def _check_post(self, request: CallbackRequest) -> CallbackReply | None:
-        """Refuse what the receiver's own page does not send, in the browser that began."""
+        """Refuse requests that are not from the receiver's page in the login's browser."""
         is_own_origin = request.header("origin") == f"http://{self._authority}"
         if not is_own_origin or request.header("sec-fetch-site") not in (None, "same-origin"):
             return CallbackReply(403, b"Only this address's own page may do that.\n")
@@ -266,8 +266,8 @@ def _parse(body: bytes) -> tuple[str, str] | None:
 
 
 def _refuse_embedded(request: CallbackRequest) -> CallbackReply | None:
-    """Refuse to be embedded in another page, and to be loaded before the user wants it."""
-    # Fetch Metadata: browsers that send this header send "document" for a page of its own.
+    """Refuse requests of other pages' frames and scripts, and prefetching."""
+    # Fetch Metadata: browsers that send this header send "document" for a page in a tab.
     if request.header("sec-fetch-dest") not in (None, "document"):
         return CallbackReply(403, b"This page cannot be embedded.\n")
     if "prefetch" in (request.header("sec-purpose") or request.header("purpose") or ""):

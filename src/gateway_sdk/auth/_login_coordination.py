@@ -1,4 +1,4 @@
-"""One login for all callers and processes that share a store, and none right after a vain one."""
+"""One login for all callers and processes that share a store; a pause after one that failed."""
 
 import asyncio
 import copy
@@ -24,10 +24,10 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 
 class CrossProcessLogin:
-    """Waits while another process logs in, and then takes its token, or logs in.
+    """Lets one process at a time log in; the others wait for its token.
 
-    That needs a store with `claim_login`. Where there is none, or it fails, a second window is
-    better than no login.
+    This needs a store with `claim_login`. If the store has none, or it fails, each process logs
+    in: a second window is better than no login.
     """
 
     def __init__(
@@ -36,22 +36,22 @@ class CrossProcessLogin:
         find: Callable[[], Awaitable[Token | None]],
         keep: Callable[[Token], Awaitable[None]],
     ) -> None:
-        """Set what is asked.
+        """Store the arguments.
 
         Args:
             access: The store.
             find: Returns a token that makes a login unnecessary, if there is one.
-            keep: Keeps the token of a login, in memory and in the store.
+            keep: Saves the token of a login, in memory and in the store.
         """
         self._access = access
         self._find = find
         self._keep_token = keep
 
     async def log_in(self, log_in: Callable[[], Awaitable[Token]]) -> Token:
-        """Log in and keep the token, or return the token of another process's login.
+        """Log in and save the token, or return the token of another process's login.
 
         Raises:
-            GatewayError: The login failed, here or in the process that was waited for.
+            GatewayError: The login failed, in this process or in the one that it waited for.
         """
         claim = await self._access.claim_login()
         if claim is None:
@@ -72,7 +72,7 @@ class CrossProcessLogin:
                 return await self._log_in(log_in)
             if claim.granted:
                 break
-        # Without a mark none has failed: in Redis it lapses with the claim of a killed process.
+        # No mark means no failure: in Redis the mark lapses with the claim of a killed process.
         if claim.failure not in ("", failure):
             await _end(claim, failed=False)
             raise LoginError("the login failed, in another process that asked its user")
@@ -98,23 +98,23 @@ class CrossProcessLogin:
 
 
 async def _end(claim: LoginClaim, *, failed: bool) -> None:
-    with suppress(Exception):  # the caller's store may raise anything; the login counts
+    with suppress(Exception):  # the caller's store may raise anything; the login is valid
         await claim.end(failed=failed)
 
 
 async def _keep(claim: LoginClaim) -> None:
     while True:
         await asyncio.sleep(_KEEP)
-        with suppress(Exception):  # it is tried again in time
+        with suppress(Exception):  # the next renewal comes before the claim lapses
             await claim.keep()
 
 
 class LoginCooldown:
-    """Logs in, but not again within *hold* seconds of a login that was of no use.
+    """Logs in, but not again within *hold* seconds of a useless login.
 
-    Of no use is a login that failed, or the second of two whose tokens the gateway refused.
-    Without this, many callers at once, or a gateway that refuses all tokens, would open one
-    browser window after another.
+    A login is useless if it failed, or if it is the second in a row whose token the gateway
+    refused. Without this pause, many callers, or a gateway that refuses all tokens, would open
+    one browser window after another.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class LoginCooldown:
             # A copy without the traceback, whose frames hold the login's secrets.
             self._token, self._failure, self._ended_at = None, copy.copy(error), self._clock()
             raise
-        # Not after another end: a login that was cancelled says nothing of the next one.
+        # Not after a cancellation: it says nothing about the next login.
         self._token, self._is_repeated, self._ended_at = token, refused, self._clock()
         return token
 
@@ -188,7 +188,7 @@ def is_recent(moment: float, now: float, hold: float) -> bool:
 class SingleFlight(Generic[T]):
     """Runs a coroutine function once for all callers that join while it runs, per event loop.
 
-    It goes on when callers are cancelled, the last one too: whoever joins next finds it running.
+    It continues when callers are cancelled, even the last one: the next caller joins it.
     """
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:

@@ -1,4 +1,4 @@
-"""The receiver's side of the network: its sockets, whose a connection is, and HTTP over it by h11.
+"""The receiver's network: its sockets, the user behind a connection, and HTTP, parsed by h11.
 
 A connection has one request and one reply.
 """

@@ -77,7 +77,8 @@ class LoopbackReceiver:
                 fixed port, a login deletes what other pages there have stored in the browser: a
                 service worker among it could take the response.
             bind: The IP address to listen at instead of the one in redirect_uri, such as 0.0.0.0
-                in a container whose port is forwarded. All who can reach it can send responses.
+                in a container whose port is forwarded. Every program that can reach it can send
+                responses.
 
         Raises:
             ConfigurationError: redirect_uri is not http on this machine.
@@ -142,7 +143,7 @@ class LoopbackReceiver:
 
         Args:
             finish: Reads a response's fragment and query. If it raises StateMismatchError, the
-                response is refused and the wait goes on; any other result ends the wait.
+                response is refused and the wait continues; any other result ends the wait.
             timeout: Seconds; None for no limit.
 
         Raises:
@@ -188,7 +189,7 @@ class LoopbackReceiver:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        """Serve a connection in a task of its own; if there are too many, close the oldest."""
+        """Serve a connection in its own task; if there are too many, close the oldest."""
         if over.is_set():  # accepted in the same turn of the event loop in which the wait ended
             writer.transport.abort()
             return

@@ -53,11 +53,11 @@ class _Refusal(NamedTuple):
 class SharedTokenSource:
     """A token source for any number of callers, tasks and sessions.
 
-    A token that works is returned without a lock and without waiting, and renewed beside the calls
-    when it is about to expire. Otherwise the store is read, because another process may have saved
-    one; then, if `acquire` is given, one login takes place for all callers that wait. The login
-    goes on when they are cancelled, for whoever comes next: until it has ended by itself, its event
-    loop ends, or `aclose` ends it.
+    A token that works is returned without a lock and without waiting. When it is about to expire,
+    it is renewed in the background. Without such a token the store is read, because another
+    process may have saved one; then, if `acquire` is given, one login takes place for all callers
+    that wait. The login continues when they are cancelled, so that the next caller finds it: until
+    it ends, its event loop is closed, or `aclose` ends it.
 
     Of several processes and event loops that share the store, one at a time logs in; the others
     wait for its token. It can be used in several event loops, one after the other or at the same
@@ -180,13 +180,13 @@ class SharedTokenSource:
                 self._refused.pop(text_of(token), None)
 
     def _working(self) -> Token | None:
-        """Return the token in memory if it works, and see to its renewal when that is due."""
+        """Return the token in memory if it works, and start its renewal when that is due."""
         cached = self._cached
         if cached is None:
             return None
         now = self._now(cached)
         if now < cached.renew_at and not self._refused:
-            return cached.token  # as nearly always
+            return cached.token  # the usual case
         if not self._works(cached):
             return None
         if now >= cached.renew_at and self._monotonic() >= self._renew_again_at:
@@ -244,7 +244,7 @@ class SharedTokenSource:
 
     def _cached_of(self, token: Token) -> CachedToken:
         if self._cached is not None and self._cached.token == token:
-            return self._cached  # which knows for how long it has been there
+            return self._cached  # its clock has run since the token was received
         return CachedToken(token, self._leeway, self._clock(), self._monotonic())
 
     def _works(self, cached: CachedToken | None) -> bool:

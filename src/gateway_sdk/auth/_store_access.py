@@ -1,4 +1,4 @@
-"""A token store as a source uses it: it may be slow, or fail in any way."""
+"""A token store as a source uses it: the store may be slow, or fail in any way."""
 
 import asyncio
 import copy
@@ -15,10 +15,10 @@ _TIMEOUT: Final = 60.0
 """Seconds: a store that takes longer hangs. A keyring may ask the user for its password."""
 
 _SLOW: Final = 0.1
-"""Seconds from which an answer is kept."""
+"""Seconds: a result that took longer is kept."""
 
 _KEPT: Final = 5.0
-"""The maximum seconds for which an answer is kept."""
+"""The maximum seconds for which a result is kept."""
 
 _logger = logging.getLogger("gateway_sdk.auth")
 
@@ -26,14 +26,14 @@ _logger = logging.getLogger("gateway_sdk.auth")
 class StoreAccess:
     """Reads and writes a store.
 
-    An answer that took long, be it an error, is kept for as long as it took: a store that hangs
-    would otherwise hold up every call.
+    A result that took long, or an error, is kept for as long as it took. Otherwise a store that
+    hangs would delay every call.
     """
 
     def __init__(self, store: TokenStore, monotonic: Callable[[], float]) -> None:
         self.store = store
         self._monotonic = monotonic
-        self._answer: Token | GatewayError | None = None
+        self._result: Token | GatewayError | None = None
         self._kept_until = -math.inf
 
     async def load(self) -> Token | None:
@@ -44,13 +44,13 @@ class StoreAccess:
         """
         if self._monotonic() >= self._kept_until:
             began = self._monotonic()
-            self._answer = await self._ask()
+            self._result = await self._ask()
             ended = self._monotonic()
             if ended - began >= _SLOW:
                 self._kept_until = ended + min(ended - began, _KEPT)
-        if isinstance(self._answer, GatewayError):
-            raise copy.copy(self._answer)
-        return self._answer
+        if isinstance(self._result, GatewayError):
+            raise copy.copy(self._result)
+        return self._result
 
     async def _ask(self) -> Token | GatewayError | None:
         try:
@@ -68,7 +68,7 @@ class StoreAccess:
         return loaded
 
     def forget(self) -> None:
-        """Forget the last answer."""
+        """Forget the last result."""
         self._kept_until = -math.inf
 
     async def claim_login(self) -> LoginClaim | None:

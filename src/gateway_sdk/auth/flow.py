@@ -85,8 +85,8 @@ class ImplicitFlow:
         """Check the arguments.
 
         Args:
-            authorization_url: The authorization endpoint; https, except on this machine. A query
-                of its own is kept.
+            authorization_url: The authorization endpoint; https, except on this machine. Its query
+                is kept.
             client_id: The id under which this program is registered there.
             scope: The scope to request. The gateway has no scopes: usually empty.
             extra: More parameters of the authorization URL, such as `prompt`.
@@ -109,7 +109,7 @@ class ImplicitFlow:
         self._issuer = issuer
 
     def start(self, redirect_uri: str) -> LoginAttempt:
-        """Start a login, with an unguessable state of its own.
+        """Start a login, with its own unguessable state.
 
         Args:
             redirect_uri: Where the response goes: exactly as registered, except that a loopback
@@ -125,7 +125,7 @@ class ImplicitFlow:
 
         url = parse_url("redirect_uri", redirect_uri)
         if "#" in redirect_uri:
-            raise ConfigurationError("redirect_uri has a fragment: the response needs that place")
+            raise ConfigurationError("redirect_uri has a fragment: the response is sent there")
         if _RESPONSE_PARAMETERS & set(url.params):
             raise ConfigurationError("redirect_uri has a parameter of the response: leave it out")
         state = secrets.token_urlsafe(32)  # 256 bits; RFC 6749, 10.10, requires 128

@@ -29,7 +29,7 @@ class TokenSource(Protocol):
 
 
 class RejectingTokenSource(TokenSource, Protocol):
-    """A token source that is also told of a 401 after which no other token is fetched.
+    """A token source with `reject`, for a 401 after which no other token is fetched.
 
     That is the 401 of a body that cannot be sent again, such as a stream, and the second 401 of a
     call. A source that keeps its token needs `reject`: otherwise the next call sends the same one.

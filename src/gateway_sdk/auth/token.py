@@ -104,10 +104,10 @@ class Token:
 
 
 class CachedToken:
-    """A token, and how to tell the time for it.
+    """A token in memory, with a clock that cannot be set back.
 
-    The time of day can be set back, and then a token would count as valid for too long. So it is
-    also told from the moment at which the token was taken, by a clock that is never set.
+    If the time of day is set back, a token would count as valid for too long. So the time is also
+    measured from the moment at which the token was received, by a clock that is never set.
 
     Attributes:
         token: The token.
@@ -118,7 +118,7 @@ class CachedToken:
     __slots__ = ("_offset", "ends_at", "renew_at", "token")
 
     def __init__(self, token: Token, leeway: float, now: float, monotonic: float) -> None:
-        """Take a token.
+        """Start to measure the time.
 
         Args:
             token: The token.

@@ -131,9 +131,9 @@ class Controller:
         self._pace.begin(now)
         return slot
 
-    def sleeps(self, slot: Slot, now: float, seconds: float) -> None:
+    def waits(self, slot: Slot, now: float, seconds: float) -> None:
         """Free the place of an item that waits for its retry."""
-        self._pace.sleeps(now, seconds)
+        self._pace.waits(now, seconds)
         slot.began = now + seconds
         slot.was_asleep = True
         self._sleeping.add(slot)
@@ -143,7 +143,7 @@ class Controller:
         self._slots.discard(slot)
         self._sleeping.discard(slot)
 
-    def heard(self, slot: Slot, now: float, *, refused: bool | None, is_429: bool) -> None:
+    def attempt_ended(self, slot: Slot, now: float, *, refused: bool | None, is_429: bool) -> None:
         """Learn from an attempt that has ended; None is neither a refusal nor a success."""
         self._sleeping.discard(slot)
         if refused is None:

@@ -204,7 +204,7 @@ class Dedup(Generic[Item, Value]):
     def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> BulkResult[Item, Value]:
-        """Take note of a result, and return what is to be said of the item."""
+        """Keep a result, and return the result to yield."""
         del digest, observer
         return result
 

@@ -1,6 +1,6 @@
-"""How many calls may be in flight at once: a number that is given, or one that is found.
+"""The number of calls that may be in flight at once: fixed, or found by the controller.
 
-Here is also decided which replies say that there are too many.
+It also decides which replies mean that there are too many.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Ticket(Protocol):
         """Called when a request has ended."""
 
     def retry_scheduled(self, seconds: float) -> None:
-        """Called when the item waits so many seconds before it is sent again."""
+        """Called when the item waits these seconds before it is sent again."""
 
     def ended(self, error: BaseException | None) -> None:
         """Called once when the item has ended, with its error if any."""
@@ -148,11 +148,11 @@ class AdaptiveLimit(Limit):
         has_room = self._controller.has_room(loop.time(), waiting)
         at = None if has_room else self._controller.wakes_at(loop.time())
         if at is not None and self._timer is None:
-            self._timer = loop.call_at(at, self._ring)
+            self._timer = loop.call_at(at, self._on_timer)
         return has_room
 
-    def _ring(self) -> None:
-        # Not told by the clock: a timer may ring early by its resolution, 16 ms on Windows.
+    def _on_timer(self) -> None:
+        # The clock is not checked: a timer may fire early by its resolution, 16 ms on Windows.
         self._timer = None
         self._wake()
 
@@ -170,31 +170,31 @@ class _AdaptiveTicket:
         self._wake = wake
         self._now = asyncio.get_running_loop().time
         self._slot = controller.begin(self._now())
-        self._was_told = False
+        self._was_reported = False
 
     def attempt_finished(self, attempt: Attempt) -> None:
         """Learn from a request."""
-        self._was_told = True
-        self._heard(attempt.status, attempt.error)
+        self._was_reported = True
+        self._report(attempt.status, attempt.error)
 
     def retry_scheduled(self, seconds: float) -> None:
         """Let another item use the place during the wait."""
-        self._was_told = False
-        self._controller.sleeps(self._slot, self._now(), seconds)
+        self._was_reported = False
+        self._controller.waits(self._slot, self._now(), seconds)
         self._wake()
 
     def ended(self, error: BaseException | None) -> None:
         """Learn from the whole call, if no session reported its attempts."""
-        if not self._was_told:
+        if not self._was_reported:
             status = error.status if isinstance(error, StatusError) else None
             if error is None:
-                self._heard(200, None)
+                self._report(200, None)
             else:
-                self._heard(status, None if status else type(error).__name__)
+                self._report(status, None if status else type(error).__name__)
         self._controller.ended(self._slot)
 
-    def _heard(self, status: int | None, error: str | None) -> None:
-        self._controller.heard(
+    def _report(self, status: int | None, error: str | None) -> None:
+        self._controller.attempt_ended(
             self._slot,
             self._now(),
             refused=was_refused(status, error),

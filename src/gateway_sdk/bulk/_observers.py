@@ -21,7 +21,7 @@ _LONGEST_WAIT: Final = 30.0
 """Seconds at which the doubling stops: an item is then tried twice a minute."""
 
 _SPREAD: Final = 1.0
-"""The largest random addition in seconds, so that items do not come back together."""
+"""The largest random addition in seconds, so that items are not repeated together."""
 
 
 class ItemObserver(Observer):
@@ -71,8 +71,8 @@ class ItemObserver(Observer):
         return max(outcome, Outcome.UNKNOWN) if call in self._in_flight else outcome
 
     @property
-    def was_told(self) -> bool:
-        """Whether any session made a call for the item."""
+    def has_calls(self) -> bool:
+        """Whether a session made a call for the item."""
         return bool(self._calls)
 
     @property
@@ -101,10 +101,10 @@ class ItemObserver(Observer):
             and self._outcome_of(call) > Outcome.REFUSED
             for call in self._calls
         )
-        heard = error.operation is None or error.operation in {
+        observed = error.operation is None or error.operation in {
             call.operation.name for call in self._calls
         }
-        return heard and not changing
+        return observed and not changing
 
     def interrupted(self, message: str, *, by_deadline: bool) -> GatewayError:
         """Return the error of an item that was ended early, with what is known of its calls."""

@@ -4,8 +4,8 @@ from collections import deque
 from typing import Final
 
 _ROW: Final = 6
-"""So many refusals in a row mean that the gateway accepts nothing: if it refuses one call in five,
-the chance of this is 1 in 10 000 (0.2 ** 6)."""
+"""This number of refusals in a row means that the gateway accepts nothing: if it refuses one call
+in five, the chance of it is 1 in 10 000 (0.2 ** 6)."""
 
 _STOPS: Final = 2
 """Stops that prove a rate limit: a single one can mean a lower limit of calls at once."""
@@ -51,7 +51,7 @@ class Pace:
         self._changed = 0.0
         self._need = 0.0  # successes before the next trial
         self._got = 0
-        self._is_held = False  # whether a call waited: if none did, the rate was not reached
+        self._is_held = False  # whether a call had to wait; without that, the rate was not reached
         self._row = 0
         self._first = 0.0  # when the first refused attempt of the row began
         self._was_fine = False  # whether the number of calls was good before the row
@@ -130,7 +130,7 @@ class Pace:
         if self.rate is not None and began >= self._changed:
             self._lower(self.rate, now)
 
-    def sleeps(self, now: float, seconds: float) -> None:
+    def waits(self, now: float, seconds: float) -> None:
         """Learn how long a refused attempt waits."""
         self.begin(now)
         self._wait = seconds if self._row <= 1 else min(self._wait, seconds)
@@ -158,7 +158,7 @@ class Pace:
             self._good = max(rate / 2, min(rate * (1 - _STEP), (average + rate) / 2))
         self._stopped, self._count = now, 0
         self._go_to(self._good, now, seconds=_SECONDS)
-        self._changed = now + self._asked  # refusals until then tell nothing new
+        self._changed = now + self._asked  # refusals until then are of the old rate
 
     def _go_to(self, rate: float, now: float, *, seconds: float) -> None:
         self.rate = rate

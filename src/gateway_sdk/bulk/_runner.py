@@ -193,11 +193,11 @@ class Runner(Generic[Item, Value]):
             )
         except Exception as raised:  # noqa: BLE001 - the user's function may raise anything
             error = raised
-        told = error.attempts if isinstance(error, GatewayError) else ()
+        known = error.attempts if isinstance(error, GatewayError) else ()
         result: BulkResult[Item, Value] = BulkResult(
             item=pending.item,
             error=error,
-            attempts=observer.attempts or len(told),
+            attempts=observer.attempts or len(known),
             elapsed=time.monotonic() - began,
             _value=value,
         )
@@ -216,7 +216,7 @@ class Runner(Generic[Item, Value]):
             except RateLimitedError as error:
                 if (seconds := backoff.after(error)) is None:
                     raise
-                if not observer.was_told:
+                if not observer.has_calls:
                     ticket.attempt_finished(Attempt(error.outcome, error.status, None, 0.0))
             ticket.retry_scheduled(seconds)
             await asyncio.sleep(seconds)

@@ -90,7 +90,7 @@ class Stage:
         fine: Attempts that the gateway accepted.
         refused: Attempts that the gateway refused.
         latency: The latency of accepted attempts.
-        is_used: Whether so many calls were in flight; if not, nothing is learned of the number.
+        is_used: Whether this number of calls was in flight; if not, nothing is learned.
     """
 
     def __init__(self, size: int, since: float) -> None:
@@ -112,7 +112,7 @@ class Stage:
 
 
 def log_likelihood(refused: float, attempts: float, rate: float) -> float:
-    """Return the log-likelihood of so many refusals at a rate between 0 and 1."""
+    """Return the log-likelihood of this number of refusals, at a rate between 0 and 1."""
     fine = attempts - refused
     return (refused * math.log(rate) if refused else 0.0) + (
         fine * math.log(1 - rate) if fine > 0 else 0.0
@@ -120,7 +120,7 @@ def log_likelihood(refused: float, attempts: float, rate: float) -> float:
 
 
 class BaseRate:
-    """The refusals that have nothing to do with the number of calls at once.
+    """The refusals that do not depend on the number of calls at once.
 
     They are learned while fewer calls are in flight than the gateway is known to accept.
 

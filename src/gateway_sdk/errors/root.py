@@ -75,13 +75,13 @@ class GatewayError(Exception):
         message = super().__str__()
         if self.operation is None:
             return message
-        # An operation that reads changes nothing, so its outcome tells nothing.
-        told: list[str] = []
+        # An operation that only reads changes nothing, so its outcome is not shown.
+        notes: list[str] = []
         if self.repeatability is not Repeatability.READ:
-            told.append(_OUTCOME_TEXT[self.outcome])
+            notes.append(_OUTCOME_TEXT[self.outcome])
         if len(self.attempts) > 1:
-            told.append(f"{len(self.attempts)} attempts")
-        return f"{self.operation}: {message}" + (f" ({'; '.join(told)})" if told else "")
+            notes.append(f"{len(self.attempts)} attempts")
+        return f"{self.operation}: {message}" + (f" ({'; '.join(notes)})" if notes else "")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self}>"

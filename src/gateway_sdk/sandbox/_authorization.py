@@ -251,7 +251,7 @@ class AuthorizationEndpoint:
             raise HTTPException(400, f"The token must be one of {', '.join(TOKEN_KINDS)}.")
         response = kind.issue(self._tokens)
         # Interface: Authentication 2, the set of scopes is empty. A client that asked for a scope
-        # must be told that it got another one (RFC 6749, section 3.3).
+        # must learn that it got another one (RFC 6749, section 3.3).
         return response if authorization.scope is None else {**response, "scope": ""}
 
 

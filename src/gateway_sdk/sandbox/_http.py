@@ -146,7 +146,7 @@ async def close_connection(
     if close is None:
         raise in_process
     close()
-    # If the app returned before the server noticed, the server would send a reply of its own.
+    # If the app returned before the server noticed, the server would send its own reply.
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -38,7 +38,7 @@ class _Protocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, without signal handlers of its own, and stopping at once."""
+    """uvicorn's server, without its signal handlers; it stops at once."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

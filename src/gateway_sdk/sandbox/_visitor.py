@@ -29,7 +29,7 @@ class _Response(NamedTuple):
 class Visitor:
     """Logs in at the sandbox's authorization server when called with the authorization URL.
 
-    Or with a URL that sets a cookie and leads on to it, as `login` opens.
+    Also with a URL that sets a cookie and redirects to it, as `login` opens one.
     At the redirect URI it does what a browser does on the page of the SDK's loopback receiver: it
     gets the page, and posts fragment and query to its path as JSON. It blocks: call it in a thread
     if the running event loop serves the sandbox.
@@ -74,9 +74,9 @@ class Visitor:
         fields = {"account": self.account, "token": self.token, "decision": self.decision}
         body = urlencode({**form.hidden, **fields})
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
-        answer = self._send("POST", urljoin(url, form.action), body, headers)
-        _require(bool(answer.location), "the decision", answer)
-        return answer.location
+        decided = self._send("POST", urljoin(url, form.action), body, headers)
+        _require(bool(decided.location), "the decision", decided)
+        return decided.location
 
     def _hand_over(self, location: str) -> None:
         redirect_uri, fragment = urldefrag(location)

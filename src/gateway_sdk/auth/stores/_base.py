@@ -109,7 +109,7 @@ class LoginClaim(Protocol):
         """Give a granted claim back.
 
         Args:
-            failed: Whether the login failed; then those who waited for it are told so.
+            failed: Whether the login failed; callers that waited for it then get an error.
         """
         ...
 

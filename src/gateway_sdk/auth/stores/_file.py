@@ -65,7 +65,7 @@ class FileClaim:
 
     async def end(self, *, failed: bool) -> None:
         """Unlock the file."""
-        with suppress(OSError):  # the mark is worth no more than an attempt
+        with suppress(OSError):  # without the mark, other processes ask their users again
             if failed:
                 os.lseek(self._descriptor, 0, os.SEEK_SET)
                 os.write(self._descriptor, new_mark().encode())
@@ -84,7 +84,7 @@ class FileClaim:
 
 
 class PrivateFileStore:
-    """Stores a token in a file of its own, mode 0600; the default store.
+    """Stores a token in its own file, mode 0600; the default store.
 
     The file is replaced as a whole: a concurrent reader gets the old token or the new one, and if
     writing fails the old one stays.

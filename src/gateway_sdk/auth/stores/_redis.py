@@ -62,7 +62,7 @@ class _RedisClaim:
         self._holder = secrets.token_hex(16)
 
     async def keep(self) -> None:
-        """Set the key for another 30 s, unless somebody else has it."""
+        """Set the key for another 30 s, unless another holder has it."""
         granted, failure = await self._run(_CLAIM, self._name, self._holder, _CLAIM_LIFE)
         self.granted, self.failure = bool(granted), bytes(failure).decode()
 

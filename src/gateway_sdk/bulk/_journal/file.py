@@ -14,7 +14,7 @@ from gateway_sdk.errors import JournalError
 
 WINDOWS: Final = os.name == "nt"
 SYNC_LINES: Final = 256
-"""A sync starts after so many lines; a power cut can lose the lines since the last sync."""
+"""A sync starts after this number of lines; a power cut can lose lines since the last sync."""
 CHANGED: Final = "was changed by others during the run"
 SYNC_SECONDS: Final = 1.0
 

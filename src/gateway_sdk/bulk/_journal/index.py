@@ -235,8 +235,8 @@ class Index:
         if not self._repair:
             more = f", and {count - 1} more" if count > 1 else ""
             raise self._file.error(
-                f"is damaged: see its line {first}{more}; repair=True goes on without such lines, "
-                f"keeps them in {self._file.damaged_path}, and fetches their items again"
+                f"is damaged: see its line {first}{more}; repair=True continues without these "
+                f"lines, keeps them in {self._file.damaged_path}, and fetches their items again"
             )
         if not CAN_REPLACE:
             raise self._file.error("cannot be repaired on Windows: repair it on another system")

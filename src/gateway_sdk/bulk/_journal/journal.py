@@ -113,8 +113,8 @@ class Journal(Dedup[Item, Value]):
 
         Raises:
             JournalError: the line cannot be written.
-            SessionStateError: the call is made in a thread with an event loop of its own, which
-                would wait for ever for the disk.
+            SessionStateError: the call is made in a thread with another event loop, which would
+                never see the end of the sync.
         """
         if asyncio.get_running_loop() is not self._loop:
             raise SessionStateError(
@@ -210,7 +210,7 @@ def failure_of(error: Exception, observer: ItemObserver) -> Failure:
     """Return what a file may hold of an error: no texts of the user or the gateway."""
     name = type(error).__name__
     if not isinstance(error, GatewayError):
-        outcome = observer.outcome.name if observer.was_told else None
+        outcome = observer.outcome.name if observer.has_calls else None
         # Only the user knows whether a repetition may succeed.
         return Failure(error=name, outcome=outcome, safe_to_repeat=observer.may_repeat)
     ours = _KINDS.get(name) is type(error)
@@ -218,7 +218,7 @@ def failure_of(error: Exception, observer: ItemObserver) -> Failure:
         error=name,
         message=str(error.args[0]) if ours and error.args else None,
         operation=error.operation,
-        outcome=(observer.outcome if observer.was_told else error.outcome).name,
+        outcome=(observer.outcome if observer.has_calls else error.outcome).name,
         status=getattr(error, "status", None),
         safe_to_repeat=observer.may_repeat and error.safe_to_repeat,
         retryable=observer.may_repeat and error.retryable,

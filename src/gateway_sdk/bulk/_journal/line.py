@@ -60,7 +60,7 @@ _FAILURE_COLUMNS: Final = tuple(column.name for column in fields(Failure))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The beginning of a line, with a checksum of its own.
+    """The beginning of a line, with its own checksum.
 
     Attributes:
         key: The digest of the item's key.
