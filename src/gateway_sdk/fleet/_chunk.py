@@ -18,6 +18,7 @@ from gateway_sdk.errors import (
     AuthError,
     ConfigurationError,
     GatewayError,
+    JournalError,
     PlanStoreError,
     PoisonChunkError,
     SessionStateError,
@@ -32,6 +33,9 @@ from gateway_sdk.session import GatewaySession
 
 LOGIN: Final = "waiting for a login: run `gateway login`"
 NEW_TOKEN: Final = f"{LOGIN}, or start the workers again with another access token"
+
+_NOT_OF_AN_ITEM: Final = (ConfigurationError, JournalError, SessionStateError)
+"""Every other item would fail likewise, and none of them is to blame."""
 
 _LAST_WORD: Final = 5.0
 """Seconds for telling the store how a chunk ended early; it does without, if it must."""
@@ -286,10 +290,11 @@ class _Results(Dedup[Entry, Any]):
         """Pass a result to the writer, unless the item is another worker's."""
         del digest
         error = result.error
-        if isinstance(error, ConfigurationError | SessionStateError) and observer.may_repeat:
-            # Every other item would fail likewise, and none of them is to blame.
+        if result.item.index in self.of_others:
+            return result
+        if isinstance(error, _NOT_OF_AN_ITEM) and observer.may_repeat:
             self._error = self._error or error
-        elif result.item.index not in self.of_others:
+        else:
             self._writer.add(_record(result, observer), at_once=observer.sends_once)
         return result
 

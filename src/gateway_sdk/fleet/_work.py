@@ -87,11 +87,11 @@ class OperationWork(Work):
             raise InvalidArgumentError(
                 f"it must be a model, or a mapping of the arguments of {self.name}: {names}"
             )
+        if isinstance(item, BaseModel) and not self._takes_request:
+            # The arguments have the names of Python, not those of the wire.
+            item = item.model_dump(mode="json", exclude_unset=True)
         text = item_text(dict(item) if isinstance(item, Mapping) else item)
-        try:
-            _drive(self._start(self._checked, text))
-        except ValidationError as error:
-            raise InvalidArgumentError(describe(error)) from None
+        _drive(self._start(self._checked, text))
         return text
 
     async def call(self, gateway: GatewaySession, text: str) -> Any:

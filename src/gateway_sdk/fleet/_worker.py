@@ -21,7 +21,8 @@ class Worker:
     def __init__(self, parts: Parts, gateway: GatewaySession) -> None:
         self._parts = parts
         self._gateway = gateway
-        self._stack: AsyncExitStack | None = None
+        self._stack = AsyncExitStack()
+        self._is_open = False
         self._plan: Plan | None = None
 
     async def __aenter__(self) -> Self:
@@ -30,6 +31,7 @@ class Worker:
             stack.push_async_callback(self._parts.store.aclose)
             await stack.enter_async_context(self._gateway)
             self._stack = stack.pop_all()
+        self._is_open = True
         return self
 
     async def __aexit__(
@@ -38,9 +40,8 @@ class Worker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._stack is not None:
-            stack, self._stack = self._stack, None
-            await stack.aclose()
+        self._is_open = False
+        await self._stack.aclose()
 
     async def run(self, address: str, chunk: int) -> None:
         """Do what the store lacks of a chunk, as `Plan.run` does.
@@ -57,7 +58,7 @@ class Worker:
             PlanStoreError: the store cannot be used: the message is to be delivered again.
             SessionStateError: the worker is not open.
         """
-        if self._stack is None:
+        if not self._is_open:
             raise SessionStateError("the worker is not open: use `async with job.worker()`")
         plan = await self._load(address)
         await plan.run(chunk, self._gateway)

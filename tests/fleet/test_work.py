@@ -1,0 +1,211 @@
+"""Items: what can be seen to be wrong is refused when the plan is made."""
+
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from gateway_sdk import GatewaySession, operations
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UnexpectedReplyError
+from gateway_sdk.fleet._json import item_text, value_text
+from gateway_sdk.fleet._work import make_work
+from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest, OrderHistoryPage
+from tests.fleet.gateways import CountingGateway, customer, series, session
+
+WITH_SECRET = {"person": {"pinCode": "4711"}}
+ITEMS: dict[str, Any] = {
+    "create_customer": customer(1),
+    "revise_customer": {"customer_id": "c1", "revisions": {"name": "x"}},
+    "exchange_rate_series": series(1),
+    "order_history": {"page": 1, "take": 10},
+    "trading_order_history": {"customer_id": "c1"},
+    "spot_trading_available_balance": {},
+    "cancel_order": {"wallet_id": "w1", "order_id": "o1"},
+    "change_document_status": {"document_id": "d1", "content": {"status": "ok"}},
+    "update_document": {"document_id": "d1", "content": "text"},
+    "upload_document": {"content": "text", "content_type": "text/plain"},
+    "send_webhook": {"content": {"event": 1}},
+    "list_countries": {},
+}
+
+
+@pytest.mark.parametrize("operation", operations.OPERATIONS, ids=lambda one: one.name)
+async def test_each_operation_takes_its_arguments(operation: Any) -> None:
+    """What is stored makes the call."""
+    gateway = CountingGateway()
+    work = make_work(operation, None)
+    text = work.dump(ITEMS[operation.name])
+
+    async with session(gateway) as made:
+        if operation is operations.LIST_COUNTRIES:
+            with pytest.raises(UnexpectedReplyError):
+                await work.call(made, text)
+        else:
+            await work.call(made, text)
+
+    assert gateway.requests == 1
+    assert work.name == operation.name
+
+
+@pytest.mark.parametrize(
+    ("operation", "item", "same"),
+    [
+        ("create_customer", CreateRequest.model_validate(customer(1)), customer(1)),
+        (
+            "exchange_rate_series",
+            ExchangeRateSeriesRequest(
+                base="B1", symbols="USD", start_date=date(2026, 1, 1), end_date="2026-01-31"
+            ),
+            {**series(1), "symbols": "USD"},
+        ),
+        ("exchange_rate_series", {**series(1), "start_date": date(2026, 1, 1)}, series(1)),
+        ("order_history", OrderHistoryPage(page=1, take=10), {"take": 10, "page": 1}),
+    ],
+)
+def test_models_and_mappings_are_the_same(operation: str, item: Any, same: Any) -> None:
+    """Equal items have equal texts."""
+    work = make_work(operation, None)
+
+    assert work.dump(item) == work.dump(same)
+
+
+@pytest.mark.parametrize(
+    ("operation", "item", "message"),
+    [
+        ("exchange_rate_series", "EUR", "must be a model, or a mapping .* base, symbols, start"),
+        ("list_countries", 1, "arguments of list_countries: none"),
+        ("exchange_rate_series", {"base": "EUR"}, "missing a required argument: 'symbols'"),
+        ("exchange_rate_series", {**series(1), "pin": 4711}, "unexpected keyword argument 'pin'"),
+        ("exchange_rate_series", {**series(1), "symbols": []}, "symbols is empty"),
+        ("cancel_order", {"wallet_id": "", "order_id": "4711"}, "walletId is empty"),
+        ("cancel_order", {"wallet_id": 4711, "order_id": "1"}, "walletId must be a string"),
+        ("order_history", {"page": "x", "take": 1}, "page"),
+        ("create_customer", {"person": {"nme": 4711}}, "nme"),
+        ("create_customer", WITH_SECRET, "holds a secret, and a plan is stored in clear"),
+        ("create_customer", CreateRequest.model_validate(WITH_SECRET), "holds a secret"),
+        ("change_document_status", {"document_id": "1", "content": None}, "content is missing"),
+        ("upload_document", {"content": b"4711"}, r"no JSON value \(TypeError\)"),
+        ("upload_document", {"content": float("nan")}, r"no JSON value \(ValueError\)"),
+        ("upload_document", {"content": "\ud800"}, "no JSON value"),
+    ],
+)
+def test_wrong_items_are_refused(operation: str, item: Any, message: str) -> None:
+    """Before anything is stored; without the values."""
+    with pytest.raises(InvalidArgumentError, match=message) as caught:
+        make_work(operation, None).dump(item)
+
+    assert "4711" not in str(caught.value)
+
+
+def test_an_item_that_cannot_be_read_again_is_refused() -> None:
+    """Its lists lie too deep for the reader, or even for the writer."""
+    for levels in (300, 100_000):
+        item: Any = 0
+        for _ in range(levels):
+            item = [item]
+        with pytest.raises(InvalidArgumentError, match="no JSON value"):
+            item_text(item)
+
+
+class Query(BaseModel):
+    """An item of a user's own."""
+
+    number: Annotated[int, Field(serialization_alias="n", validation_alias="n")]
+
+
+async def with_model(gateway: GatewaySession, item: Query) -> int:
+    """Take a model."""
+    return item.number
+
+
+async def with_anything(gateway: Any, item) -> Any:  # type: ignore[no-untyped-def] # noqa: ANN001
+    """Take JSON."""
+    return item
+
+
+async def with_any_number(*both: Any) -> Any:
+    """Take both in one."""
+    return both[1]
+
+
+class Callable_:  # noqa: N801 - an instance is the function
+    """Is called like a function."""
+
+    async def __call__(self, gateway: Any, item: str) -> str:
+        """Take a string."""
+        return item
+
+
+@pytest.mark.parametrize(
+    ("function", "item", "text", "value", "name"),
+    [
+        (with_model, Query.model_validate({"n": 3}), '{"n":3}', 3, "with_model()"),
+        (with_model, {"n": 3}, '{"n":3}', 3, "with_model()"),
+        (with_anything, {"b": [1], "a": None}, '{"a":null,"b":[1]}', {"b": [1], "a": None}, None),
+        (with_any_number, "x", '"x"', "x", "with_any_number()"),
+        (Callable_(), "é", '"é"', "é", "Callable_()"),
+    ],
+)
+async def test_functions_get_the_type_that_they_name(
+    function: Any, item: Any, text: str, value: Any, name: str | None
+) -> None:
+    """Models are made of what was stored."""
+    work = make_work(None, function)
+
+    assert work.dump(item) == text
+    assert await work.call(None, text) == value  # type: ignore[arg-type]
+    assert work.name == (name or "with_anything()")
+    assert not work.sends_once
+
+
+@pytest.mark.parametrize("item", [{"n": "x4711"}, {"m": 4711}, [4711]])
+def test_items_that_a_function_does_not_take_are_refused(item: Any) -> None:
+    """When the plan is made."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        make_work(None, with_model).dump(item)
+
+    assert "4711" not in str(caught.value)
+
+
+async def no_arguments() -> None:
+    """Take nothing."""
+
+
+async def a_session_as_item(gateway: Any, item: GatewaySession) -> None:
+    """Take what is no JSON."""
+
+
+async def yields(gateway: Any, item: Any) -> Any:
+    """Be no coroutine function."""
+    yield item
+
+
+@pytest.mark.parametrize(
+    ("operation", "function", "message"),
+    [
+        (None, None, "either operation= or function="),
+        ("create_customer", with_model, "either operation= or function="),
+        ("rates", None, "operation must be one of create_customer, "),
+        (3, None, "operation must be one of create_customer, "),
+        (None, print, "must be a coroutine function"),
+        (None, "print", "must be a coroutine function"),
+        (None, yields, "must be a coroutine function"),
+        (None, no_arguments, "must take two arguments"),
+        (None, a_session_as_item, "takes a GatewaySession as its item"),
+    ],
+)
+def test_wrong_work_is_refused(operation: Any, function: Any, message: str) -> None:
+    """When the job is made."""
+    with pytest.raises(ConfigurationError, match=message):
+        make_work(operation, function)
+
+
+def test_values_are_json_texts() -> None:
+    """Models too; other values are named by their error alone."""
+    assert value_text({"a": [1, None], "b": Decimal("1.10")}) == '{"a":[1,null],"b":"1.10"}'
+    assert value_text(Query.model_validate({"n": 3})) == '{"n":3}'
+    assert value_text(float("inf")) == '"Infinity"'
+    with pytest.raises(ValueError, match=r"^PydanticSerializationError$"):
+        value_text(object())
