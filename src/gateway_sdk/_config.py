@@ -115,13 +115,13 @@ def _origin_of_text(base_url: object) -> str | None:
 
 
 def require(settings: Mapping[str, Any], *names: str) -> None:
-    """Refuse missing settings.
+    """Refuse missing settings; None counts as missing.
 
     Raises:
         ConfigurationError: a setting is missing; the message names it.
     """
     for name in names:
-        if name not in settings:
+        if settings.get(name) is None:
             raise ConfigurationError(f"{ENVIRONMENT[name]} is not set, and no {name}= was given")
 
 

@@ -123,6 +123,16 @@ def test_what_is_missing_for_a_login_is_named(
         GatewaySession.from_env()
 
 
+@pytest.mark.parametrize("name", ["auth_url", "client_id"])
+def test_an_argument_that_is_none_is_missing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The message names the argument that was given as None, and not one of another class."""
+    set_all(monkeypatch, BASE_URL)
+    given: Any = {"auth_url": "https://login.test", "client_id": "client", name: None}
+
+    with pytest.raises(ConfigurationError, match=f"no {name}= was given$"):
+        GatewaySession.from_env(**given)
+
+
 @pytest.mark.parametrize(
     ("variable", "wrong", "named"),
     [

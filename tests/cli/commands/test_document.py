@@ -188,6 +188,23 @@ def test_webhook_is_called(call_gateway: Call, served: Sandbox, tmp_path: Path) 
     assert [call.operation for call in served.received] == ["send_webhook"] * 3
 
 
+def test_file_in_place_of_a_status_is_told(
+    call_gateway: Call, served: Sandbox, passport: Path
+) -> None:
+    """The way out is an option of the command line, and no class of Python; a word is sent."""
+    ended = call_gateway("document", "status", "document-0001", passport)
+    absent = call_gateway("document", "status", "document-0001", "no/such/file" * 1000)
+
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.splitlines() == [
+        f"gateway: {passport} is a file, and not a status",
+        "To send what is in it, give --file.",
+        "Nothing was sent.",
+    ]
+    assert absent.status == 3
+    assert [call.operation for call in served.received] == ["change_document_status"]
+
+
 def test_media_type_of_nothing_is_refused(call_gateway: Call) -> None:
     """It describes a file."""
     ended = call_gateway("webhook", "--content-type", "text/plain")

@@ -1,5 +1,6 @@
 """The commands `gateway document upload`, `update` and `status`."""
 
+import os
 from contextlib import AbstractContextManager
 
 import typer
@@ -12,7 +13,7 @@ from rich.progress import (
 )
 
 from gateway_sdk.cli.arguments import ContentType, MayBeLeftOut
-from gateway_sdk.cli.content import open_content
+from gateway_sdk.cli.content import name_of, open_content, refuse
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.output.console import Show, progress
 from gateway_sdk.cli.output.show import show_done
@@ -85,6 +86,8 @@ def status(
     """
     if bool(value) == (file is not None):
         raise CommandError("give the new status: either a value, or --file", MISUSED)
+    if value and not value.isalnum() and os.path.isfile(value):  # noqa: PTH113 - any text, however long
+        refuse(f"{name_of(value)} is a file, and not a status\nTo send what is in it, give --file.")
     given = document_id, open_content(file) if file is not None else value or "", content_type
     reply = ask(ctx, lambda it: it.aml.change_document_status(*given))
     show_done("The status is changed.", reply)
