@@ -15,7 +15,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
-EVERYTHING = ".[demo,fast,fleet,keyring,parquet,redis]"
+EVERYTHING = ".[demo,fast,fleet,keyring,otel,parquet,redis]"
 SOURCES = ("src", "tests", "examples", "benchmarks", "noxfile.py")
 
 

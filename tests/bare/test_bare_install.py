@@ -17,6 +17,7 @@ HEAVY = (
     "httpx2",
     "joserfc",
     "matplotlib",
+    "opentelemetry",
     "rich",
     "starlette",
     "typer",

@@ -15,7 +15,7 @@ LAYERS = (
     ("models",),
     ("errors", "operations"),
     ("_config", "observer"),
-    ("auth", "_http"),
+    ("auth", "_http", "otel"),
     ("_transport",),
     ("_call",),
     ("bulk",),
@@ -32,6 +32,7 @@ PUBLIC: dict[str, set[str]] = {
     "auth": {"flow", "source", "stores", "token"},
     "bulk": {"results", "run", "series"},
     "fleet": set(),
+    "otel": set(),
     "sandbox": set(),
 }
 
@@ -39,6 +40,7 @@ FOREIGN = {
     "tenacity": {"_call"},
     "httptools": {"_transport"},
     "authlib": {"auth"},
+    "opentelemetry": {"otel"},
     "h11": {"_transport", "auth"},
     "httpcore": {"_transport"},
     "keyring": {"auth"},

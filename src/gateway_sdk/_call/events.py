@@ -1,14 +1,12 @@
 """What observers learn about one call, and what is logged about it under `gateway_sdk`."""
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextvars import ContextVar
-from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from gateway_sdk._config import LOGGER, is_async
-from gateway_sdk._http.request import merge_headers
+from gateway_sdk._http.request import RawHeaders, check_fields, replace_fields
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
@@ -28,11 +26,10 @@ RECORD_INTENT: Final[ContextVar[tuple[RecordIntent, ...]]] = ContextVar("intents
 If one raises, nothing is sent."""
 
 
-_NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
-
-
 class Watch:
     """The observers of one call."""
+
+    __slots__ = ("_call", "_observers", "_told")
 
     def __init__(self, observers: Sequence[Observer], call: CallInfo) -> None:
         self._observers = observers
@@ -57,38 +54,37 @@ class Watch:
         """Report that the call begins."""
         for observer in self._observers:
             self._told += 1
-            self._tell(observer.call_started)
+            tell(observer.call_started, self._call)
 
-    def begun(self, number: int) -> Mapping[str, str]:
+    def begun(self, number: int) -> RawHeaders | None:
         """Report that an attempt begins, and return the header fields that it has to send too."""
-        fields = _NO_FIELDS
+        fields: RawHeaders | None = None
         for observer in self._observers:
-            if given := self._tell(observer.attempt_started, number):
-                fields = self._with(fields, given)
+            given = tell(observer.attempt_started, self._call, number)
+            if given and (more := tell(check_fields, given)):
+                fields = replace_fields(fields, more) if fields else more
         return fields
 
     def ended(self, attempt: Attempt) -> None:
         """Report an attempt."""
         for observer in reversed(self._observers):
-            self._tell(observer.attempt_finished, attempt)
+            tell(observer.attempt_finished, self._call, attempt)
 
     def scheduled(self, attempt: Attempt, seconds: float) -> None:
         """Report a retry."""
         for observer in self._observers:
-            self._tell(observer.retry_scheduled, attempt, seconds)
+            tell(observer.retry_scheduled, self._call, attempt, seconds)
 
     def finished(self, outcome: Outcome, error: BaseException | None, elapsed: float) -> None:
         """Report the end of the call to each observer that knows of it, even if another raises."""
-        with ExitStack() as stack:  # runs the callbacks in reverse order, the last observer first
-            for observer in self._observers[: self._told]:
-                stack.callback(self._tell, observer.call_finished, outcome, error, elapsed)
-
-    def _tell(self, method: Callable[..., Any], *what: object) -> Any:
-        return tell(method, self._call, *what)
-
-    @staticmethod
-    def _with(fields: Mapping[str, str], given: object) -> Mapping[str, str]:
-        return tell(merge_headers, fields, given) or fields
+        while self._told:
+            self._told -= 1
+            observer = self._observers[self._told]
+            try:
+                tell(observer.call_finished, self._call, outcome, error, elapsed)
+            except BaseException:
+                self.finished(outcome, error, elapsed)
+                raise
 
 
 def tell(hook: Callable[..., Any], *what: object) -> Any:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
@@ -116,7 +117,8 @@ class RequestTemplate(RequestBase):
         headers: Mapping[str, str],
     ) -> None:
         # Interface: Authentication 3; Endpoints rule 1
-        fields = [(b"Host", base_url.netloc), *replace_fields(_COMMON_HEADERS, headers)]
+        users = [(name.encode("ascii"), text.encode("latin-1")) for name, text in headers.items()]
+        fields = [(b"Host", base_url.netloc), *replace_fields(_COMMON_HEADERS, users)]
         if operation.tenant_id is Header.ALWAYS and tenant_id is None:
             raise InvalidArgumentError(
                 "tenant_id is missing: give it to the session, or to with_options(tenant_id=...)"
@@ -140,7 +142,7 @@ class RequestTemplate(RequestBase):
         """
         return fill_path(self._names, self._parts, values)
 
-    def with_fields(self, more: Mapping[str, str]) -> RequestBase:
+    def with_fields(self, more: RawHeaders) -> RequestBase:
         """Return the same for a request with more header fields."""
         return RequestBase(self.operation.method, self.address, replace_fields(self.fields, more))
 
@@ -295,11 +297,30 @@ def field_lines(fields: RawHeaders) -> bytes:
     return lines
 
 
-def replace_fields(fields: Iterable[tuple[bytes, bytes]], more: Mapping[str, str]) -> RawHeaders:
+def replace_fields(fields: Iterable[tuple[bytes, bytes]], more: RawHeaders) -> RawHeaders:
     """Return the fields with more of them, which replace those of the same name."""
-    added = [(name.encode("ascii"), text.encode("latin-1")) for name, text in more.items()]
-    taken = {name.lower() for name, _ in added}
-    return [field for field in fields if field[0].lower() not in taken] + added
+    taken = {name.lower() for name, _ in more}
+    return [field for field in fields if field[0].lower() not in taken] + more
+
+
+def check_fields(given: object) -> RawHeaders:
+    """Return the header fields that an observer gives to one request.
+
+    Raises:
+        ConfigurationError: they are no mapping, or hold what `headers` must not set.
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigurationError("attempt_started must return a mapping of names to values")
+    return [
+        (_checked_name(name), check_header_value("a header field", text).encode("latin-1"))
+        for name, text in given.items()
+    ]
+
+
+@lru_cache(maxsize=64)  # an observer gives the same names to each attempt
+def _checked_name(name: str) -> bytes:
+    _check_header_name(name)
+    return name.encode("ascii")
 
 
 def check_header_value(name: str, value: object) -> str:

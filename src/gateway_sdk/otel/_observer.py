@@ -1,0 +1,224 @@
+"""The observer that makes spans and metrics of calls and bulk runs."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from opentelemetry import context
+from opentelemetry.context import Context
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    Link,
+    Span,
+    SpanContext,
+    SpanKind,
+    TracerProvider,
+    get_current_span,
+    get_tracer,
+    set_span_in_context,
+)
+
+from gateway_sdk._config import check_switch
+from gateway_sdk._version import __version__
+from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.observer import CallInfo, Observer, RunInfo
+from gateway_sdk.otel._metrics import Metrics
+from gateway_sdk.otel._propagation import fields_of
+from gateway_sdk.otel._spans import (
+    Current,
+    end,
+    error_of,
+    error_of_attempt,
+    without_instrumentors,
+)
+from gateway_sdk.outcome import Attempt, Outcome
+
+MOST_CHILDREN: Final = 1000
+"""Items of a run whose calls are children of its span: views of a trace fail at more."""
+
+_GAVE_UP: Final = ("CancelledError", "GeneratorExit")
+"""Errors of an attempt that was ended from outside; the end of its call says by what."""
+
+_RUN: Final = context.create_key("gateway_sdk.run")
+"""The key of the span of a large run in the context of its items."""
+
+
+class _Call:
+    """What is open of a call.
+
+    Attributes:
+        span: The span of the call.
+        current: The context that has it.
+        exchange: The context of the attempt under way; None between attempts.
+        attempt: The span of the attempt, until it is ended; None if the call is not recorded.
+        attempts: Attempts so far.
+        given_up: An attempt that was ended from outside, whose span is still open.
+    """
+
+    __slots__ = ("attempt", "attempts", "current", "exchange", "given_up", "span")
+
+    def __init__(self, span: Span, current: Current) -> None:
+        self.span = span
+        self.current = current
+        self.exchange: Current | None = None
+        self.attempt: Span | None = None
+        self.attempts = 0
+        self.given_up: Attempt | None = None
+
+
+class OpenTelemetry(Observer):
+    """Makes spans and metrics of calls and bulk runs, and sends the trace context along.
+
+    One object serves any number of sessions and runs. Give it to sessions for their calls, and to
+    `bulk.run` for a span of the run. No attribute holds a tenant, an identifier, a header, content
+    or the text of an error.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        *,
+        propagate: bool = True,
+    ) -> None:
+        """Check the arguments.
+
+        Args:
+            tracer_provider: Makes the spans; None for the global one.
+            meter_provider: Takes the metrics; None for the global one.
+            propagate: Whether requests carry the trace context (`traceparent`, `tracestate`).
+
+        Raises:
+            ConfigurationError: an argument is wrong; the message names it.
+        """
+        _check("tracer_provider", tracer_provider, TracerProvider)
+        _check("meter_provider", meter_provider, MeterProvider)
+        self._propagate = check_switch("propagate", propagate)
+        self._tracer = get_tracer("gateway_sdk", __version__, tracer_provider)
+        self._metrics = Metrics(meter_provider)
+        self._calls: dict[CallInfo, _Call] = {}
+        self._runs: dict[RunInfo, Span] = {}
+        self._attributes: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def call_started(self, call: CallInfo) -> None:
+        """Start the span of the call."""
+        outside = context.get_current()
+        name = call.operation.name
+        span = self._tracer.start_span(
+            name,
+            outside,
+            SpanKind.INTERNAL,
+            {"gateway.operation": name},
+            _links(outside),
+        )
+        self._calls[call] = _Call(span, Current(set_span_in_context(span, outside)))
+
+    def attempt_started(self, call: CallInfo, number: int) -> Mapping[str, str] | None:
+        """Start the span of an attempt, and return the fields that carry the trace."""
+        state = self._calls[call]
+        state.attempts = number
+        span, inside = state.span, state.current.context
+        if span.is_recording():
+            span = state.attempt = self._attempt_span(call, number, inside)
+            inside = set_span_in_context(span, inside)
+        state.exchange = Current(without_instrumentors(inside))
+        return fields_of(span) if self._propagate else None
+
+    def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
+        """End the span of an attempt; what ended a cancelled one is known later."""
+        state = self._calls[call]
+        if state.exchange is not None:
+            state.exchange.leave()
+            state.exchange = None
+        if attempt.error in _GAVE_UP:
+            state.given_up = attempt
+        else:
+            self._end_attempt(call, state, attempt, error_of_attempt(attempt))
+
+    def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
+        """Note the retry on the span of the call."""
+        del attempt
+        span = self._calls[call].span
+        if span.is_recording():
+            span.add_event("gateway.retry", {"gateway.retry.delay": seconds})
+
+    def call_finished(
+        self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
+    ) -> None:
+        """End the span of the call."""
+        state = self._calls.pop(call)
+        kind = error_of(error)
+        if state.given_up is not None:
+            self._end_attempt(call, state, state.given_up, kind)
+        state.current.leave()
+        if state.span.is_recording():
+            done = {"gateway.outcome": outcome.name, "gateway.attempts": state.attempts}
+            end(state.span, done, kind)
+        self._metrics.call(call, outcome, kind, elapsed)
+
+    def run_started(self, run: RunInfo) -> None:
+        """Start the span of a bulk run."""
+        attributes = {} if run.total is None else {"gateway.items": run.total}
+        self._runs[run] = self._tracer.start_span("bulk.run", attributes=attributes)
+
+    def item_started(self, run: RunInfo, number: int) -> None:
+        """Make the calls of an item children of the run, or link them to it in a large run."""
+        span = self._runs[run]
+        if number <= MOST_CHILDREN:
+            inside = set_span_in_context(span)
+        else:
+            inside = set_span_in_context(INVALID_SPAN)
+            inside = context.set_value(_RUN, span.get_span_context(), inside)
+        context.attach(inside)  # never detached: it ends with the item's task
+
+    def run_finished(
+        self, run: RunInfo, done: int, failed: int, error: BaseException | None, elapsed: float
+    ) -> None:
+        """End the span of a bulk run."""
+        del elapsed
+        attributes = {"gateway.items.done": done, "gateway.items.failed": failed}
+        end(self._runs.pop(run), attributes, error_of(error))
+
+    def _end_attempt(
+        self, call: CallInfo, state: _Call, attempt: Attempt, error: str | None
+    ) -> None:
+        if state.attempt is not None:
+            attributes: dict[str, Any] = {"gateway.outcome": attempt.outcome.name}
+            if attempt.status is not None:
+                attributes["http.response.status_code"] = attempt.status
+            end(state.attempt, attributes, error)
+            state.attempt = None
+        self._metrics.attempt(call, attempt, error)
+
+    def _attempt_span(self, call: CallInfo, number: int, outside: Context) -> Span:
+        attributes = self._attributes_of(call)
+        if number > 1:
+            attributes = {**attributes, "http.request.resend_count": number - 1}
+        return self._tracer.start_span(call.operation.method, outside, SpanKind.CLIENT, attributes)
+
+    def _attributes_of(self, call: CallInfo) -> dict[str, Any]:
+        """Return what every attempt of an operation has: twelve operations for each gateway."""
+        key = call.base_url, call.operation.name
+        if key not in self._attributes:
+            self._attributes[key] = {
+                "http.request.method": call.operation.method,
+                "server.address": call.host,
+                "server.port": call.port,
+                "url.full": call.base_url + call.operation.path,
+            }
+        return self._attributes[key]
+
+
+def _links(outside: Context) -> list[Link] | None:
+    """Return the link of a root span to the large run that it belongs to."""
+    run = outside.get(_RUN)
+    if not isinstance(run, SpanContext) or not run.is_valid:
+        return None
+    if get_current_span(outside).get_span_context().is_valid:
+        return None  # the item's function has a span of its own
+    return [Link(run)]
+
+
+def _check(name: str, given: object, kind: type) -> None:
+    if given is not None and not isinstance(given, kind):
+        raise ConfigurationError(f"{name} must be a {kind.__name__} of OpenTelemetry, or None")

@@ -1,0 +1,64 @@
+"""Contexts that are current for a time, and what is written on spans at their end."""
+
+from asyncio import CancelledError
+from typing import Any, Final
+
+from opentelemetry import context
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, StatusCode
+
+from gateway_sdk.outcome import Attempt
+
+# Private in opentelemetry, which has no public name for it; every stock instrumentor asks for it.
+_SUPPRESS: Final[str | None] = getattr(context, "_SUPPRESS_HTTP_INSTRUMENTATION_KEY", None)
+
+_FIRST_FAILURE: Final = 400
+
+
+class Current:
+    """A context that is current from now on until `leave`.
+
+    `start_as_current_span` would cost more than all the rest.
+
+    Attributes:
+        context: The context.
+    """
+
+    __slots__ = ("_token", "context")
+
+    def __init__(self, inside: Context) -> None:
+        self.context = inside
+        self._token = context.attach(inside)
+
+    def leave(self) -> None:
+        """Make current what was before; not in the context of another task, which has its own."""
+        if context.get_current() is self.context:
+            context.detach(self._token)
+
+
+def without_instrumentors(inside: Context) -> Context:
+    """Return a context in which instrumentors of HTTP clients make no spans of their own."""
+    return context.set_value(_SUPPRESS, value=True, context=inside) if _SUPPRESS else inside
+
+
+def end(span: Span, attributes: dict[str, Any], error: str | None) -> None:
+    """End a span; *error* is its `error.type`, or None if it did not fail."""
+    if error is not None:
+        attributes["error.type"] = error
+        span.set_status(StatusCode.ERROR)
+    span.set_attributes(attributes)
+    span.end()
+
+
+def error_of_attempt(attempt: Attempt) -> str | None:
+    """Return the `error.type` of an attempt: its status, or the class of its error."""
+    if attempt.status is not None and attempt.status >= _FIRST_FAILURE:
+        return str(attempt.status)
+    return attempt.error
+
+
+def error_of(error: BaseException | None) -> str | None:
+    """Return the `error.type`: the class of an error; None for a caller that gave up."""
+    if error is None or isinstance(error, CancelledError | GeneratorExit):
+        return None
+    return type(error).__name__

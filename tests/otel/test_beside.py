@@ -1,0 +1,180 @@
+"""The stock instrumentors beside: no span twice, and none of the user's own lost."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import aiohttp
+import httpx
+import pytest
+from opentelemetry import baggage, context, trace
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.trace import INVALID_SPAN, TraceFlags
+
+from gateway_sdk import GatewaySession
+from gateway_sdk.otel import OpenTelemetry
+from tests.otel.telemetry import Collector, id_of, parent_of, reply, serving, traceparent_of
+from tests.support.calls import CALLS
+
+
+@pytest.fixture(params=["httpx", "asyncio", "transport=", "http_client="])
+async def way(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any]]:
+    """What sends the requests: each engine, and httpx itself, which is instrumented."""
+    if request.param == "transport=":
+        yield {"transport": httpx.AsyncHTTPTransport()}
+    elif request.param == "http_client=":
+        async with httpx.AsyncClient() as client:
+            yield {"http_client": client}
+    else:
+        yield {"engine": request.param}
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """Collect with both instrumentors installed."""
+    made = Collector()
+    with made.instrumented():
+        yield made
+
+
+async def by_httpx(url: str) -> None:
+    """Make a request of the user's own."""
+    async with httpx.AsyncClient() as client:
+        await client.get(url)
+
+
+async def by_aiohttp(url: str) -> None:
+    """Make a request of the user's own."""
+    async with aiohttp.ClientSession() as client, client.get(url):
+        pass
+
+
+each_client = pytest.mark.parametrize("get", [by_httpx, by_aiohttp])
+
+
+async def test_no_attempt_is_traced_twice(way: dict[str, Any], collector: Collector) -> None:
+    """The gateway sees our span as the parent, and there is no other, whoever sends."""
+    async with (
+        serving(reply(429, Retry_After="0"), reply(200)) as gateway,
+        GatewaySession(
+            gateway.url, access_token="t", observers=[collector.observer], **way
+        ) as sending,
+    ):
+        await CALLS["cancel_order"](sending)
+
+    assert [span.name for span in collector.spans] == ["DELETE", "DELETE", "cancel_order"]
+    assert [request["traceparent"] for request in gateway.requests] == [
+        traceparent_of(span) for span in collector.attempts
+    ]
+
+
+@each_client
+async def test_requests_of_the_token_source_are_traced(
+    way: dict[str, Any], get: Any, collector: Collector
+) -> None:
+    """They are no part of an attempt: the call is their parent."""
+
+    async def token() -> str:
+        await get(gateway.url)
+        return "t"
+
+    async with (
+        serving() as gateway,
+        GatewaySession(
+            gateway.url, access_token=token, observers=[collector.observer], **way
+        ) as sending,
+    ):
+        await CALLS["cancel_order"](sending)
+
+    assert [span.name for span in collector.spans] == ["GET", "DELETE", "cancel_order"]
+    asked, sent, call = collector.spans
+    assert parent_of(asked) == parent_of(sent) == id_of(call)
+
+
+@each_client
+async def test_requests_of_the_content_are_traced_as_those_of_the_caller(
+    way: dict[str, Any], get: Any, collector: Collector
+) -> None:
+    """A stream that fetches what it gives has the caller's span as the parent."""
+
+    async def content() -> AsyncIterator[bytes]:
+        for _ in range(2):
+            await get(other.url)
+            yield b"piece"
+
+    tasks: list[asyncio.Task[None]] = []
+
+    def progress(*_: object) -> None:
+        tasks.append(asyncio.create_task(get(other.url)))
+
+    async with (
+        serving() as other,
+        serving() as gateway,
+        GatewaySession(
+            gateway.url, access_token="t", observers=[collector.observer], **way
+        ) as sending,
+    ):
+        with collector.tracer.start_as_current_span("mine"):
+            await sending.aml.update_document("d-1", content(), on_progress=progress)
+            await asyncio.gather(*tasks)
+
+    assert len(other.requests) == 2 + len(tasks) > 2
+    own = [span for span in collector.spans if span.name == "GET"]
+    assert {parent_of(span) for span in own} == {id_of(collector.named("mine"))}
+    assert len(own) == len(other.requests)
+    assert sorted(span.name for span in collector.spans if span not in own) == [
+        "PUT",
+        "mine",
+        "update_document",
+    ]
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_baggage_is_never_sent(
+    way: dict[str, Any], is_on: bool, collector: Collector
+) -> None:
+    """It may hold personal data: the global propagator would send it, also by an instrumentor."""
+    observer = OpenTelemetry(collector.traces, propagate=is_on)
+    token = context.attach(baggage.set_baggage("person", "Ada"))
+    try:
+        async with (
+            serving() as gateway,
+            GatewaySession(gateway.url, access_token="t", observers=[observer], **way) as sending,
+        ):
+            await CALLS["cancel_order"](sending)
+    finally:
+        context.detach(token)
+
+    assert "baggage" not in gateway.requests[0]
+    assert ("traceparent" in gateway.requests[0]) is is_on
+
+
+async def test_what_is_not_sampled_is_still_passed_on(way: dict[str, Any]) -> None:
+    """The gateway learns of the trace, and that nobody records it; nothing is recorded."""
+    collector = Collector(ALWAYS_OFF)
+    with collector.instrumented():
+        async with (
+            serving(reply(503), reply(200)) as gateway,
+            GatewaySession(
+                gateway.url, access_token="t", observers=[collector.observer], **way
+            ) as sending,
+        ):
+            await CALLS["order_history"](sending)
+
+    first, second = (request["traceparent"].split("-") for request in gateway.requests)
+    assert first == second
+    assert not TraceFlags(int(first[3], 16)).sampled
+    assert collector.spans == ()
+    assert len(collector.metrics()["http.client.request.duration"]) == 2
+
+
+async def test_without_an_sdk_nothing_is_sent() -> None:
+    """The API alone makes no trace, and an observer changes nothing."""
+    async with (
+        serving() as gateway,
+        GatewaySession(gateway.url, access_token="t", observers=[OpenTelemetry()]) as sending,
+    ):
+        await CALLS["cancel_order"](sending)
+
+    assert trace.get_current_span() is INVALID_SPAN
+    assert "traceparent" not in gateway.requests[0]

@@ -1,0 +1,158 @@
+"""The histograms: what they count, in which seconds, with which attributes."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import GatewayError, GatewaySession, RetryPolicy
+from tests.otel.telemetry import Collector, reply, serving
+from tests.support.calls import CALLS
+from tests.support.raw_server import raw_server
+from tests.support.scripted import scripted
+
+REQUEST = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+
+
+async def test_calls_and_attempts_are_counted_apart() -> None:
+    """A call that was repeated counts once; its attempts count by status."""
+    collector = Collector()
+    async with (
+        serving(reply(503), reply(200), reply(404)) as gateway,
+        GatewaySession(
+            gateway.url,
+            access_token="t",
+            observers=[collector.observer],
+            retry=RetryPolicy(backoff=0.0),
+        ) as sending,
+    ):
+        await CALLS["order_history"](sending)
+        with pytest.raises(GatewayError):
+            await CALLS["cancel_order"](sending)
+
+    metrics = collector.metrics()
+    assert set(metrics) == {"http.client.request.duration", "gateway.client.call.duration"}
+    server = {"server.address": "127.0.0.1", "server.port": int(gateway.url.rpartition(":")[2])}
+    attempts = metrics["http.client.request.duration"]
+    assert {point.explicit_bounds for point in attempts} == {REQUEST}
+    assert [(point.count, dict(point.attributes or {})) for point in attempts] == [
+        (
+            1,
+            {
+                "http.request.method": "POST",
+                **server,
+                "http.response.status_code": 503,
+                "error.type": "503",
+            },
+        ),
+        (1, {"http.request.method": "POST", **server, "http.response.status_code": 200}),
+        (
+            1,
+            {
+                "http.request.method": "DELETE",
+                **server,
+                "http.response.status_code": 404,
+                "error.type": "404",
+            },
+        ),
+    ]
+    calls = metrics["gateway.client.call.duration"]
+    assert {point.explicit_bounds for point in calls} == {(*REQUEST, 30, 60, 300, 600)}
+    assert [(point.count, dict(point.attributes or {})) for point in calls] == [
+        (1, {"gateway.operation": "order_history", "gateway.outcome": "APPLIED"}),
+        (
+            1,
+            {
+                "gateway.operation": "cancel_order",
+                "gateway.outcome": "REFUSED",
+                "error.type": "NotFoundError",
+            },
+        ),
+    ]
+
+
+@pytest.mark.parametrize("engine", ["httpx", "asyncio"])
+async def test_the_wait_for_a_slot_is_not_the_gateways(engine: Any) -> None:
+    """It has a histogram of its own, and is taken off the duration of the request."""
+    collector = Collector()
+    may_answer = asyncio.Event()
+    waiting = asyncio.Event()
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.readuntil(b"\r\n\r\n"):
+            waiting.set()
+            await may_answer.wait()
+            writer.write(reply(200))
+
+    async with (
+        raw_server(handler) as url,
+        GatewaySession(
+            url,
+            access_token="t",
+            engine=engine,
+            max_connections=1,
+            observers=[collector.observer],
+            timeout=None,
+        ) as sending,
+    ):
+        first = asyncio.create_task(CALLS["cancel_order"](sending))
+        await waiting.wait()
+        second = asyncio.create_task(CALLS["cancel_order"](sending))
+        while " 1 waiting" not in repr(sending._caller.client._transport):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        may_answer.set()
+        await asyncio.gather(first, second)
+
+    (waits,) = collector.metrics()["gateway.client.slot.wait"]
+    assert waits.count == 1
+    assert waits.sum > 0
+    assert set(waits.attributes or ()) == {"server.address", "server.port"}
+    assert waits.explicit_bounds == REQUEST
+
+
+async def test_no_wait_makes_a_duration_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two are read from two clocks."""
+    collector = Collector()
+    gateway, engine, _ = scripted(
+        monkeypatch, lambda _: httpx.Response(200, json={}), observers=[collector.observer]
+    )
+    answer = engine.handle_async_request
+
+    async def wait(request: httpx.Request) -> httpx.Response:
+        request.extensions["gateway_sdk.transmission"].rate_wait = 5.0
+        return await answer(request)
+
+    monkeypatch.setattr(engine, "handle_async_request", wait)
+    await CALLS["cancel_order"](gateway)
+
+    (point,) = collector.metrics()["http.client.request.duration"]
+    assert point.sum == 0.0
+
+
+async def test_cancelled_attempts_count_without_an_error() -> None:
+    """They took their time, and have neither status nor error."""
+    collector = Collector()
+    async with (
+        serving() as gateway,
+        GatewaySession(
+            gateway.url, access_token="t", observers=[collector.observer], timeout=None
+        ) as sending,
+    ):
+        gateway.silent = True
+        call = asyncio.create_task(CALLS["cancel_order"](sending))
+        await gateway.taken.wait()
+        call.cancel()
+        await asyncio.wait([call])
+
+    (attempt,) = collector.metrics()["http.client.request.duration"]
+    assert set(attempt.attributes or ()) == {
+        "http.request.method",
+        "server.address",
+        "server.port",
+    }
+    (whole,) = collector.metrics()["gateway.client.call.duration"]
+    assert dict(whole.attributes or {}) == {
+        "gateway.operation": "cancel_order",
+        "gateway.outcome": "UNKNOWN",
+    }

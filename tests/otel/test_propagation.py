@@ -1,0 +1,71 @@
+"""The trace context of messages, and what the header fields say."""
+
+import pytest
+from opentelemetry import baggage, context, trace
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from gateway_sdk.otel import extract, inject
+from gateway_sdk.otel._propagation import fields_of
+from tests.otel.telemetry import Collector, id_of, parent_of, trace_of
+
+
+@pytest.mark.parametrize("flags", [0, 1, 3])
+@pytest.mark.parametrize(
+    "state", [TraceState(), TraceState([("vendor", "1")]), TraceState([("a", "1"), ("b", "2")])]
+)
+def test_the_fields_are_those_of_the_propagator(flags: int, state: TraceState) -> None:
+    """Whatever the span, they are the same."""
+    place = SpanContext(
+        0xABC, 0xDEF, is_remote=False, trace_flags=TraceFlags(flags), trace_state=state
+    )
+    span = NonRecordingSpan(place)
+    expected: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(expected, trace.set_span_in_context(span))
+
+    assert fields_of(span) == expected
+    assert expected
+
+
+def test_a_message_continues_the_trace_of_its_sender() -> None:
+    """What is injected here and extracted there is one trace, without baggage."""
+    collector = Collector()
+    with collector.tracer.start_as_current_span("sender"):
+        token = context.attach(baggage.set_baggage("person", "Ada"))
+        message = inject()
+        context.detach(token)
+    assert list(message) == ["traceparent"]
+
+    with extract({"Traceparent": message["traceparent"], "other": "-"}):
+        collector.tracer.start_span("receiver").end()
+    collector.tracer.start_span("after").end()
+
+    sender = collector.named("sender")
+    receiver = collector.named("receiver")
+    assert trace_of(receiver) == trace_of(sender)
+    assert parent_of(receiver) == id_of(sender)
+    assert parent_of(collector.named("after")) is None
+
+
+@pytest.mark.parametrize("message", [{}, {"traceparent": ""}, {"traceparent": "00-none"}])
+def test_a_message_without_a_trace_changes_nothing(message: dict[str, str]) -> None:
+    """The current span stays current."""
+    collector = Collector()
+
+    with collector.tracer.start_as_current_span("mine") as mine, extract(message):
+        assert trace.get_current_span() is mine
+    assert inject() == {}
+
+
+def test_the_context_is_restored_after_an_error() -> None:
+    """Also if what handles the message raises."""
+    message = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+
+    def handle() -> None:
+        assert inject() == message
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), extract(message):
+        handle()
+
+    assert inject() == {}

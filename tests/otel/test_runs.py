@@ -1,0 +1,165 @@
+"""Bulk runs: one span for the run, whose items belong to it or are linked to it."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Any
+
+import httpx
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import StatusCode
+
+from gateway_sdk import GatewaySession, bulk
+from gateway_sdk.otel._observer import MOST_CHILDREN
+from tests.otel.telemetry import Collector, attributes_of, id_of, parent_of, trace_of
+from tests.support.calls import CALLS
+from tests.support.scripted import scripted
+
+
+@pytest.fixture
+def collector() -> Collector:
+    """Collect without instrumentors."""
+    return Collector()
+
+
+def session(monkeypatch: pytest.MonkeyPatch, collector: Collector) -> GatewaySession:
+    """Make an observed session that has success."""
+    gateway, _, _ = scripted(
+        monkeypatch, lambda _: httpx.Response(200, json={}), observers=[collector.observer]
+    )
+    return gateway
+
+
+def run_of(collector: Collector) -> ReadableSpan:
+    """Return the span of the run."""
+    return collector.named("bulk.run")
+
+
+async def test_the_calls_of_a_small_run_are_its_children(
+    monkeypatch: pytest.MonkeyPatch, collector: Collector
+) -> None:
+    """The run is a child of the caller's span, and does not become current there."""
+    gateway = session(monkeypatch, collector)
+
+    async def call(item: int) -> None:
+        await CALLS["order_history"](gateway)
+        if item == 3:
+            raise ZeroDivisionError
+
+    with collector.tracer.start_as_current_span("mine") as mine:
+        async for _ in bulk.run(call, range(5), observers=[collector.observer]):
+            assert trace.get_current_span() is mine
+
+    run = run_of(collector)
+    assert parent_of(run) == id_of(collector.named("mine"))
+    assert attributes_of(run) == {
+        "gateway.items": 5,
+        "gateway.items.done": 5,
+        "gateway.items.failed": 1,
+    }
+    assert run.status.status_code is StatusCode.UNSET
+    assert run.kind is trace.SpanKind.INTERNAL
+    assert [parent_of(span) for span in collector.calls] == [id_of(run)] * 5
+    assert not any(span.links for span in collector.spans)
+
+
+async def test_the_calls_of_a_large_run_are_traces_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, collector: Collector
+) -> None:
+    """From the thousandth item on, each call is a root that is linked to the run."""
+    gateway = session(monkeypatch, collector)
+
+    async def call(_: int) -> None:
+        await CALLS["order_history"](gateway)
+
+    items = iter(range(MOST_CHILDREN + 3))
+    with collector.tracer.start_as_current_span("mine"):
+        async for _ in bulk.run(call, items, concurrency=1, observers=[collector.observer]):
+            pass
+
+    run = run_of(collector)
+    assert "gateway.items" not in attributes_of(run)
+    children, roots = collector.calls[:MOST_CHILDREN], collector.calls[MOST_CHILDREN:]
+    assert {parent_of(span) for span in children} == {id_of(run)}
+    assert not any(span.links for span in children)
+    assert len(roots) == 3
+    assert {parent_of(span) for span in roots} == {None}
+    assert len({trace_of(span) for span in (run, *roots)}) == 4
+    for span in roots:
+        (link,) = span.links
+        assert (link.context.span_id, link.context.trace_id) == (id_of(run), trace_of(run))
+
+
+async def test_a_function_with_a_span_of_its_own_keeps_it(
+    monkeypatch: pytest.MonkeyPatch, collector: Collector
+) -> None:
+    """Its calls belong to that span, in a large run too."""
+    monkeypatch.setattr("gateway_sdk.otel._observer.MOST_CHILDREN", 0)
+    gateway = session(monkeypatch, collector)
+
+    async def call(_: int) -> None:
+        with collector.tracer.start_as_current_span("own"):
+            await CALLS["order_history"](gateway)
+
+    async for _ in bulk.run(call, [1], observers=[collector.observer]):
+        pass
+
+    (made,) = collector.calls
+    assert parent_of(made) == id_of(collector.named("own"))
+    assert not made.links
+
+
+async def fail(_: int) -> None:
+    """Fail."""
+    raise ZeroDivisionError
+
+
+async def test_a_run_that_is_left_early_has_not_failed(collector: Collector) -> None:
+    """The caller may stop when it has enough."""
+    async with aclosing(bulk.run(fail, range(9), observers=[collector.observer])) as results:
+        async for _ in results:
+            break
+
+    run = run_of(collector)
+    assert run.status.status_code is StatusCode.UNSET
+    assert attributes_of(run)["gateway.items.done"] == 1
+    assert "error.type" not in attributes_of(run)
+
+
+async def test_a_run_that_is_cancelled_has_not_failed(collector: Collector) -> None:
+    """As a call that is cancelled."""
+    begun = asyncio.Event()
+
+    async def wait(_: int) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def consume() -> None:
+        async with aclosing(bulk.run(wait, [1], observers=[collector.observer])) as results:
+            async for _ in results:
+                pass
+
+    task = asyncio.create_task(consume())
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+    assert run_of(collector).status.status_code is StatusCode.UNSET
+    assert "error.type" not in attributes_of(run_of(collector))
+
+
+async def test_a_run_that_fails_says_with_what(collector: Collector) -> None:
+    """The class of the error of its items, and no text."""
+
+    def items() -> Any:
+        yield 1
+        raise LookupError("personal")
+
+    with pytest.raises(LookupError):
+        async for _ in bulk.run(fail, items(), observers=[collector.observer]):
+            pass
+
+    run = run_of(collector)
+    assert (run.status.status_code, run.status.description) == (StatusCode.ERROR, None)
+    assert attributes_of(run)["error.type"] == "LookupError"

@@ -1,0 +1,133 @@
+"""Making the observer, and what goes wrong in a provider of the user's."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextvars import copy_context
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
+from opentelemetry.trace import Link, SpanKind, TraceState
+from opentelemetry.util.types import Attributes
+
+from gateway_sdk import ConfigurationError, GatewaySession
+from gateway_sdk.otel import OpenTelemetry, _spans
+from tests.otel.telemetry import Collector, attributes_of, serving
+from tests.support.calls import CALLS
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tracer_provider": 5}, "tracer_provider must be a TracerProvider"),
+        ({"meter_provider": "global"}, "meter_provider must be a MeterProvider"),
+        ({"propagate": 1}, "propagate"),
+    ],
+)
+def test_what_is_no_provider(options: dict[str, Any], message: str) -> None:
+    """It is refused with the name of the argument."""
+    with pytest.raises(ConfigurationError, match=message):
+        OpenTelemetry(**options)
+
+
+def test_without_the_extra_it_says_what_to_install() -> None:
+    """The import fails with the name of the extra."""
+    code = (
+        "import sys; sys.modules['opentelemetry'] = None\n"
+        "from gateway_sdk import ConfigurationError\n"
+        "try:\n    import gateway_sdk.otel\n"
+        "except ConfigurationError as error:\n    print(error)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    assert "pip install 'gateway-sdk[otel]'" in done.stdout
+
+
+def test_the_package_itself_does_not_load_it() -> None:
+    """Those who do not trace do not pay for it."""
+    code = (
+        "import sys, gateway_sdk; gateway_sdk.GatewaySession; print('opentelemetry' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    assert done.stdout == "False\n"
+
+
+class Failing(Sampler):
+    """Raises for spans of a kind."""
+
+    def __init__(self, kind: SpanKind) -> None:
+        self._kind = kind
+
+    def should_sample(
+        self,
+        parent_context: Context | None,
+        trace_id: int,
+        name: str,
+        kind: SpanKind | None = None,
+        attributes: Attributes = None,
+        links: Sequence[Link] | None = None,
+        trace_state: TraceState | None = None,
+    ) -> SamplingResult:
+        """Raise, or take it."""
+        if kind is self._kind:
+            raise ZeroDivisionError
+        return ALWAYS_ON.should_sample(parent_context, trace_id, name, kind, attributes, links)
+
+    def get_description(self) -> str:
+        """Return a name."""
+        return "failing"
+
+
+@pytest.mark.parametrize(("kind", "spans"), [(SpanKind.INTERNAL, 0), (SpanKind.CLIENT, 1)])
+async def test_a_provider_that_fails_changes_no_call(
+    caplog: pytest.LogCaptureFixture, kind: SpanKind, spans: int
+) -> None:
+    """It is logged, and what can be recorded is recorded."""
+    collector = Collector(Failing(kind))
+    async with (
+        serving() as gateway,
+        GatewaySession(gateway.url, access_token="t", observers=[collector.observer]) as sending,
+    ):
+        await CALLS["cancel_order"](sending)
+
+    assert "traceparent" not in gateway.requests[0]
+    assert {record.getMessage() for record in caplog.records} == {"an observer failed"}
+    assert len(collector.spans) == spans
+    for span in collector.spans:
+        assert attributes_of(span)["gateway.outcome"] == "APPLIED"
+    assert collector.observer._calls == {}
+
+
+async def test_a_release_without_the_key_of_instrumentors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name is private over there: without it nothing is suppressed, and all else works."""
+    monkeypatch.setattr(_spans, "_SUPPRESS", None)
+    collector = Collector()
+    async with (
+        serving() as gateway,
+        GatewaySession(gateway.url, access_token="t", observers=[collector.observer]) as sending,
+    ):
+        await CALLS["cancel_order"](sending)
+
+    assert [span.name for span in collector.spans] == ["DELETE", "cancel_order"]
+
+
+async def test_a_call_that_is_closed_in_another_context() -> None:
+    """A coroutine that is thrown away ends its spans, and disturbs no context."""
+    collector = Collector()
+    async with serving() as gateway:
+        gateway.silent = True
+        sending = GatewaySession(gateway.url, access_token="t", observers=[collector.observer])
+        copied = copy_context()
+        call = copied.run(CALLS["cancel_order"], sending)
+        copied.run(call.send, None)
+        call.close()
+        await sending.aclose()
+
+    assert [span.name for span in collector.spans] == ["DELETE", "cancel_order"]
+    assert not trace.get_current_span().get_span_context().is_valid
