@@ -23,7 +23,7 @@ from gateway_sdk import (
     operations,
 )
 from gateway_sdk._transport.line import Line
-from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk._transport.transmission import DirectRequest
 from tests.support.calls import CALLS
 from tests.support.virtual_time import now, run
 
@@ -62,8 +62,11 @@ Way = Callable[[pytest.MonkeyPatch, Gateway], dict[str, Any]]
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, gateway: Gateway) -> dict[str, Any]:
-    async def send(line: Line, request: httpx.Request, _: Transmission) -> httpcore.Response:
-        reply = await gateway.handle_async_request(request)
+    async def send(line: Line, request: DirectRequest) -> httpcore.Response:
+        fields = [*request.base.fields, *request.fields]
+        reply = await gateway.handle_async_request(
+            httpx.Request(request.base.method.decode(), request.base.address, headers=fields)
+        )
         return httpcore.Response(
             reply.status_code, headers=reply.headers.raw, content=await reply.aread()
         )

@@ -17,7 +17,7 @@ from gateway_sdk._config import DEFAULT_CUT, LOGGER, place_of
 from gateway_sdk._http.reply import ParseFloat
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.factory import EngineConfig, make_transport
-from gateway_sdk._transport.httpx_engine import HttpxEngine
+from gateway_sdk._transport.transmission import DirectTransport
 from gateway_sdk.errors import (
     DeadlineExceededError,
     GatewayError,
@@ -111,7 +111,7 @@ class Client:
             SessionStateError: the session is closed, or belongs elsewhere.
         """
         transport = self.open()
-        if isinstance(transport, HttpxEngine):
+        if isinstance(transport, DirectTransport):
             await transport.prepare()
 
     def count(self, operation: Operation[Any]) -> Watch | None:

@@ -2,30 +2,22 @@
 
 import ssl
 import time
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Final, cast
+from collections.abc import Callable
 
 import httpx
 
-from gateway_sdk._http.request import RequestBase, field_lines
+from gateway_sdk._http.request import field_lines
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import Admission, Limiter
 from gateway_sdk._transport.connection import Connection
-from gateway_sdk._transport.exchange import Exchange, length_of
+from gateway_sdk._transport.exchange import Exchange
 from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import (
-    EXTENSION,
     DirectRequest,
     DirectResponse,
     DirectTransport,
-    Transmission,
-)
-
-_NO_TIMEOUTS: Final[Mapping[str, float | None]] = MappingProxyType(
-    dict.fromkeys(("connect", "read", "write", "pool"))
 )
 
 
@@ -49,33 +41,13 @@ class AsyncioEngine(DirectTransport):
         self._pool = Pool[Connection](clock)
         self._route = Route(ssl_context, proxy, made=self._pool.add, lost=self._pool.forget)
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; the reply's stream holds a slot until it is closed.
+    async def exchange(self, request: DirectRequest) -> DirectResponse:
+        """Send a request; the stream of the reply, if any, holds a slot until it is closed.
 
         Raises:
             httpx.PoolTimeout: no slot came free in time.
             httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
         """
-        fields = request.headers.raw
-        response = await self.exchange(
-            DirectRequest(
-                RequestBase(request.method, request.url, fields),
-                request.url.raw_path,
-                [],
-                cast("httpx.AsyncByteStream", request.stream),
-                length_of(fields),
-                httpx.Timeout(**{**_NO_TIMEOUTS, **request.extensions.get("timeout", {})}),
-                request.extensions.get(EXTENSION) or Transmission(sent=False),
-            )
-        )
-        return httpx.Response(
-            response.status,
-            headers=response.fields,
-            stream=response.stream or httpx.ByteStream(response.body),
-        )
-
-    async def exchange(self, request: DirectRequest) -> DirectResponse:
-        """Send a request, as `handle_async_request` does."""
         head = self._head(request)
         base, timeout, transmission = request.base, request.timeout, request.transmission
         await self._admission.enter(timeout.pool, transmission)

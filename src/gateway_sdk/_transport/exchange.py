@@ -1,7 +1,7 @@
 """One request and its reply, over a connection of our own."""
 
 import asyncio
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable
 from typing import Final, cast
 
 import httpx
@@ -10,8 +10,6 @@ from gateway_sdk._http.request import PIECE
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.transmission import Transmission, stream_of
-
-RawFields = Sequence[tuple[bytes, bytes]]
 
 _REDIRECTED: Final = 300
 
@@ -188,16 +186,3 @@ class Exchange:
     def _receive(self, data: bytes) -> None:
         self.reply.receive(data)
         self._transmission.status = self.reply.status or None
-
-
-def length_of(fields: RawFields) -> int | None:
-    """Return the length of a request's content in bytes; None if it goes in chunks."""
-    for name, value in fields:
-        match name.lower():
-            case b"content-length":
-                return int(value)
-            case b"transfer-encoding":
-                return None
-            case _:
-                pass
-    return 0

@@ -11,20 +11,20 @@ import time
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 import httpx
 
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.admission import Admission, Limiter
-from gateway_sdk._transport.pool import Pool, origin_of
+from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.route import Route
-from gateway_sdk._transport.transmission import EXTENSION, Transmission
+from gateway_sdk._transport.transmission import DirectRequest, DirectResponse, DirectTransport
 
 _LINES: Final = "gateway_sdk._transport.line"
 
 
-class HttpxEngine(httpx.AsyncBaseTransport):
+class HttpxEngine(DirectTransport):
     """A transport that is safe to cancel and tells what was sent.
 
     `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte left.
@@ -48,37 +48,35 @@ class HttpxEngine(httpx.AsyncBaseTransport):
         self._pool = Pool[Any](clock)  # of lines
         self._route = Route(ssl_context, proxy, made=self._pool.add, lost=self._pool.forget)
 
-    async def prepare(self) -> Any:
-        """Load and return what makes connections, in a thread: it would hold the event loop up."""
+    async def prepare(self) -> None:
+        """Load what makes connections, in a thread: it would hold the event loop up."""
         if HttpxEngine.lines is None:
             HttpxEngine.lines = await asyncio.to_thread(load_lines)
-        return HttpxEngine.lines
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; the reply's stream holds a slot until it is closed.
+    async def exchange(self, request: DirectRequest) -> DirectResponse:
+        """Send a request; the stream of the reply holds a slot until it is closed.
 
         Raises:
             httpx.PoolTimeout: no slot came free in time.
             httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
         """
-        lines = self.lines or await self.prepare()
-        transmission = request.extensions.get(EXTENSION) or Transmission(sent=False)
-        seconds = request.extensions.get("timeout", {}).get("pool")
-        await self._admission.enter(seconds, transmission)
-        origin = origin_of(request.url)
+        if self.lines is None:
+            await self.prepare()
+        base, lines = request.base, cast("Any", self.lines)
+        await self._admission.enter(request.timeout.pool, request.transmission)
         line = None
         try:
-            line = self._pool.take(origin) or lines.Line(
-                request.url, self._ssl_context, self._route
-            )
-            reply = await line.send(request, transmission)
+            line = self._pool.take(base.origin)
+            if line is None:
+                line = lines.Line(base.address, self._ssl_context, self._route)
+            reply = await line.send(request)
         except BaseException:
             if line is not None:
                 line.cut()
             self._admission.leave()
             raise
-        body = lines.ReplyBody(reply, partial(self._end, line, origin))
-        return httpx.Response(reply.status, headers=reply.headers, stream=body)
+        stream = lines.ReplyBody(reply, partial(self._end, line, base.origin))
+        return DirectResponse(reply.status, reply.headers, b"", stream)
 
     async def aclose(self) -> None:
         """Cut every connection that is left, and wait until all are closed."""

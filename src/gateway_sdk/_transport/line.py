@@ -17,7 +17,7 @@ from gateway_sdk._config import LOGGER
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route
-from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk._transport.transmission import DirectRequest, Transmission, stream_of
 
 _HEAD: Final = re.compile(rb"HTTP/1\.\d (\d{3})\b.*?\n\r?\n", re.DOTALL)
 _BEGINNING: Final = b"HTTP/1."
@@ -41,25 +41,26 @@ class Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         self._route = route
         self._forwards = forwards(route.proxy, url)
         self._http = httpcore.AsyncHTTPConnection(
-            _url(url).origin, ssl_context=ssl_context, network_backend=self
+            _url(url, b"/").origin, ssl_context=ssl_context, network_backend=self
         )
 
-    async def send(self, request: httpx.Request, transmission: Transmission) -> httpcore.Response:
+    async def send(self, request: DirectRequest) -> httpcore.Response:
         """Send a request, and return its reply as soon as the head is there.
 
         Raises:
-            httpx.TransportError: it failed; `transmission` knows whether anything was sent.
+            httpx.TransportError: it failed; its transmission knows whether anything was sent.
         """
-        transmission.forwarded = self._forwards
-        self._sending = _Sending(transmission)
+        base = request.base
+        request.transmission.forwarded = self._forwards
+        self._sending = _Sending(request.transmission)
         try:
             return await self._http.handle_async_request(
                 httpcore.Request(
-                    request.method,
-                    _url(request.url),
-                    headers=request.headers.raw,
-                    content=cast("httpx.AsyncByteStream", request.stream),
-                    extensions=request.extensions,
+                    base.method,
+                    _url(base.address, request.target),
+                    headers=[*base.fields, *request.fields],
+                    content=stream_of(request.content),
+                    extensions={"timeout": request.timeout.as_dict()},
                 )
             )
         except _FAILURES as error:
@@ -320,7 +321,7 @@ def _failure_of_httpx(error: Exception) -> Exception:
     return cast("Exception", getattr(httpx, type(error).__name__)(str(error)))
 
 
-def _url(url: httpx.URL) -> httpcore.URL:
+def _url(address: httpx.URL, target: bytes) -> httpcore.URL:
     return httpcore.URL(
-        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+        scheme=address.raw_scheme, host=address.raw_host, port=address.port, target=target
     )

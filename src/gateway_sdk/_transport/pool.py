@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
 
-import httpx
-
 from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._repr import safe_repr
 from gateway_sdk._transport.connection import Connection
@@ -88,8 +86,3 @@ class Pool(Generic[Sender]):
     @safe_repr
     def __repr__(self) -> str:
         return f"{len(self._idle)} idle"
-
-
-def origin_of(url: httpx.URL) -> bytes:
-    """Return the scheme, the host and the port of a URL."""
-    return url.raw_scheme + url.netloc

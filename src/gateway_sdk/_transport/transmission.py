@@ -1,8 +1,9 @@
 """What a call gives to an engine, and what the engine reports of it."""
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, cast
 
 import httpx
@@ -11,6 +12,10 @@ from gateway_sdk._http.request import PIECE, RawHeaders, RequestBase
 
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
+
+_NO_TIMEOUTS: Final[Mapping[str, float | None]] = MappingProxyType(
+    dict.fromkeys(("connect", "read", "write", "pool"))
+)
 
 
 @dataclass(slots=True)
@@ -78,7 +83,10 @@ class DirectResponse:
 
 
 class DirectTransport(httpx.AsyncBaseTransport):
-    """A transport that can be used without httpx's objects, too."""
+    """An engine of ours: it can be used without httpx's objects, which take time."""
+
+    async def prepare(self) -> None:
+        """Load what the first request would have to wait for."""
 
     @abstractmethod
     async def exchange(self, request: DirectRequest) -> DirectResponse:
@@ -87,6 +95,40 @@ class DirectTransport(httpx.AsyncBaseTransport):
         Raises:
             httpx.TransportError: as from `handle_async_request`.
         """
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request, as `exchange` does.
+
+        Raises:
+            httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
+        """
+        fields = request.headers.raw
+        response = await self.exchange(
+            DirectRequest(
+                RequestBase(request.method, request.url, fields),
+                request.url.raw_path,
+                [],
+                cast("httpx.AsyncByteStream", request.stream),
+                _length_of(fields),
+                httpx.Timeout(**{**_NO_TIMEOUTS, **request.extensions.get("timeout", {})}),
+                request.extensions.get(EXTENSION) or Transmission(sent=False),
+            )
+        )
+        stream = response.stream or httpx.ByteStream(response.body)
+        return httpx.Response(response.status, headers=response.fields, stream=stream)
+
+
+def _length_of(fields: RawHeaders) -> int | None:
+    """Return the length of a request's content in bytes; None if it goes in chunks."""
+    for name, value in fields:
+        match name.lower():
+            case b"content-length":
+                return int(value)
+            case b"transfer-encoding":
+                return None
+            case _:
+                pass
+    return 0
 
 
 class _Pieces(httpx.AsyncByteStream):
