@@ -23,10 +23,8 @@ from gateway_sdk._transport.custom import AnyClient, AnyTransport
 from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
 from gateway_sdk.areas._area import AreaOf
 from gateway_sdk.areas.aml import AmlArea
-from gateway_sdk.areas.country_data import CountryDataArea
-from gateway_sdk.areas.currency import CurrencyArea
-from gateway_sdk.areas.customer import CustomerArea
-from gateway_sdk.areas.kyc import KycArea
+from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea
+from gateway_sdk.areas.customer import CustomerArea, KycArea
 from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.errors import ConfigurationError

@@ -35,7 +35,7 @@ from gateway_sdk.errors import (
     UnauthorizedError,
     UnexpectedReplyError,
 )
-from gateway_sdk.models import ErrorPayload
+from gateway_sdk.models.replies import ErrorPayload
 from gateway_sdk.outcome import Outcome
 
 _SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")

@@ -18,8 +18,6 @@ from gateway_sdk._transport.custom import (
     transport_of,
     transport_of_client,
 )
-from gateway_sdk._transport.httpx_engine import HttpxEngine
-from gateway_sdk._transport.proxy import parse_proxy, proxy_for
 from gateway_sdk.errors import ConfigurationError
 
 EngineName: TypeAlias = Literal["httpx", "asyncio"]
@@ -105,6 +103,8 @@ class EngineConfig:
         _check_cert(self.cert, self.verify)
         check_switch("trust_env", self.trust_env)
         if self.proxy is not None:
+            from gateway_sdk._transport.proxy import parse_proxy  # noqa: PLC0415 - few have one
+
             parse_proxy("proxy", self.proxy)
         if self.rate_limit is not None and not isinstance(self.rate_limit, Limit):
             raise ConfigurationError("rate_limit must be a RateLimit, or None for no limit")
@@ -128,6 +128,8 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
     Raises:
         ConfigurationError: the authorities or the certificate cannot be read, or the proxy is none.
     """
+    from gateway_sdk._transport.proxy import proxy_for  # noqa: PLC0415 - with what opens connections
+
     limiter = None if config.rate_limit is None else config.rate_limit.make_limiter()
     if config.transport is not None:
         return _paced(transport_of(config.transport), limiter)
@@ -149,6 +151,8 @@ def _load(engine: str) -> Callable[..., httpx.AsyncBaseTransport]:
         ConfigurationError: what it stands on is not installed.
     """
     if engine == "httpx":
+        from gateway_sdk._transport.httpx_engine import HttpxEngine  # noqa: PLC0415 - see above
+
         return HttpxEngine
     try:
         from gateway_sdk._transport.asyncio_engine import AsyncioEngine  # noqa: PLC0415 - an extra

@@ -1,4 +1,4 @@
-"""The currency area: series of exchange rates."""
+"""The currency and country data areas: exchange rates, and the countries of the world."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from datetime import date
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gateway_sdk import operations
 from gateway_sdk.areas._area import Area, checked
-from gateway_sdk.models import ExchangeRateSeriesRequest
+from gateway_sdk.models.replies import Country
+from gateway_sdk.models.requests import ExchangeRateSeriesRequest
 
 if TYPE_CHECKING:
     from gateway_sdk.bulk._limit import Adaptive
@@ -112,3 +113,17 @@ class CurrencyArea(Area):
             dump=dump,
             load=load,
         )
+
+
+class CountryDataArea(Area):
+    """Lists the countries of the world."""
+
+    async def list_countries(self) -> list[Country]:
+        """Return every country that the gateway knows, in its order.
+
+        Raises:
+            UnexpectedReplyError: the gateway sent something other than a list of countries.
+            GatewayError: the list did not come; asking again does no harm.
+        """
+        # Interface: Endpoints 12; Country record
+        return await self._caller.value(operations.LIST_COUNTRIES)

@@ -1,17 +1,20 @@
-"""The customer area: creates customers and revises them."""
+"""The customer and KYC areas: create customers, revise them, and call the webhook."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gateway_sdk import operations
 from gateway_sdk.areas._area import Area, checked, wrong
-from gateway_sdk.models import CreateRequest, Revision
+
+if TYPE_CHECKING:
+    from gateway_sdk._http.body import BodyContent
+    from gateway_sdk.models import CreateRequest, Revision
 
 
 class CustomerArea(Area):
     """Creates customers and revises them."""
 
-    async def create_customer(self, request: CreateRequest | Mapping[str, Any]) -> Any:
+    async def create_customer(self, request: "CreateRequest | Mapping[str, Any]") -> Any:
         """Create a customer; a second call creates a second one, so it is never repeated for you.
 
         Args:
@@ -26,11 +29,13 @@ class CustomerArea(Area):
             GatewayError: its `outcome` says whether the customer may have been created.
         """
         # Interface: Endpoints 1
+        from gateway_sdk.models.customer import CreateRequest  # noqa: PLC0415 - built in 20 ms
+
         body = checked(operations.CREATE_CUSTOMER, CreateRequest, request)
         return await self._caller.value(operations.CREATE_CUSTOMER, body=body)
 
     async def revise_customer(
-        self, customer_id: str, revisions: Mapping[str, str] | Iterable[Revision]
+        self, customer_id: str, revisions: "Mapping[str, str] | Iterable[Revision]"
     ) -> Any:
         """Change fields of an existing customer.
 
@@ -56,8 +61,30 @@ class CustomerArea(Area):
         )
 
 
-def _revisions(given: Any) -> list[Revision]:
+class KycArea(Area):
+    """Calls the webhook."""
+
+    async def send_webhook(
+        self, content: "BodyContent | None" = None, content_type: str | None = None
+    ) -> None:
+        """Call the webhook and return when the gateway has acknowledged it.
+
+        Args:
+            content: The event; the interface does not describe events. None sends no body.
+            content_type: The media type, in place of the one that follows from the content.
+
+        Raises:
+            InvalidArgumentError: the content is of no such type or cannot be read.
+            GatewayError: its `outcome` says whether the gateway may have received it.
+        """
+        # Interface: Endpoints 11; Events
+        await self._caller.value(operations.SEND_WEBHOOK, body=content, content_type=content_type)
+
+
+def _revisions(given: Any) -> "list[Revision]":
     """Make `Revision` objects of a mapping, or of an iterable of revisions or mappings."""
+    from gateway_sdk.models.customer import Revision  # noqa: PLC0415 - built in 20 ms
+
     if isinstance(given, Mapping):
         given = [{"key": key, "value": value} for key, value in given.items()]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):

@@ -14,10 +14,8 @@ from gateway_sdk._config import is_async
 from gateway_sdk._http.request import check_path, describe, encode_json
 from gateway_sdk.areas._area import Area
 from gateway_sdk.areas.aml import AmlArea
-from gateway_sdk.areas.country_data import CountryDataArea
-from gateway_sdk.areas.currency import CurrencyArea
-from gateway_sdk.areas.customer import CustomerArea
-from gateway_sdk.areas.kyc import KycArea
+from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea
+from gateway_sdk.areas.customer import CustomerArea, KycArea
 from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.fleet._json import item_text

@@ -1,24 +1,55 @@
 """The data of the interface, under its names. No I/O."""
 
-from gateway_sdk.models.customer import (
-    AdditionalDataItem,
-    Address,
-    AddressesItem,
-    Alternative,
-    CreateRequest,
-    DocumentsItem,
-    GeoPosition,
-    MetadataItem,
-    Name,
-    NotificationsItem,
-    PersonData,
-    RelatedToAddressItem,
-    Revision,
-    SecretQuestionItem,
-    TelephoneNumbersItem,
-)
-from gateway_sdk.models.replies import Country, ErrorPayload
-from gateway_sdk.models.requests import ExchangeRateSeriesRequest, OrderHistoryPage
+from typing import TYPE_CHECKING
+
+from gateway_sdk._lazy import lazy
+
+if TYPE_CHECKING:
+    from gateway_sdk.models.customer import (
+        AdditionalDataItem,
+        Address,
+        AddressesItem,
+        Alternative,
+        CreateRequest,
+        DocumentsItem,
+        GeoPosition,
+        MetadataItem,
+        Name,
+        NotificationsItem,
+        PersonData,
+        RelatedToAddressItem,
+        Revision,
+        SecretQuestionItem,
+        TelephoneNumbersItem,
+    )
+    from gateway_sdk.models.replies import Country, ErrorPayload
+    from gateway_sdk.models.requests import ExchangeRateSeriesRequest, OrderHistoryPage
+else:
+    # Pydantic takes 20 ms to build the models of a customer.
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "gateway_sdk.models.customer": (
+                "AdditionalDataItem",
+                "Address",
+                "AddressesItem",
+                "Alternative",
+                "CreateRequest",
+                "DocumentsItem",
+                "GeoPosition",
+                "MetadataItem",
+                "Name",
+                "NotificationsItem",
+                "PersonData",
+                "RelatedToAddressItem",
+                "Revision",
+                "SecretQuestionItem",
+                "TelephoneNumbersItem",
+            ),
+            "gateway_sdk.models.replies": ("Country", "ErrorPayload"),
+            "gateway_sdk.models.requests": ("ExchangeRateSeriesRequest", "OrderHistoryPage"),
+        },
+    )
 
 __all__ = [
     "AdditionalDataItem",
