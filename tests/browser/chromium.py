@@ -1,4 +1,4 @@
-"""This machine's Chromium, and what it is started with."""
+"""The Chromium of this machine, and the arguments that it is started with."""
 
 import shutil
 from collections.abc import Awaitable, Callable
@@ -14,6 +14,6 @@ ARGUMENTS = ("--no-sandbox",)
 
 
 def find_chromium() -> str | None:
-    """Return the path of the first one that is there, None if there is none."""
+    """Return the path of the first Chromium that is found; None if there is none."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return next(filter(None, map(shutil.which, names)), None)

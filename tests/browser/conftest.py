@@ -21,7 +21,7 @@ from tests.browser.foreign_server import CLIENT_ID, ForeignServer
 from tests.browser.hostile_server import HostileServer
 from tests.browser.logins import Witness
 
-# In ms: longer than the slowest machine takes.
+# In ms: longer than the slowest machine needs.
 expect.set_options(timeout=30_000)
 
 
@@ -35,7 +35,7 @@ def executable() -> str:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium(executable: str) -> AsyncGenerator[BrowserType]:
-    """Provide what starts Chromiums."""
+    """Provide what starts Chromium."""
     async with async_playwright() as playwright:
         yield playwright.chromium
 
@@ -50,7 +50,7 @@ async def browser(chromium: BrowserType, executable: str) -> AsyncGenerator[Brow
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def launch(chromium: BrowserType, executable: str) -> AsyncGenerator[Launch]:
-    """Provide a way to a Chromium of one's own, with more on its command line."""
+    """Provide a function that starts another Chromium, with more arguments."""
     async with AsyncExitStack() as stack:
 
         async def launch(*arguments: str) -> Browser:
@@ -66,7 +66,7 @@ async def launch(chromium: BrowserType, executable: str) -> AsyncGenerator[Launc
 async def profile(
     chromium: BrowserType, executable: str, tmp_path: Path
 ) -> AsyncGenerator[BrowserContext]:
-    """Provide an ordinary window of a Chromium of one's own, which keeps things in tmp_path."""
+    """Provide an ordinary window of another Chromium, whose profile is in tmp_path."""
     context = await chromium.launch_persistent_context(
         tmp_path, executable_path=executable, args=ARGUMENTS
     )
@@ -76,7 +76,7 @@ async def profile(
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def context(browser: Browser) -> AsyncGenerator[BrowserContext]:
-    """Provide a private window, which knows nothing of other tests."""
+    """Provide a private window, which has no data of other tests."""
     context = await browser.new_context()
     yield context
     await context.close()
@@ -90,7 +90,7 @@ async def page(context: BrowserContext) -> Page:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def witness(monkeypatch: pytest.MonkeyPatch) -> Witness:
-    """Provide one who sees what reaches the receiver."""
+    """Provide a record of the requests that reach the receiver."""
     return Witness(monkeypatch)
 
 
@@ -103,34 +103,34 @@ async def sandbox_flow() -> AsyncGenerator[ImplicitFlow]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def all_foreign_logins() -> AsyncGenerator[ForeignServer]:
-    """Serve the authorization server that is not ours."""
+    """Serve the foreign authorization server."""
     async with ForeignServer().serve() as server:
         yield server
 
 
 @pytest.fixture
 def foreign_server(all_foreign_logins: ForeignServer) -> Iterator[ForeignServer]:
-    """Provide the authorization server that is not ours, as it is at first."""
+    """Provide the foreign authorization server in its initial state."""
     yield all_foreign_logins
     all_foreign_logins.reset()
 
 
 @pytest.fixture
 def foreign_flow(foreign_server: ForeignServer) -> ImplicitFlow:
-    """Provide logins at the authorization server that is not ours."""
+    """Provide logins at the foreign authorization server."""
     return ImplicitFlow(foreign_server.url, CLIENT_ID)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def all_attacks() -> AsyncGenerator[HostileServer]:
-    """Serve the site that means no good."""
+    """Serve the hostile site."""
     async with HostileServer().serve() as server:
         yield server
 
 
 @pytest.fixture
 def hostile(all_attacks: HostileServer) -> HostileServer:
-    """Provide the site that means no good, which nobody has visited yet."""
+    """Provide the hostile site, without requests so far."""
     all_attacks.requests.clear()
     return all_attacks
 

@@ -1,4 +1,4 @@
-"""An authorization server that is not ours: what it answers is made by oauthlib."""
+"""An authorization server that is not ours: oauthlib makes its responses."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -45,7 +45,7 @@ class ForeignServer:
         )
 
     def reset(self) -> None:
-        """Be as it was at first."""
+        """Restore the initial state."""
         self.token = TOKEN
         self.asks = True
         self.reshape: Callable[[str], str] = str
@@ -67,7 +67,7 @@ class ForeignServer:
         return Response(status_code=status, headers={"Location": location})
 
     def answer(self, url: str, *, denied: bool = False) -> tuple[int, str]:
-        """Return the status and the Location of the answer to an authorization request."""
+        """Return the status and the Location of the response to an authorization request."""
         headers, _, status = self._oauth.create_authorization_response(
             url, scopes=[], credentials={"denied": denied}
         )
@@ -75,7 +75,7 @@ class ForeignServer:
 
 
 class _Validator(RequestValidator):  # type: ignore[misc]
-    """Says what oauthlib asks of every server."""
+    """The callbacks that oauthlib requires of every server."""
 
     def validate_client_id(self, client_id: str, request: Any) -> bool:
         return client_id == CLIENT_ID
@@ -95,4 +95,4 @@ class _Validator(RequestValidator):  # type: ignore[misc]
         return True
 
     def save_bearer_token(self, token: dict[str, Any], request: Any) -> None:
-        """Keep nothing: no gateway takes this token."""
+        """Store nothing: no gateway accepts this token."""

@@ -1,4 +1,4 @@
-"""A site that means no good: its page is blank, and what the attack is, the test says."""
+"""A hostile site: its page is blank, and the test decides on the attack."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ class HostileServer:
 
     @property
     def url_elsewhere(self) -> str:
-        """Where it is, by a name that makes it another site than 127.0.0.1."""
+        """Its URL with another host name, which makes it another site than 127.0.0.1."""
         return self.url.replace("127.0.0.1", "localhost")
 
     @asynccontextmanager

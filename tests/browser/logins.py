@@ -1,4 +1,4 @@
-"""A login whose browser is the test's, the person before it, and the one who watches."""
+"""A login whose browser and user are the test's, and a record of its requests."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -22,7 +22,7 @@ ANOTHER_BROWSER = "The login was started in another browser"
 
 
 class UnderWay(NamedTuple):
-    """A login that waits: what the browser opens, where the answer comes, what it brings."""
+    """A login that waits: the URL that the browser opens, the redirect URI, the result."""
 
     url: str
     redirect_uri: str
@@ -31,7 +31,7 @@ class UnderWay(NamedTuple):
 
 @asynccontextmanager
 async def under_way(flow: ImplicitFlow, **options: Any) -> AsyncGenerator[UnderWay]:
-    """Begin a login that takes the test for its browser; it does not outlive the test."""
+    """Begin a login that uses the test as its browser; it ends with the test."""
     loop, opened = asyncio.get_running_loop(), asyncio.Queue[str]()
 
     def browser(url: str) -> bool:
@@ -50,19 +50,19 @@ async def under_way(flow: ImplicitFlow, **options: Any) -> AsyncGenerator[UnderW
 
 
 async def decide(page: Page, url: str, decision: str = "allow") -> None:
-    """Go to the authorization server, and press the button that is meant."""
+    """Open the authorization server, and press the given button."""
     await page.goto(url)
     await page.click(f"#{decision}")
 
 
 async def shows(page: Page, heading: str, text: str = "") -> None:
-    """Wait until the page says this, and maybe that below it."""
+    """Wait until the page shows this heading, and this text if one is given."""
     await expect(page.locator("h1")).to_have_text(heading)
     await expect(page.locator("#text")).to_contain_text(text)
 
 
 async def log_in(page: Page, waiting: UnderWay) -> str:
-    """Log in as one should, see that the page says so, and return the token."""
+    """Log in, check that the page says so, and return the token."""
     await decide(page, waiting.url)
     await shows(page, LOGGED_IN)
     return (await waiting.token).value.get_secret_value()
@@ -87,7 +87,7 @@ class Witness:
         self._watch_connections(monkeypatch)
 
     def at(self, path: str) -> list[tuple[str, int]]:
-        """Return method and status of those to a path; Chromium may ask for an icon besides."""
+        """Return method and status of the requests to a path; Chromium may also ask for an icon."""
         return [
             (method, status)
             for method, target, status in self.requests
@@ -95,7 +95,7 @@ class Witness:
         ]
 
     async def connections(self, number: int) -> None:
-        """Wait until there have been so many connections."""
+        """Wait until there have been this number of connections."""
         while self._connections < number:
             self._connected.clear()
             await self._connected.wait()

@@ -1,4 +1,4 @@
-"""The browser that opened a login's start address is the only one that can finish it."""
+"""Only the browser that opened a login's start address can finish the login."""
 
 import pytest
 from playwright.async_api import Browser, BrowserContext, Error, Page, Request, Route
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
-async def test_the_cookie_comes_back_from_another_site(
+async def test_the_cookie_is_sent_after_another_site(
     page: Page, foreign_flow: ImplicitFlow, host: str
 ) -> None:
-    """An authorization server of another site sends the browser back, and its page is known."""
+    """An authorization server of another site redirects to the page, which has the cookie."""
     name = "127.0.0.1" if host == "localhost" else "localhost"
     elsewhere = ImplicitFlow(
         foreign_flow.authorization_url.replace("127.0.0.1", name), foreign_flow.client_id
@@ -32,10 +32,10 @@ async def test_the_cookie_comes_back_from_another_site(
         await log_in(page, waiting)
 
 
-async def test_the_cookie_goes_with_the_login(
+async def test_the_cookie_is_protected_and_deleted(
     context: BrowserContext, page: Page, sandbox_flow: ImplicitFlow
 ) -> None:
-    """It is for no script and no other site, has a name of its own, and is deleted at the end."""
+    """Scripts and other sites cannot read it, its name is unique, and it is deleted at the end."""
     async with under_way(sandbox_flow) as waiting:
         await page.goto(waiting.url)
         (cookie,) = await context.cookies()
@@ -55,7 +55,7 @@ async def test_the_cookie_goes_with_the_login(
 async def test_the_same_browser_may_open_the_start_again(
     context: BrowserContext, page: Page, sandbox_flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """A reload, a second tab and Back lead on as the first time did."""
+    """A reload, a second tab and Back are redirected like the first request."""
     async with under_way(sandbox_flow) as waiting:
         await page.goto(waiting.url)
         await page.goto("about:blank")
@@ -69,7 +69,7 @@ async def test_the_same_browser_may_open_the_start_again(
 async def test_a_second_browser_ends_the_login(
     browser: Browser, page: Page, sandbox_flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """It is not known which of the two is the user's, so both of them are refused."""
+    """It is not known which of the two is the user's, so both are refused."""
     second = await browser.new_context()
     async with under_way(sandbox_flow) as waiting:
         await page.goto(waiting.url)
@@ -93,7 +93,7 @@ async def test_another_browser_cannot_finish_the_login(
     async with under_way(foreign_flow) as waiting:
         await page.goto(waiting.url)
         thief = await second.new_page()
-        await decide(thief, page.url)  # the authorization URL, state included
+        await decide(thief, page.url)  # the authorization URL with the state
         await shows(thief, ANOTHER_BROWSER, "Open the address that the program shows")
         assert not waiting.token.done()
 
@@ -101,10 +101,10 @@ async def test_another_browser_cannot_finish_the_login(
     await second.close()
 
 
-async def test_a_picture_and_a_page_in_advance_open_nothing(
+async def test_an_image_and_a_prefetch_open_nothing(
     page: Page, browser: Browser, sandbox_flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """What a browser loads without the user does not count as opening the address."""
+    """Requests that a browser makes without the user do not open the address."""
     second = await browser.new_context(extra_http_headers={"Sec-Purpose": "prefetch;prerender"})
     async with under_way(sandbox_flow) as waiting:
         early = await second.new_page()
@@ -125,7 +125,7 @@ async def test_a_picture_and_a_page_in_advance_open_nothing(
 
 
 async def test_a_lost_post_can_be_repeated(page: Page, sandbox_flow: ImplicitFlow) -> None:
-    """The page keeps the token until it has an answer, offers to try again, and forgets it then."""
+    """The page keeps the token until it has a reply, offers to try again, and forgets it then."""
     posts: list[str] = []
 
     async def lose_first(route: Route, request: Request) -> None:

@@ -1,4 +1,4 @@
-"""The command line with a real browser: one process logs in, another one works."""
+"""The command line with a real browser: one process logs in, another one uses the token."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ asyncio.run(work())
 
 
 class Ended(NamedTuple):
-    """What is left of a process."""
+    """The result of a process that has ended."""
 
     status: int | None
     printed: str
@@ -38,7 +38,7 @@ class Ended(NamedTuple):
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def settings(tmp_path: Path) -> AsyncGenerator[dict[str, str]]:
-    """Provide the environment of a person who uses the sandbox."""
+    """Provide the environment of a user of the sandbox."""
     async with Sandbox().serve() as base_url:
         ours = {name: text for name, text in os.environ.items() if not name.startswith("GATEWAY_")}
         yield {
@@ -53,7 +53,7 @@ async def settings(tmp_path: Path) -> AsyncGenerator[dict[str, str]]:
 
 @pytest.fixture
 def with_browser(executable: str, settings: dict[str, str]) -> Callable[[str], dict[str, str]]:
-    """Provide the environment of one whose browser is Chromium, and who decides like that."""
+    """Provide an environment whose browser is Chromium, with this decision of the user."""
 
     def decided(decision: str) -> dict[str, str]:
         command = [sys.executable, str(DRIVER), executable, decision]
@@ -68,7 +68,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 async def run(*arguments: str, environment: dict[str, str]) -> Ended:
-    """Run Python until everything that it started has ended too."""
+    """Run Python until it and all its child processes have ended."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *arguments,
@@ -81,10 +81,10 @@ async def run(*arguments: str, environment: dict[str, str]) -> Ended:
     return Ended(process.returncode, printed.decode())
 
 
-async def test_what_one_process_logs_in_for_another_one_uses(
+async def test_a_worker_uses_the_token_of_a_login(
     with_browser: Callable[[str], dict[str, str]], settings: dict[str, str], tmp_path: Path
 ) -> None:
-    """`gateway login` opens the browser and keeps the token, and a worker finds it there."""
+    """`gateway login` opens the browser and stores the token, and a worker finds it."""
     logged_in = await run(*LOGIN, environment=with_browser("allow"))
     assert logged_in.status == 0, logged_in.printed
     assert "Logged in." in logged_in.printed
@@ -96,10 +96,10 @@ async def test_what_one_process_logs_in_for_another_one_uses(
     assert worked.printed.endswith(" countries\n")
 
 
-async def test_a_denial_in_the_browser_is_told_in_the_terminal(
+async def test_a_denial_in_the_browser_is_shown_in_the_terminal(
     with_browser: Callable[[str], dict[str, str]], settings: dict[str, str], tmp_path: Path
 ) -> None:
-    """Who says no in the browser reads so in both places, and nothing is kept."""
+    """A user who refuses sees this in the browser and in the terminal, and nothing is stored."""
     denied = await run(*LOGIN, environment=with_browser("deny"))
     assert denied.status == 1, denied.printed
     assert "the login was refused (access_denied)" in denied.printed

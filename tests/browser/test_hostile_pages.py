@@ -1,4 +1,4 @@
-"""A page that means no good, open in the same browser while a login waits."""
+"""A hostile page, open in the same browser while a login waits."""
 
 from typing import NamedTuple
 
@@ -15,14 +15,14 @@ FORGED = "access_token=evil&token_type=Bearer&state=forged"
 
 
 class Attack(NamedTuple):
-    """What a page does, given the receiver's address; what comes of it, for the page; and there."""
+    """The page's script, given the receiver's URL; the expected results in the page and there."""
 
     script: str
     outcome: str
     seen: tuple[str, int]
 
 
-# Each gives what the page learns.
+# Each returns what the page learns.
 ATTACKS = {
     "picture": Attack(
         """(target) => new Promise((done) => {
@@ -79,25 +79,25 @@ ATTACKS = {
 
 
 def script_of(attack: Attack) -> str:
-    """Return its script, with the forged answer in it."""
+    """Return the script, with the forged response in it."""
     return attack.script.replace("FORGED", FORGED)
 
 
 @pytest.fixture(params=["same site", "other site"])
 def origin(request: pytest.FixtureRequest, hostile: HostileServer) -> str:
-    """Provide a page to go to: to Fetch Metadata the port alone makes no other site."""
+    """Provide the site of the page: for Fetch Metadata, another port is the same site."""
     return hostile.url if request.param == "same site" else hostile.url_elsewhere
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-async def test_what_a_page_sends_from_elsewhere_is_refused(
+async def test_requests_of_another_page_are_refused(
     context: BrowserContext,
     sandbox_flow: ImplicitFlow,
     witness: Witness,
     hostile: HostileServer,
     name: str,
 ) -> None:
-    """Nothing that a page can send while it stays is read, and the login goes on."""
+    """No request that a page can send is read, and the login continues."""
     attack = ATTACKS[name]
     async with under_way(sandbox_flow) as waiting:
         page = await context.new_page()
@@ -110,10 +110,10 @@ async def test_what_a_page_sends_from_elsewhere_is_refused(
         assert await log_in(await context.new_page(), waiting) != "evil"
 
 
-async def test_a_form_from_elsewhere_is_refused(
+async def test_a_form_of_another_page_is_refused(
     context: BrowserContext, sandbox_flow: ImplicitFlow, witness: Witness, origin: str
 ) -> None:
-    """A form that is made to look like JSON takes the tab along, and is read no more."""
+    """A form that looks like JSON navigates the tab, and is not read."""
     async with under_way(sandbox_flow) as waiting:
         page = await context.new_page()
         await page.goto(origin)
@@ -141,7 +141,7 @@ async def test_a_form_from_elsewhere_is_refused(
 async def test_a_redirect_with_a_forged_answer_is_refused(
     context: BrowserContext, sandbox_flow: ImplicitFlow, witness: Witness, origin: str
 ) -> None:
-    """Our own page posts what it is sent to with: there the state is what tells."""
+    """Our own page posts what it is redirected with: there the state decides."""
     async with under_way(sandbox_flow) as waiting:
         await (await context.new_page()).goto(waiting.url)
         page = await context.new_page()
@@ -159,7 +159,7 @@ async def test_a_redirect_with_a_forged_answer_is_refused(
 async def test_a_window_with_a_forged_answer_is_refused(
     context: BrowserContext, sandbox_flow: ImplicitFlow, witness: Witness, origin: str
 ) -> None:
-    """A page in a window that somebody opened is one like any other: the state tells."""
+    """A page in a window that another page opened is like any other: the state decides."""
     async with under_way(sandbox_flow) as waiting:
         await (await context.new_page()).goto(waiting.url)
         page = await context.new_page()
@@ -172,10 +172,10 @@ async def test_a_window_with_a_forged_answer_is_refused(
         assert await log_in(await context.new_page(), waiting) != "evil"
 
 
-async def test_who_opened_the_page_cannot_look_into_it(
+async def test_the_opener_of_the_page_cannot_read_it(
     context: BrowserContext, sandbox_flow: ImplicitFlow, hostile: HostileServer
 ) -> None:
-    """A window that another page opened is cut off from it, once the answer arrives there."""
+    """When the response arrives in a window, the page that opened the window is cut off from it."""
     async with under_way(sandbox_flow) as waiting:
         page = await context.new_page()
         await page.goto(hostile.url)

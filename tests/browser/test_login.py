@@ -1,4 +1,4 @@
-"""A person logs in with a real browser, or does not."""
+"""A user logs in with a real browser, or refuses."""
 
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,10 +21,10 @@ from tests.browser.logins import (
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_a_login_brings_the_token_that_was_handed_out(
+async def test_a_login_returns_the_issued_token(
     context: BrowserContext, page: Page, flow: ImplicitFlow
 ) -> None:
-    """Who allows it is told that all went well, and the program has the token with its end."""
+    """A user who allows it sees that the login succeeded, and the program has the token."""
     answers: list[str] = []
 
     def note(response: Response) -> None:
@@ -43,7 +43,7 @@ async def test_a_login_brings_the_token_that_was_handed_out(
     assert await page.title() == LOGGED_IN
 
 
-async def test_who_says_no_is_told_that_nothing_happened(page: Page, flow: ImplicitFlow) -> None:
+async def test_a_user_who_refuses_is_not_logged_in(page: Page, flow: ImplicitFlow) -> None:
     """A denial ends the login with its reason, in the program and on the page."""
     async with under_way(flow) as waiting:
         await decide(page, waiting.url, "deny")
@@ -58,7 +58,7 @@ async def test_who_says_no_is_told_that_nothing_happened(page: Page, flow: Impli
 async def test_a_response_to_another_login_is_refused(
     context: BrowserContext, page: Page, flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """An answer with a wrong state ends nothing: the right one, afterwards, does."""
+    """A response with a wrong state does not end the login; the valid one after it does."""
     async with under_way(flow) as waiting:
         await page.goto(waiting.url)
         await page.goto(f"{waiting.redirect_uri}#access_token=evil&token_type=Bearer&state=wrong")
@@ -73,10 +73,10 @@ async def test_a_response_to_another_login_is_refused(
     assert [status for _, _, status in witness.requests] == [200, 400, 200, 200]
 
 
-async def test_a_login_takes_three_requests_and_nothing_from_elsewhere(
+async def test_a_login_takes_three_requests_and_nothing_of_other_sites(
     context: BrowserContext, page: Page, flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """The start, the page and its post to itself, once each; no icon, script or picture."""
+    """The start, the page and its POST, once each; no icon, script or image."""
     asked: list[str] = []
     context.on("request", lambda request: asked.append(request.url))
     async with under_way(flow) as waiting:
@@ -89,10 +89,10 @@ async def test_a_login_takes_three_requests_and_nothing_from_elsewhere(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
-async def test_every_name_of_this_machine_will_do(
+async def test_every_name_of_this_machine_is_accepted(
     page: Page, sandbox_flow: ImplicitFlow, witness: Witness, host: str
 ) -> None:
-    """The answer may go to either loopback address, or to the name of both."""
+    """The response may go to either loopback address, or to localhost."""
     async with under_way(sandbox_flow, redirect_uri=f"http://{host}:0/a/path?kept=1") as waiting:
         await log_in(page, waiting)
 

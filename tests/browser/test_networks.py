@@ -14,10 +14,10 @@ from tests.browser.logins import Witness, decide, log_in, shows, under_way
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_idle_connections_hold_nobody_up(
+async def test_idle_connections_do_not_delay_a_login(
     page: Page, sandbox_flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """Connections that say nothing, as browsers keep in store, leave the login alone."""
+    """Silent connections, which browsers keep open for later, do not affect the login."""
     async with under_way(sandbox_flow) as waiting:
         address = urlsplit(waiting.redirect_uri)
         idle = [await asyncio.open_connection(address.hostname, address.port) for _ in range(4)]
@@ -25,7 +25,7 @@ async def test_idle_connections_hold_nobody_up(
 
         await log_in(page, waiting)
 
-        # They end with the login, and not only when they have been silent for too long.
+        # They end with the login, and not only after their time-out.
         async with asyncio.timeout(5):
             for reader, writer in idle:
                 assert await reader.read() == b""
@@ -33,7 +33,7 @@ async def test_idle_connections_hold_nobody_up(
                 await writer.wait_closed()
 
 
-async def test_a_connection_that_the_browser_keeps_in_store_holds_nobody_up(
+async def test_a_preconnected_connection_does_not_delay_a_login(
     profile: BrowserContext, foreign_flow: ImplicitFlow, witness: Witness
 ) -> None:
     """A page that lets Chromium connect ahead of time delays neither the login nor its end.
@@ -60,10 +60,10 @@ async def test_a_connection_that_the_browser_keeps_in_store_holds_nobody_up(
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
-async def test_localhost_is_served_wherever_it_is(
+async def test_localhost_is_served_at_both_addresses(
     launch: Launch, sandbox_flow: ImplicitFlow, witness: Witness, address: str
 ) -> None:
-    """A browser may take localhost for either address: the answer arrives at both."""
+    """A browser may use either address for localhost: the response arrives at both."""
     browser = await launch(f"--host-resolver-rules=MAP localhost {address}")
     async with under_way(sandbox_flow, redirect_uri="http://localhost:0/callback") as waiting:
         await log_in(await browser.new_page(), waiting)
@@ -74,7 +74,7 @@ async def test_localhost_is_served_wherever_it_is(
 async def test_another_name_for_this_machine_is_refused(
     launch: Launch, sandbox_flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """A name that was bent to 127.0.0.1 makes a page of the receiver's origin, and no more."""
+    """A name that resolves to 127.0.0.1 makes a page of the receiver's origin, and no more."""
     browser = await launch("--host-resolver-rules=MAP evil.test 127.0.0.1")
     async with under_way(sandbox_flow) as waiting:
         evil = waiting.redirect_uri.replace("127.0.0.1", "evil.test")
@@ -83,7 +83,7 @@ async def test_another_name_for_this_machine_is_refused(
         assert reply is not None
         assert reply.status == 421
 
-        # To the browser this is the page of that origin: it reads what it is answered.
+        # For the browser this is the page of that origin: it reads the reply.
         status = await page.evaluate(
             """async (url) => (await fetch(url, {
                 method: "POST", headers: {"Content-Type": "application/json"},
@@ -92,7 +92,7 @@ async def test_another_name_for_this_machine_is_refused(
             evil,
         )
         assert status == 421
-        # Chromium tries once more what was answered so (RFC 9110, 15.5.20).
+        # Chromium sends a request again after this status (RFC 9110, 15.5.20).
         assert set(witness.at("/callback")) == {("GET", 421), ("POST", 421)}
         assert witness.refused == 0
 
@@ -112,7 +112,7 @@ async def test_an_authorization_server_on_the_internet_reaches_this_machine(
         page = await browser.new_page()
         await page.goto(waiting.url)
         fetched = "(url) => fetch(url, {mode: 'no-cors'}).then(() => 'sent', () => 'refused')"
-        # The server counts as public indeed.
+        # The browser does treat the server as a public one.
         assert await page.evaluate(fetched, hostile.url) == "refused"
         assert hostile.requests == []
 

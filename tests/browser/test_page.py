@@ -1,4 +1,4 @@
-"""The page that the answer arrives at: what it leaves behind, and what it lets nobody do."""
+"""The page that the response arrives at: the traces that it leaves, and what it prevents."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page_without_scripts(browser: Browser) -> AsyncGenerator[Page]:
-    """Provide a tab of a browser whose scripts are off."""
+    """Provide a tab of a browser without scripts."""
     context = await browser.new_context(java_script_enabled=False)
     yield await context.new_page()
     await context.close()
 
 
 async def entries(page: Page, *, refused: bool = False) -> list[str]:
-    """Return the addresses that the tab's Back and Forward lead to, and the one it is at."""
+    """Return the URLs of the tab's Back and Forward, and its present one."""
     if refused:
         await page.wait_for_url("chrome-error:**")
     devtools = await page.context.new_cdp_session(page)
@@ -31,8 +31,8 @@ async def entries(page: Page, *, refused: bool = False) -> list[str]:
     return [entry[name] for entry in history["entries"] for name in ("url", "userTypedURL")]
 
 
-async def test_the_token_leaves_the_tab(page: Page, flow: ImplicitFlow) -> None:
-    """Neither the address bar, nor Back, nor Forward show the token or the state again."""
+async def test_the_tab_does_not_keep_the_token(page: Page, flow: ImplicitFlow) -> None:
+    """The address bar, Back and Forward do not show the token or the state again."""
     async with under_way(flow) as waiting:
         token = await log_in(page, waiting)
     assert page.url == waiting.redirect_uri
@@ -45,10 +45,10 @@ async def test_the_token_leaves_the_tab(page: Page, flow: ImplicitFlow) -> None:
     assert not any("#" in address for address in await entries(page, refused=True))
 
 
-async def test_a_reload_after_the_login_brings_nothing_back(
+async def test_a_reload_after_the_login_shows_no_token(
     page: Page, sandbox_flow: ImplicitFlow
 ) -> None:
-    """The page is gone with the login, and its address holds nothing."""
+    """After the login the page cannot be loaded, and its URL has no token."""
     async with under_way(sandbox_flow) as waiting:
         await log_in(page, waiting)
 
@@ -60,10 +60,10 @@ async def test_a_reload_after_the_login_brings_nothing_back(
     assert not any("#" in address for address in addresses)
 
 
-async def test_a_page_without_an_answer_says_so(
+async def test_a_page_without_a_response_says_so(
     page: Page, sandbox_flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """Who comes without an answer, or reloads one that was turned away, disturbs nothing."""
+    """Opening it without a response, or reloading it after a refusal, changes nothing."""
     async with under_way(sandbox_flow) as waiting:
         await page.goto(waiting.url)
         await page.goto(f"{waiting.redirect_uri}#state=wrong")
@@ -78,7 +78,7 @@ async def test_a_page_without_an_answer_says_so(
 async def test_without_scripts_the_address_can_be_pasted(
     page_without_scripts: Page, flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """A page that cannot hand the answer over explains what to do, and that then works."""
+    """A page that cannot deliver the response explains what to do, and that works."""
     pasted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with under_way(flow, paste=lambda: pasted) as waiting:
         await decide(page_without_scripts, waiting.url)
@@ -97,7 +97,7 @@ async def test_without_scripts_the_address_can_be_pasted(
 async def test_the_page_keeps_its_own_policy(
     context: BrowserContext, page: Page, flow: ImplicitFlow
 ) -> None:
-    """A login breaks no policy and logs nothing: the browser's console stays empty."""
+    """A login violates no policy and logs nothing: the browser's console stays empty."""
     said: list[str] = []
 
     def note(message: ConsoleMessage) -> None:
@@ -108,7 +108,7 @@ async def test_the_page_keeps_its_own_policy(
     async with under_way(flow) as waiting:
         await log_in(page, waiting)
 
-    # What the console says comes in order: once this has arrived, there was nothing before it.
+    # Console messages come in order: when this one has arrived, there was none before it.
     async with context.expect_console_message():
         await page.evaluate("console.log('the end')")
     assert said == ["the end"]
@@ -155,14 +155,14 @@ _INJECTIONS = {
 
 
 @pytest.mark.parametrize("directive", _INJECTIONS)
-async def test_what_gets_into_the_page_can_do_nothing(
+async def test_injected_content_is_blocked(
     page: Page, sandbox_flow: ImplicitFlow, hostile: HostileServer, directive: str
 ) -> None:
-    """Script, picture, style, request, frame, form and base are blocked by the policy."""
+    """The policy blocks scripts, images, styles, requests, frames, forms and base."""
     async with under_way(sandbox_flow) as waiting:
         await log_in(page, waiting)
 
-        # Blocked for this reason: what else would fail here, fails without this event.
+        # Blocked by the policy: any other failure would come without this event.
         blocked = await page.evaluate(
             f"""(elsewhere) => new Promise((blocked) => {{
                 document.addEventListener("securitypolicyviolation",

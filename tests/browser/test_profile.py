@@ -1,4 +1,4 @@
-"""What a browser keeps of a login on the disk."""
+"""What a browser stores of a login on the disk."""
 
 import asyncio
 from pathlib import Path
@@ -17,16 +17,16 @@ from tests.browser.logins import log_in, under_way
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-# Of every address, as soon as it is there: before the page at it can do anything.
+# Of every URL, as soon as the tab is there: before the page can run.
 WRITTEN_BY_CHROMIUM = {
-    "History",  # what was visited
-    "Sessions",  # a journal of the tabs
-    "segmentation_platform",  # how the browser is used
+    "History",  # the history
+    "Sessions",  # the session's tabs
+    "segmentation_platform",  # usage statistics
 }
 
 
 def holders(profile: Path, token: str) -> set[str]:
-    """Return the parts of a profile that hold a token, in one of the ways that texts are kept."""
+    """Return the files of a profile that contain a token, in one of the ways texts are stored."""
     texts = (token, quote(token, safe=""))
     spellings = [text.encode(encoding) for text in texts for encoding in ("ascii", "utf-16-le")]
     files = [file.relative_to(profile) for file in profile.rglob("*") if file.is_file()]
@@ -39,7 +39,7 @@ def holders(profile: Path, token: str) -> set[str]:
 
 
 class Mirror:
-    """A site whose page tells it where it is, fragment and all."""
+    """A site whose page shows its own URL with the fragment."""
 
     def __init__(self) -> None:
         self.told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -53,7 +53,7 @@ class Mirror:
         await page(scope, receive, send)
 
 
-async def test_an_ordinary_window_remembers_the_address(
+async def test_an_ordinary_window_stores_the_url(
     profile: BrowserContext, sandbox_flow: ImplicitFlow, tmp_path: Path
 ) -> None:
     """The token stays in Chromium's records of addresses, where no page can reach, and only there.
@@ -69,10 +69,10 @@ async def test_an_ordinary_window_remembers_the_address(
     assert holders(tmp_path, token) <= WRITTEN_BY_CHROMIUM
 
 
-async def test_a_server_that_forbids_no_cache_leaves_a_copy_there(
+async def test_a_redirect_without_no_store_is_cached(
     profile: BrowserContext, foreign_flow: ImplicitFlow, tmp_path: Path
 ) -> None:
-    """An authorization server whose redirect lacks no-store has it put into the cache besides."""
+    """If the authorization server's redirect lacks no-store, the cache has a copy too."""
     async with under_way(foreign_flow) as waiting:
         token = await log_in(await profile.new_page(), waiting)
     await profile.close()
@@ -80,10 +80,10 @@ async def test_a_server_that_forbids_no_cache_leaves_a_copy_there(
     assert {"History", "Cache"} <= holders(tmp_path, token) <= WRITTEN_BY_CHROMIUM | {"Cache"}
 
 
-async def test_a_private_window_remembers_nothing(
+async def test_a_private_window_stores_nothing(
     profile: BrowserContext, flow: ImplicitFlow, tmp_path: Path
 ) -> None:
-    """After a login in a private window no file of the profile holds the token."""
+    """After a login in a private window no file of the profile contains the token."""
     assert profile.browser is not None
     window = await profile.browser.new_context()
     async with under_way(flow) as waiting:
@@ -100,7 +100,7 @@ async def test_tabs_are_restored_without_the_token(
     sandbox_flow: ImplicitFlow,
     tmp_path: Path,
 ) -> None:
-    """A browser that opens its tabs again goes to the clean address, whoever is there now."""
+    """A browser that restores its tabs opens the clean URL, whichever server is there now."""
     async with under_way(sandbox_flow) as waiting:
         await log_in(await profile.new_page(), waiting)
     await profile.close()

@@ -1,4 +1,4 @@
-"""A service worker that a page at a fixed port has left there, before a login uses the port."""
+"""A service worker that an earlier page has left at a fixed port, before a login uses the port."""
 
 import pytest
 import pytest_asyncio
@@ -13,7 +13,7 @@ from tests.browser.logins import Witness, log_in, under_way
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-# Takes what TAKES says, and shows a page of its own there; the fragment is its title.
+# Handles the requests of TAKES, and shows its own page; the fragment is its title.
 _WORKER = """
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(clients.claim()));
@@ -33,7 +33,7 @@ TAKES = {
 
 
 class Planter:
-    """A site that leaves a service worker which takes this."""
+    """A site that leaves a service worker which handles these requests."""
 
     def __init__(self, takes: str) -> None:
         self._worker = _WORKER.replace("TAKES", TAKES[takes])
@@ -66,18 +66,18 @@ async def redirect_uri(request: pytest.FixtureRequest, page: Page) -> str:
     return await Planter(request.param).plant(page)
 
 
-async def test_a_service_worker_that_is_left_there_would_rob(page: Page) -> None:
-    """It has the fragment of the address, in which a token would be: the danger is real."""
+async def test_an_old_service_worker_would_get_the_token(page: Page) -> None:
+    """It gets the fragment of the URL, which would hold a token: the danger is real."""
     for takes in TAKES:
         redirect_uri = await Planter(takes).plant(page)
         await page.goto(f"{redirect_uri}#access_token=CANARY")
         assert await page.title() == "#access_token=CANARY"
 
 
-async def test_one_that_lets_the_start_through_is_removed(
+async def test_a_worker_that_lets_the_start_through_is_removed(
     page: Page, sandbox_flow: ImplicitFlow, witness: Witness
 ) -> None:
-    """The start address removes it, and the response comes to the program."""
+    """The start address removes it, and the program gets the response."""
     redirect_uri = await Planter("the response").plant(page)
     async with under_way(sandbox_flow, redirect_uri=redirect_uri) as waiting:
         await log_in(page, waiting)
@@ -86,10 +86,10 @@ async def test_one_that_lets_the_start_through_is_removed(
 
 
 @pytest.mark.parametrize("takes", ["everything", "everything, and passes on"])
-async def test_one_that_takes_the_start_gets_no_login(
+async def test_a_worker_that_handles_the_start_gets_no_token(
     page: Page, sandbox_flow: ImplicitFlow, witness: Witness, takes: str
 ) -> None:
-    """It is not led to the authorization server, so it gets neither the state nor a token."""
+    """It is not redirected to the authorization server, so it gets neither state nor token."""
     redirect_uri = await Planter(takes).plant(page)
     async with under_way(sandbox_flow, redirect_uri=redirect_uri) as waiting:
         await page.goto(waiting.url)
@@ -101,7 +101,7 @@ async def test_one_that_takes_the_start_gets_no_login(
 async def test_a_private_window_has_none(
     browser: Browser, sandbox_flow: ImplicitFlow, redirect_uri: str
 ) -> None:
-    """Whatever an ordinary window keeps, a private one begins with nothing."""
+    """A private window starts without the service workers of ordinary ones."""
     private: BrowserContext = await browser.new_context()
     async with under_way(sandbox_flow, redirect_uri=redirect_uri) as waiting:
         await log_in(await private.new_page(), waiting)

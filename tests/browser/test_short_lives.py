@@ -1,4 +1,4 @@
-"""Tokens that live for five seconds, and calls that wait for half a second, for a minute."""
+"""Tokens that last five seconds, and calls that wait half a second, for a minute."""
 
 import asyncio
 import time
@@ -54,7 +54,7 @@ class World(httpx.AsyncBaseTransport):
         self._flow = ImplicitFlow("https://login.test/authorize", CLIENT_ID)
 
     async def log_in(self) -> Token:
-        """Log in at the other server as a browser does, after the person's seconds."""
+        """Log in at the foreign server as a browser does, after the user's seconds."""
         attempt = self._flow.start(REDIRECT_URI)
         self.windows.append(now())
         self.open += 1
@@ -70,7 +70,7 @@ class World(httpx.AsyncBaseTransport):
         return token
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Accept a token as long as it lives."""
+        """Accept a token while it is valid."""
         await asyncio.sleep(ROUND_TRIP / 2)
         _, end = self.valid[request.headers["Authorization"].removeprefix("Bearer ")]
         await asyncio.sleep(ROUND_TRIP / 2)
@@ -88,12 +88,12 @@ class World(httpx.AsyncBaseTransport):
             await asyncio.sleep(0.01)
 
     def worked(self, moment: float) -> bool:
-        """Tell whether there was a token that worked at a moment."""
+        """Tell whether a valid token existed at a moment."""
         return any(begins <= moment < ends for begins, ends in self.valid.values())
 
 
 def live_for_a_minute(takes: float) -> World:
-    """Let twenty callers call for a minute, and return what happened."""
+    """Let twenty callers call for a minute, and return the record."""
 
     async def scenario() -> World:
         world = World(takes)
@@ -114,8 +114,8 @@ def live_for_a_minute(takes: float) -> World:
 
 
 @pytest.mark.parametrize("takes", [0.0, 0.4])
-def test_a_login_that_is_quick_is_not_noticed(takes: float) -> None:
-    """Each token is renewed beside the calls, in its last half second: no call fails at all."""
+def test_a_quick_login_fails_no_call(takes: float) -> None:
+    """Each token is renewed in the background, in its last half second: no call fails."""
     world = live_for_a_minute(takes)
 
     assert world.failures == []
@@ -126,7 +126,7 @@ def test_a_login_that_is_quick_is_not_noticed(takes: float) -> None:
 
 @pytest.mark.parametrize("takes", [2.0, 10.0])
 def test_a_login_that_takes_longer_than_a_call_opens_one_window(takes: float) -> None:
-    """Calls fail only while there is no token that works, and wait for one and the same login."""
+    """Calls fail only while no token is valid, and wait for the same login."""
     world = live_for_a_minute(takes)
 
     assert {type(error) for error, _, _ in world.failures} == {DeadlineExceededError}

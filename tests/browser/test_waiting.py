@@ -1,4 +1,4 @@
-"""A login that somebody else finishes, that nobody finishes, or that is called off."""
+"""A login that another tab finishes, that no tab finishes, or that is cancelled."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class Held:
-    """A tab whose answer is on its way to the program, and does not arrive before it may."""
+    """A tab whose response does not arrive at the program before the test allows it."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -32,7 +32,7 @@ class Held:
         self._may_go = asyncio.Event()
 
     async def log_in(self, waiting: UnderWay) -> None:
-        """Log in until the page is there and wants to post."""
+        """Log in until the page is loaded and wants to post."""
         await self.page.route(lambda url: url.startswith(waiting.redirect_uri), self._hold)
         await decide(self.page, waiting.url)
         await self._holding.wait()
@@ -50,7 +50,7 @@ class Held:
 
 @pytest.fixture
 def first_tab_lingers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the connection of the first answer be done only when that of the second one is."""
+    """End the first response's connection only after the second one's."""
     serve, served = _loopback.serve, asyncio.Event()
     answers = 0
 
@@ -75,10 +75,10 @@ def first_tab_lingers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_receiver, "serve", linger)
 
 
-async def test_of_two_tabs_the_second_is_told(
+async def test_the_second_of_two_tabs_is_refused(
     context: BrowserContext, sandbox_flow: ImplicitFlow, witness: Witness, first_tab_lingers: None
 ) -> None:
-    """Two tabs finish the same login at once: one is logged in, the other is told why it is not."""
+    """Two tabs finish the same login: one is logged in, the other one is told the reason."""
     async with under_way(sandbox_flow) as waiting:
         first, second = Held(await context.new_page()), Held(await context.new_page())
         await first.log_in(waiting)
@@ -93,10 +93,10 @@ async def test_of_two_tabs_the_second_is_told(
     assert [status for _, _, status in witness.requests] == [200, 200, 200, 409]
 
 
-async def test_a_tab_that_comes_too_late_is_told(
+async def test_a_tab_that_is_too_late_is_refused(
     context: BrowserContext, page: Page, sandbox_flow: ImplicitFlow
 ) -> None:
-    """A page that was there before the login was over sees that nobody waits any more."""
+    """A page that was loaded before the end of the login sees that the login is over."""
     async with under_way(sandbox_flow) as waiting:
         late = Held(await context.new_page())
         await late.log_in(waiting)
@@ -107,10 +107,8 @@ async def test_a_tab_that_comes_too_late_is_told(
     assert late.page.url == waiting.redirect_uri
 
 
-async def test_a_closed_tab_leaves_the_login_to_its_timeout(
-    page: Page, sandbox_flow: ImplicitFlow
-) -> None:
-    """Who closes the tab instead of logging in is waited for, but not for ever."""
+async def test_a_closed_tab_lets_the_login_time_out(page: Page, sandbox_flow: ImplicitFlow) -> None:
+    """If the user closes the tab, the login ends with its time-out."""
     async with under_way(sandbox_flow, timeout=1) as waiting:
         await page.goto(waiting.url)
         await page.close()
@@ -120,10 +118,10 @@ async def test_a_closed_tab_leaves_the_login_to_its_timeout(
     assert late.value.refused == 0
 
 
-async def test_a_cancelled_login_can_be_finished_by_nobody(
+async def test_a_cancelled_login_cannot_be_finished(
     context: BrowserContext, page: Page, sandbox_flow: ImplicitFlow
 ) -> None:
-    """An open page sees that nobody waits; one that is opened later finds nothing there."""
+    """An open page sees that the login is over; a later one finds the port closed."""
     async with under_way(sandbox_flow) as waiting:
         held = Held(page)
         await held.log_in(waiting)

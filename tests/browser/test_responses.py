@@ -1,4 +1,4 @@
-"""The shapes in which authorization servers answer, as a browser brings them."""
+"""The forms of authorization responses, as a browser delivers them."""
 
 from collections.abc import Callable
 from urllib.parse import quote, unquote
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def all_in_the_query(location: str) -> str:
-    """Put the whole answer where the code flow has it."""
+    """Put the whole response into the query, as in the code flow."""
     return location.replace("#", "?", 1)
 
 
@@ -29,18 +29,18 @@ def state_in_the_query(location: str) -> str:
 
 
 def raw_token(location: str) -> str:
-    """Leave every character of the token as it is."""
+    """Leave every character of the token unencoded."""
     assert quote(TOKEN, safe="") in location
     return location.replace(quote(TOKEN, safe=""), TOKEN)
 
 
 def raw_plus(location: str) -> str:
-    """Leave only the plus as it is, as encoders of paths do."""
+    """Leave only the plus unencoded, as encoders of paths do."""
     return location.replace(quote(TOKEN, safe=""), quote(TOKEN, safe="+"))
 
 
 def whole_token_encoded(location: str) -> str:
-    """Write every character of the token as a percent triple."""
+    """Percent-encode every character of the token."""
     triples = "".join(f"%{byte:02x}" for byte in TOKEN.encode())
     return location.replace(quote(TOKEN, safe=""), triples)
 
@@ -48,13 +48,13 @@ def whole_token_encoded(location: str) -> str:
 @pytest.mark.parametrize(
     "reshape", [str, raw_token, raw_plus, whole_token_encoded, state_in_the_query]
 )
-async def test_a_token_comes_through_unharmed(
+async def test_a_token_arrives_unchanged(
     page: Page,
     foreign_server: ForeignServer,
     foreign_flow: ImplicitFlow,
     reshape: Callable[[str], str],
 ) -> None:
-    """Its plus, slash and equals sign arrive, encoded or not, wherever the state stands."""
+    """Its plus, slash and equals sign arrive, encoded or not, wherever the state is."""
     foreign_server.reshape = reshape
     async with under_way(foreign_flow) as waiting:
         token = await log_in(page, waiting)
@@ -63,19 +63,19 @@ async def test_a_token_comes_through_unharmed(
     assert unquote(page.url) == waiting.redirect_uri
 
 
-async def test_a_long_token_comes_through(
+async def test_a_long_token_arrives(
     page: Page, foreign_server: ForeignServer, foreign_flow: ImplicitFlow
 ) -> None:
-    """A token of tens of thousands of characters fits."""
+    """A token of tens of thousands of characters is accepted."""
     foreign_server.token = "long" * 10_000
     async with under_way(foreign_flow) as waiting:
         assert await log_in(page, waiting) == foreign_server.token
 
 
-async def test_a_person_who_is_known_already_is_not_asked(
+async def test_a_user_who_is_logged_in_already_is_not_asked(
     page: Page, foreign_server: ForeignServer, foreign_flow: ImplicitFlow
 ) -> None:
-    """A server that answers at once, without a page, is as good as any."""
+    """A server that responds at once, without a page, is accepted."""
     foreign_server.asks = False
     async with under_way(foreign_flow) as waiting:
         await page.goto(waiting.url)
@@ -86,7 +86,7 @@ async def test_a_person_who_is_known_already_is_not_asked(
 async def test_an_error_in_the_query_is_understood(
     page: Page, foreign_server: ForeignServer, foreign_flow: ImplicitFlow
 ) -> None:
-    """A denial in the query is one like those in the fragment, and leaves the address bar too."""
+    """An error in the query is the same as one in the fragment; the address bar is cleared too."""
     foreign_server.reshape = all_in_the_query
     async with under_way(foreign_flow) as waiting:
         await decide(page, waiting.url, "deny")
@@ -100,7 +100,7 @@ async def test_an_error_in_the_query_is_understood(
 async def test_a_token_in_the_query_is_refused(
     page: Page, foreign_server: ForeignServer, foreign_flow: ImplicitFlow
 ) -> None:
-    """It may be in some log by now: the page and the program say what is wrong with it."""
+    """It may be in a log by now: the page and the program say what is wrong."""
     foreign_server.reshape = all_in_the_query
     async with under_way(foreign_flow) as waiting:
         await decide(page, waiting.url)
