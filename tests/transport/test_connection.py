@@ -83,6 +83,22 @@ async def test_the_end_of_a_connection_is_read_after_its_data() -> None:
         assert gone == [connection]
 
 
+async def test_a_connection_that_closed_behind_its_last_bytes_can_still_be_cut() -> None:
+    """The server ends it while data wait to be sent, and takes them: asyncio's own abort fails."""
+    size = 16 * 2**20
+    async with connected() as (connection, peer):
+        connection.write(bytes(size))
+        peer.end.shutdown(socket.SHUT_WR)
+        assert await connection.read(20) == b""
+        assert len(await peer.receive(size)) == size
+        await asyncio.wait_for(connection.closed, 20)
+
+        connection.abort()
+        connection.write(b"too late")
+
+        assert connection.is_closing
+
+
 async def test_a_reset_is_an_error_for_readers_and_writers() -> None:
     """Both learn what the system said."""
     async with connected() as (connection, peer):

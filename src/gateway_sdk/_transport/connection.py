@@ -162,7 +162,7 @@ class Connection(asyncio.Protocol):
         self._encrypt(data, len(self._layers))
 
     def _encrypt(self, data: bytes, layers: int) -> None:
-        if not data:
+        if not data or self.closed.done():
             return
         if layers:
             for layer in reversed(self._layers[:layers]):
@@ -220,7 +220,8 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Cut it at once: what the system has not taken yet is not sent any more."""
-        self._transport.abort()
+        if not self.closed.done():  # else asyncio may raise an AttributeError
+            self._transport.abort()
 
     # How it waits.
 
