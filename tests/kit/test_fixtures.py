@@ -2,10 +2,12 @@
 
 import os
 import time
+from importlib.metadata import packages_distributions, requires
 from unittest.mock import create_autospec
 
 import pytest
 
+from _gateway_sdk_pytest import EXTRA
 from gateway_sdk import (
     GatewaySession,
     NotFoundError,
@@ -302,3 +304,14 @@ def test_with(request, name):
     for place in ("*::test_with[[]gateway_sandbox]", "gateway_server"):
         line = f"*UsageError: {place}: the fixtures of gateway_sdk {advice}"
         ended.stdout.fnmatch_lines([line])
+
+
+def test_what_is_looked_for_is_what_the_extra_installs() -> None:
+    """A library that the sandbox begins to need is missed by name."""
+    installed = {name.lower() for name in requires("gateway-sdk") or () if "== 'sandbox'" in name}
+    distributions = packages_distributions()
+
+    for module in EXTRA:
+        (distribution,) = set(distributions[module])
+        installed = {each for each in installed if not each.startswith(distribution.lower())}
+    assert installed == set()
