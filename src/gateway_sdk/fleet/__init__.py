@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gateway_sdk.fleet._postgres_store import PostgresStore
     from gateway_sdk.fleet._rate_limit import SharedRateLimit
     from gateway_sdk.fleet._taskiq import on_taskiq
+    from gateway_sdk.fleet._worker import Worker
 else:
     __getattr__, __dir__ = lazy(
         __name__,
@@ -20,6 +21,7 @@ else:
             "gateway_sdk.fleet._plan": ("Plan", "PlanStatus"),
             "gateway_sdk.fleet._postgres_store": ("PostgresStore",),
             "gateway_sdk.fleet._rate_limit": ("SharedRateLimit",),
+            "gateway_sdk.fleet._worker": ("Worker",),
             "gateway_sdk.fleet._taskiq": ("on_taskiq",),
         },
     )
@@ -31,5 +33,6 @@ __all__ = [
     "PlanStatus",
     "PostgresStore",
     "SharedRateLimit",
+    "Worker",
     "on_taskiq",
 ]

@@ -1,0 +1,122 @@
+"""Plans on engines that are not ours, in processes of their own."""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet  # type: ignore[import-untyped]
+
+from gateway_sdk.fleet import FolderStore, Job, Plan
+from gateway_sdk.sandbox import Sandbox
+from tests.support.documents import ROOT, Ended, run
+from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
+
+# Each starts several processes, which takes a while on a busy machine.
+pytestmark = pytest.mark.timeout(180)
+QUERIES = 8 * 7
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Give the examples an empty store."""
+    folder = str(tmp_path / "store")
+    monkeypatch.setenv("FLEET_STORE", folder)
+    return folder
+
+
+async def plan_in(folder: str) -> Plan:
+    """Return the plan of the examples."""
+    store = FolderStore(folder)
+    return await Job("rates-2026-01", operation="exchange_rate_series", store=store).load()
+
+
+async def call(module: str, *arguments: str) -> Ended:
+    """Run a module to its end."""
+    return await run(sys.executable, "-m", module, *arguments, folder=ROOT)
+
+
+async def test_dask_runs_what_the_store_lacks(
+    gateway_env: dict[str, str], gateway_sandbox: Sandbox, store: str, tmp_path: Path
+) -> None:
+    """A second run asks the gateway for nothing."""
+    place = tmp_path / "rates.parquet"
+
+    first = await call("examples.fleet_dask", str(place))
+    asked = len(gateway_sandbox.received)
+    second = await call("examples.fleet_dask", str(place))
+
+    assert first.out == second.out == f"{QUERIES} series in {place}\n", first.err
+    assert asked == len(gateway_sandbox.received) == QUERIES
+    assert set(parquet.read_table(place)["state"].to_pylist()) == {"done"}
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Provide an empty server of PostgreSQL, and point the examples at it."""
+    server = PostgresServer()
+    try:
+        server.create()
+        server.start()
+        monkeypatch.setenv("FLEET_DATABASE", server.address())
+        monkeypatch.setenv("FLEET_LEASE", "3")
+        yield server
+    finally:
+        server.remove()
+
+
+@asynccontextmanager
+async def worker() -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start a worker of procrastinate."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "examples.fleet_procrastinate", "worker",
+        cwd=ROOT, stderr=PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stderr
+    log = asyncio.create_task(process.stderr.read())
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+        await log
+
+
+async def until_complete(plan: Plan) -> None:
+    """Look at the store until nothing is missing; the time-out of the test is the limit."""
+    while not (await plan.status()).is_complete:  # noqa: ASYNC110 - other processes work
+        await asyncio.sleep(0.2)
+
+
+@NEEDS_POSTGRES
+@pytest.mark.gateway_fault("exchange_rate_series", "latency", seconds=60, at=1)
+async def test_procrastinate_revives_what_a_dead_worker_left(
+    gateway_env: dict[str, str], gateway_sandbox: Sandbox, store: str, database: PostgresServer
+) -> None:
+    """A worker is killed in the middle of its first chunks; another one ends the plan."""
+    procrastinate = (sys.executable, "-m", "procrastinate", "--app")
+    applied = await run(
+        *procrastinate, "examples.fleet_procrastinate.app", "schema", "--apply", folder=ROOT
+    )
+    assert applied.status == 0, applied.err
+    submitted = await call("examples.fleet_procrastinate", "submit")
+    assert submitted.out == "6 chunks submitted\n", submitted.err
+    plan = await plan_in(store)
+
+    async with worker() as first:
+        while not gateway_sandbox.received:  # noqa: ASYNC110 - another process works
+            await asyncio.sleep(0.05)
+        os.kill(first.pid, signal.SIGKILL)
+        await first.wait()
+    assert not (await plan.status()).is_complete
+    async with worker():
+        await until_complete(plan)
+
+    assert (await plan.status()).done == QUERIES
