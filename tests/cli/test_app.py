@@ -187,7 +187,7 @@ def test_help_loads_neither_sandbox_nor_chart() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-@pytest.mark.parametrize(("columns", "used"), [("40", 66), ("80", 80), ("300", 110)])
+@pytest.mark.parametrize(("columns", "used"), [("30", 40), ("60", 60), ("80", 80), ("300", 110)])
 def test_width_stays_readable(monkeypatch: pytest.MonkeyPatch, columns: str, used: int) -> None:
     """A terminal is used as wide as it is, but for very narrow and very wide ones."""
     monkeypatch.setenv("COLUMNS", columns)

@@ -22,6 +22,8 @@ from gateway_sdk.cli.commands.demo import (
     summary,
 )
 from gateway_sdk.cli.failure import CommandError
+from gateway_sdk.cli.output.console import make_console
+from gateway_sdk.cli.output.table import to_terminal
 from gateway_sdk.errors import ServerError
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
@@ -74,8 +76,8 @@ def _check_text(text: str) -> None:
     assert rows[-1].startswith("NOK  Norway and 1 more")
     assert re.search(r"^Rates      \d{4} daily rates of 30 currencies$", text, re.MULTILINE)
     assert "No rates   RUB: known to the gateway, but not quoted in this range" in lines
-    assert "Not quoted 120 currencies: the ECB publishes no rates of them" in lines
-    assert "           The gateway's answer for AED: “no reference rates for AED”" in lines
+    assert "Not quoted 120 currencies, of which the ECB publishes no rates" in lines
+    assert "           The gateway answers for AED: “no reference rates for AED”" in lines
     assert "failed" not in text.lower()
     paths = [line for line in lines if "rates." in line]
     assert max(len(line) for line in lines if line not in paths) <= 80
@@ -276,10 +278,24 @@ def test_table_has_the_greatest_rise_first() -> None:
     table = make_table(with_rates(AAA=[2, 1], BBB=[1, 1.5], END=[1, 1]), 80)
 
     assert [row[0] for row in table.rows] == ["BBB", "END", "AAA"]
-    assert [row[4] for row in table.rows] == ["+50.0", "0.0", "-50.0"]
+    assert [row[4] for row in table.rows] == ["+50.0", "  0.0", "-50.0"]
     assert [row[5].style for row in table.rows] == ["cyan", "yellow", "yellow"]
     assert table.rows[0][5].plain.endswith("█")
     assert table.rows[1][5].plain.endswith(" to 2026-01-29")
+
+
+@pytest.mark.parametrize(("width", "columns"), [(54, 5), (75, 5), (76, 6), (110, 6)])
+def test_table_fits_narrow_terminals(width: int, columns: int) -> None:
+    """Countries are left out where there is little room; nothing goes on below."""
+    table = make_table(with_rates(AAA=[1, 1.5], BBB=[2, 1]), width)
+    console = make_console()
+    console.width = width
+
+    drawn, left_out = to_terminal(table, console)
+
+    assert (len(table.columns), left_out) == (columns, [])
+    assert len(drawn.splitlines()) == 4
+    assert max(map(len, drawn.splitlines())) <= width
 
 
 def test_summary_hides_nothing() -> None:
@@ -295,9 +311,8 @@ def test_summary_hides_nothing() -> None:
         ("Rates", "3 daily rates of 2 currencies"),
         ("Ended", "END: its last rate is of 2026-01-29"),
         ("No rates", "CHF RUB: known to the gateway, but not quoted in this range"),
-        ("Not quoted", "2 currencies: the ECB publishes no rates of them"),
-        ("", "The gateway's answer for AED: “no rates for AED”"),
-        ("", "AED CLP"),
+        ("Not quoted", "2 currencies, of which the ECB publishes no rates"),
+        ("", "The gateway answers for AED: “no rates for AED”"),
         ("Failed", "1 ReplyLostError, such as SEK for EUR"),
         ("Files", str(Path("out/rates.jsonl"))),
         ("", str(Path("out/rates.png"))),

@@ -43,6 +43,8 @@ CURVE: Final = 18
 """Columns of a curve: three weeks each."""
 OTHER_COLUMNS: Final = 3 + 10 + 10 + 5 + CURVE + 5 * 2
 """What the column of countries leaves to the others and to the gaps between the six."""
+FEWEST_FOR_COUNTRIES: Final = 20
+"""In a terminal that has no more room for them, the countries are left out."""
 PRECISE_BELOW: Final = 1000
 """From here on two decimals are as many digits as the ECB publishes."""
 
@@ -167,18 +169,21 @@ def group_by_currency(countries: Iterable[Country]) -> dict[str, list[str]]:
 
 
 def make_table(findings: Findings, width: int) -> Table:
-    """Make the table of those with rates, *width* columns wide, which must be 66 at least."""
+    """Make the table of those with rates, at most *width* columns wide if that is 54 or more."""
     room, series = width - OTHER_COLUMNS, findings.series
     rows: list[list[str | Text]] = []
     for symbol in series.symbols:
         rates = list(series.of(symbol).values())
         countries = name_countries(findings.countries.get(symbol, ()), room).ljust(room)
-        change = f"{series.change(symbol):+.1f}"
-        change = "0.0" if change in ("+0.0", "-0.0") else change
+        change = f"{series.change(symbol):+5.1f}"
+        change = "  0.0" if change in (" +0.0", " -0.0") else change
         ends = format_rate(rates[0]), format_rate(rates[-1])
         curve = Text(_curve(findings, symbol), "cyan" if series.change(symbol) > 0 else "yellow")
         rows.append([symbol, countries, *ends, change, curve])
-    return Table(("", "Used in", "First", "Last", "%", ""), rows)
+    columns = ("", "Used in", "First", "Last", "    %", "")
+    if room < FEWEST_FOR_COUNTRIES:
+        return Table(columns[:1] + columns[2:], [row[:1] + row[2:] for row in rows])
+    return Table(columns, rows)
 
 
 def name_countries(countries: Sequence[str], room: int) -> str:
@@ -232,9 +237,8 @@ def summary(findings: Findings, folder: Path, seconds: float) -> Iterator[KeyVal
         codes = " ".join(sorted(findings.silent))
         yield "No rates", f"{codes}: known to the gateway, but not quoted in this range"
     if unknown := sorted(tally.left_out):
-        yield "Not quoted", f"{len(unknown)} currencies: the ECB publishes no rates of them"
-        yield "", f"The gateway's answer for {unknown[0][1]}{tally.left_out[unknown[0]]}"
-        yield "", " ".join(code for _, code in unknown)
+        yield "Not quoted", f"{len(unknown)} currencies, of which the ECB publishes no rates"
+        yield "", f"The gateway answers for {unknown[0][1]}{tally.left_out[unknown[0]]}"
     for kind in tally.failures():
         yield "Failed", kind.strip()
     yield "Files", str(folder / FILES[0])

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import Progress, ProgressColumn
 from rich.text import Text
 
-FEWEST_COLUMNS: Final = 66
-"""In a terminal narrower than this, lines wrap; to cut figures short would be worse."""
+FEWEST_COLUMNS: Final = 40
+"""In a terminal narrower than this, lines run over."""
 
 MOST_COLUMNS: Final = 110
 """Longer lines are hard to read."""

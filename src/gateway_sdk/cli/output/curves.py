@@ -15,8 +15,6 @@ BLOCKS: Final = "▁▂▃▄▅▆▇█"
 LINES: Final = 6
 """Of a curve: 48 steps from its lowest to its highest rate."""
 
-FEWEST: Final = 40
-"""Columns of a curve with its side, however narrow the terminal."""
 SIDE: Final = 12
 """Columns for the highest and the lowest rate beside it."""
 
@@ -63,7 +61,7 @@ def resample(
 
 def draw_curves(series: Series) -> str:
     """Draw what there is of each currency, with its own scale, as wide as the terminal."""
-    room = make_console(fewest_columns=FEWEST).width - SIDE
+    room = make_console().width - SIDE
     blocks = ("\n".join(_curve(series, symbol, room)) for symbol in series.symbols)
     return "\n\n".join(blocks) + "\n"
 

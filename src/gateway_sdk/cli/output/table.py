@@ -14,16 +14,18 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from gateway_sdk.cli.output.console import FEWEST_COLUMNS
 from gateway_sdk.cli.output.values import printable, to_cell
 
 GAP: Final = 2
 """Columns between two columns."""
 
+NARROW: Final = 66
+"""In a terminal of fewer columns, those of a table that do not fit are left out."""
+
 WRAPPED: Final = 16
 """Columns that a column of words keeps at least, however narrow the terminal."""
 
-_AMOUNT: Final = re.compile(r"[+-]?\d+(\.\d+)?")
+_AMOUNT: Final = re.compile(r"-?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +65,14 @@ def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
     Returns:
         What is drawn, and the names of the columns that are left out.
     """
-    narrow = console.width < FEWEST_COLUMNS
+    narrow = console.width < NARROW
     parts = _parts(list(_columns(table)), console.width, narrow=narrow)
     shown = parts[:1] if narrow else parts
     with console.capture() as drawn:
         for number, part in enumerate(shown):
             console.print("\n" if number else "", end="")
             console.print(_draw(part, console.width))
-    return drawn.get(), [column.name for part in parts[len(shown) :] for column in part[1:]]
+    return drawn.get(), [column.name.strip() for part in parts[len(shown) :] for column in part[1:]]
 
 
 class _Column(NamedTuple):
