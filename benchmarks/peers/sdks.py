@@ -60,33 +60,30 @@ def open_gateway(engine: str) -> Open:
 @asynccontextmanager
 async def open_asyncio_engine(url: str, connections: int) -> AsyncIterator[Call]:
     """Call with our engine alone: no session, token, retries, deadline, checks or models."""
-    transport = import_module("gateway_sdk._transport.transmission")
-    engine = import_module("gateway_sdk._transport.asyncio_engine").AsyncioEngine(
-        connections, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    )
+    # The processes of other peers are without it.
+    from gateway_sdk._http.request import RequestBase  # noqa: PLC0415
+    from gateway_sdk._transport.asyncio_engine import AsyncioEngine  # noqa: PLC0415
+    from gateway_sdk._transport.transmission import DirectRequest, Transmission  # noqa: PLC0415
+
+    engine = AsyncioEngine(connections, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     address, timeout = httpx.URL(url + PATH), httpx.Timeout(30)
     fields = [
         (b"Host", address.netloc),
         (b"Authorization", HEADERS["Authorization"].encode()),
         (b"Content-Type", b"application/json"),
-        (b"Content-Length", b"%d" % len(JSON)),
     ]
+    base, target = RequestBase("POST", address, fields), address.raw_path
+    framing = [(b"Content-Length", b"%d" % len(JSON))]
 
     async def call() -> Any:
-        reply = await engine.exchange(
-            transport.DirectRequest(
-                "POST",
-                address,
-                fields,
-                httpx.ByteStream(JSON),
-                len(JSON),
-                timeout,
-                transport.Transmission(sent=False),
-            )
-        )
-        body = b"".join([piece async for piece in reply.stream])
-        await reply.stream.aclose()
-        if reply.status_code != httpx.codes.OK:
+        transmission = Transmission(sent=False)
+        request = DirectRequest(base, target, framing, JSON, len(JSON), timeout, transmission)
+        reply = await engine.exchange(request)
+        body = reply.body
+        if reply.stream is not None:
+            body += b"".join([piece async for piece in reply.stream])
+            await reply.stream.aclose()
+        if reply.status != httpx.codes.OK:
             raise ValueError("that is a refusal")
         return json.loads(body)
 
