@@ -53,6 +53,17 @@ def test_the_readme_lists_every_operation(operation: Any) -> None:
     assert re.search(rf"^\| `\w+\.{operation.name}\(.*\| {again} \|$", README, re.MULTILINE)
 
 
+@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_the_files_that_developers_are_sent_to_exist(document: str) -> None:
+    """A file is named by its path in the package, in `src`, or in the project."""
+    places = (ROOT, ROOT / "src", ROOT / "src" / "gateway_sdk")
+    named = re.findall(r"`([\w/]+\.py)`", (ROOT / document).read_text())
+
+    missing = [name for name in named if not any((place / name).is_file() for place in places)]
+    assert named
+    assert missing == []
+
+
 def test_the_readme_lists_every_variable() -> None:
     """What from_env reads is what the README says that it reads."""
     listed = dict(re.findall(r"^\| `(GATEWAY_\w+)` \| `(\w+)` \|", README, re.MULTILINE))
