@@ -135,6 +135,7 @@ class Call:
         self._into = into
         self._failed: list[Attempt] = []
         self._succeeded: tuple[Transmission, float] | None = None  # how, and the seconds
+        self._success: Attempt | None = None  # made of these when it is asked for: it takes 2 µs
         self._renewed = False
         self._watch: Watch | None = None
         self._context: Context | None = None
@@ -144,8 +145,10 @@ class Call:
         """Every attempt so far, oldest first."""
         if self._succeeded is None:
             return tuple(self._failed)
-        how, elapsed = self._succeeded
-        return (*self._failed, self._attempt_of(Outcome.APPLIED, None, how, elapsed))
+        if self._success is None:
+            how, elapsed = self._succeeded
+            self._success = self._attempt_of(Outcome.APPLIED, None, how, elapsed)
+        return (*self._failed, self._success)
 
     def _attempt_of(
         self, outcome: Outcome, error: str | None, how: Transmission, elapsed: float
@@ -272,13 +275,14 @@ class Call:
             for record_intent in RECORD_INTENT.get():
                 await record_intent(self._operation)
         base: RequestBase = self._template
-        if self._watch is not None and (more := self._watch.begun(len(self._failed) + 1)):
-            base = self._template.with_fields(more)
+        more = None if self._watch is None else self._watch.begun(len(self._failed) + 1)
+        if more:
+            base = self._template.without(more)
         how = Transmission(sent=not self._client.tells_what_was_sent)
         self._reply = None
         began = time.monotonic()
         try:
-            raw = await self._exchange(base, token, how)
+            raw = await self._exchange(base, token, how, more or [])
             self.value = self._value_of(raw)
         except BaseException as error:
             outcome, name = outcome_of_attempt(error, how, self._reply), type(error).__name__
@@ -293,13 +297,17 @@ class Call:
         return raw
 
     async def _exchange(
-        self, base: RequestBase, token: AccessToken, transmission: Transmission
+        self, base: RequestBase, token: AccessToken, transmission: Transmission, more: RawHeaders
     ) -> RawReply:
         """Send the request once and collect the reply; the content is released in any case."""
         request = DirectRequest(
             base,
             self._target,
-            [(b"Authorization", b"Bearer " + text_of(token).encode("ascii")), *self._framing],
+            [
+                (b"Authorization", b"Bearer " + text_of(token).encode("ascii")),
+                *self._framing,
+                *more,
+            ],
             self._content,
             self._length,
             self._options.timeout,

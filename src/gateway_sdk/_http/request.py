@@ -105,7 +105,7 @@ class RequestTemplate(RequestBase):
         InvalidArgumentError: the operation needs a tenant and none is configured.
     """
 
-    __slots__ = ("_names", "_parts", "_url", "operation")
+    __slots__ = ("_names", "_parts", "_taken", "_url", "operation")
 
     def __init__(
         self,
@@ -129,6 +129,7 @@ class RequestTemplate(RequestBase):
             fields.append((b"token", token_header.get_secret_value().encode("latin-1")))
         super().__init__(operation.method, base_url, fields)
         self.operation = operation
+        self._taken = frozenset(name.lower() for name, _ in fields)
         self._names = _PLACEHOLDER.findall(operation.path)
         path = _PLACEHOLDER.sub(_MARK, operation.path).encode("ascii")
         self._url = base_url.copy_with(raw_path=base_url.raw_path.rstrip(b"/") + path)
@@ -142,9 +143,13 @@ class RequestTemplate(RequestBase):
         """
         return fill_path(self._names, self._parts, values)
 
-    def with_fields(self, more: RawHeaders) -> RequestBase:
-        """Return the same for a request with more header fields."""
-        return RequestBase(self.operation.method, self.address, replace_fields(self.fields, more))
+    def without(self, more: RawHeaders) -> RequestBase:
+        """Return the same without the fields that *more* replaces; usually there are none."""
+        taken = {name.lower() for name, _ in more}
+        if taken.isdisjoint(self._taken):
+            return self
+        kept = [field for field in self.fields if field[0].lower() not in taken]
+        return RequestBase(self.operation.method, self.address, kept)
 
     def url(self, target: bytes) -> httpx.URL:
         """Return the whole address of a target; httpx takes 25 µs to make one."""

@@ -109,7 +109,7 @@ class OpenTelemetry(Observer):
             outside,
             SpanKind.INTERNAL,
             {"gateway.operation": name},
-            _links(outside),
+            _links(outside) if _RUN in outside else None,
         )
         self._calls[call] = _Call(span, Current(set_span_in_context(span, outside)))
 
@@ -121,7 +121,9 @@ class OpenTelemetry(Observer):
         if span.is_recording():
             span = state.attempt = self._attempt_span(call, number, inside)
             inside = set_span_in_context(span, inside)
-        state.exchange = Current(without_instrumentors(inside))
+        inside = without_instrumentors(inside)
+        if inside is not state.current.context:
+            state.exchange = Current(inside)
         return fields_of(span) if self._propagate else None
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
@@ -211,7 +213,7 @@ class OpenTelemetry(Observer):
 
 def _links(outside: Context) -> list[Link] | None:
     """Return the link of a root span to the large run that it belongs to."""
-    run = outside.get(_RUN)
+    run = outside[_RUN]
     if not isinstance(run, SpanContext) or not run.is_valid:
         return None
     if get_current_span(outside).get_span_context().is_valid:

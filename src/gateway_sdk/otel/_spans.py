@@ -1,5 +1,6 @@
 """Contexts that are current for a time, and what is written on spans at their end."""
 
+import sys
 from asyncio import CancelledError
 from typing import Any, Final
 
@@ -11,6 +12,9 @@ from gateway_sdk.outcome import Attempt
 
 # Private in opentelemetry, which has no public name for it; every stock instrumentor asks for it.
 _SUPPRESS: Final[str | None] = getattr(context, "_SUPPRESS_HTTP_INSTRUMENTATION_KEY", None)
+
+_INSTRUMENTORS: Final = "opentelemetry.instrumentation.utils"
+"""Where every stock instrumentor asks whether it is to be silent."""
 
 _FIRST_FAILURE: Final = 400
 
@@ -37,8 +41,13 @@ class Current:
 
 
 def without_instrumentors(inside: Context) -> Context:
-    """Return a context in which instrumentors of HTTP clients make no spans of their own."""
-    return context.set_value(_SUPPRESS, value=True, context=inside) if _SUPPRESS else inside
+    """Return a context in which instrumentors of HTTP clients make no spans of their own.
+
+    The same one if no instrumentor is loaded.
+    """
+    if _SUPPRESS is None or _INSTRUMENTORS not in sys.modules:
+        return inside
+    return context.set_value(_SUPPRESS, value=True, context=inside)
 
 
 def end(span: Span, attributes: dict[str, Any], error: str | None) -> None:
