@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.nats_server import NatsServer
 from tests.support.postgres_server import PostgresServer
 from tests.support.rabbitmq_server import RabbitMQServer
 
@@ -36,6 +37,17 @@ async def dsn(postgres: PostgresServer) -> str:
 def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQServer]:
     """Provide one server for all tests of a process; each uses a queue of its own."""
     server = RabbitMQServer(Path(tmp_path_factory.mktemp("rabbitmq")))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    """Provide one server for all tests of a process; each uses a stream of its own."""
+    server = NatsServer(tmp_path_factory.mktemp("nats"))
     try:
         server.start()
         yield server

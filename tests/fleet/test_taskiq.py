@@ -1,7 +1,7 @@
 """Jobs on brokers of taskiq: real ones, but for what no real broker does."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import aio_pika
@@ -31,15 +31,6 @@ BROKERS = [
     pytest.param("rabbitmq", marks=NEEDS_RABBITMQ),
     pytest.param("nats", marks=NEEDS_NATS),
 ]
-
-
-@pytest.fixture(scope="session")
-def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    """Provide one server for all tests of a process; each uses a stream of its own."""
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture(params=BROKERS)
@@ -337,6 +328,19 @@ async def test_closing_waits_for_chunks_under_way(gateway: CountingGateway) -> N
 
     assert set(states(store).values()) == {"done"}
     assert store.is_open == 0
+
+
+async def test_a_broker_that_is_started_again_keeps_its_session(gateway: CountingGateway) -> None:
+    """Workers of taskiq start it again until it can connect."""
+    store = MemoryStore()
+    broker = InMemoryBroker()
+    on_taskiq(broker, make_job(store, gateway))
+
+    await broker.startup()
+    await broker.startup()
+
+    assert store.is_open == 1
+    await broker.shutdown()
 
 
 async def test_two_jobs_share_a_broker(gateway: CountingGateway) -> None:

@@ -68,8 +68,11 @@ class Process:
         self._running: set[asyncio.Task[None]] = set()
 
     async def open(self, _: object) -> None:
-        """Open the session and the store, in the event loop of the worker."""
-        self._worker = await self._job.worker().__aenter__()
+        """Open the session and the store, in the event loop of the worker.
+
+        A broker that could not connect is started again.
+        """
+        self._worker = self._worker or await self._job.worker().__aenter__()
 
     async def close(self, _: object) -> None:
         """Let the chunks end that are under way, then close."""
