@@ -1,0 +1,180 @@
+"""Kill workers, queues and stores under a plan, and measure what the fleet costs.
+
+`python -m benchmarks.fleet` takes about six minutes; `--short` one. It needs postgres,
+rabbitmq-server and nats-server, which it starts itself.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.fleet.kills import (
+    Figures,
+    Place,
+    Scenario,
+    environment,
+    gateway_variables,
+    run,
+)
+from benchmarks.processes import ROOT, server
+from tests.support.nats_server import NatsServer
+from tests.support.postgres_server import PostgresServer
+from tests.support.rabbitmq_server import RabbitMQServer
+
+TIME_BUDGET: Final = 1.3
+"""Of the ideal time, with 20 kills of workers and one of the queue."""
+
+CPU_BUDGET: Final = 1.3
+"""Of the CPU time of `bulk.run` in one process, per query; both keep the results on the disk."""
+
+WHOLE: Final = Scenario(name="whole", items=20_000, once=100, rate=150, chunk=100)
+SHORT: Final = Scenario(name="short")
+SCENARIOS: Final = (
+    ("rabbitmq", {"name": "undisturbed"}),
+    ("rabbitmq", {"name": "20-workers-and-queue", "kills": 20, "queue_kills": 1}),
+    ("rabbitmq", {"name": "20-workers-and-store", "kills": 20, "store_kills": 1}),
+    ("nats", {"name": "20-workers-and-queue", "kills": 20, "queue_kills": 1, "lease": 6.0}),
+)
+SMALL: Final = (
+    ("rabbitmq", {"name": "all-in-the-last-chunk", "last": True}),
+    ("nats", {"name": "all-in-the-last-chunk", "last": True, "lease": 3.0}),
+    ("nats", {"name": "lease-of-half-a-chunk", "lease": 1.0, "chunk": 100}),
+    ("rabbitmq", {"name": "poison", "poison": 333}),
+    ("rabbitmq", {"name": "12-SIGTERM", "ends": 12}),
+    ("rabbitmq", {"name": "submitted-twice", "submits": 2}),
+)
+COLUMNS: Final = (
+    "queue", "scenario", "s", "÷ ideal", "lost", "stored twice", "sent again",
+    "ONCE twice", "ONCE unlisted", "UNKNOWN", "put away", "CPU ms/query",
+)  # fmt: skip
+
+
+Queues = dict[str, RabbitMQServer | NatsServer]
+
+
+def row(kind: str, scenario: Scenario, figures: Figures) -> str:
+    """Return one row of the table."""
+    cells = (
+        kind,
+        scenario.name,
+        f"{figures.seconds:.1f}",
+        f"{figures.seconds / scenario.ideal:.2f}",
+        figures.lost,
+        figures.twice,
+        figures.repeated,
+        figures.once_twice,
+        figures.unlisted,
+        figures.unknown,
+        figures.broken,
+        f"{1000 * figures.cpu / scenario.items:.2f}",
+    )
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+@contextmanager
+def servers(folder: Path) -> Iterator[tuple[PostgresServer, Queues]]:
+    """Start all servers; end them, whatever happens."""
+    store = PostgresServer()
+    queues: Queues = {
+        "rabbitmq": RabbitMQServer(folder / "rabbitmq"),
+        "nats": NatsServer(folder / "nats"),
+    }
+    try:
+        store.create()
+        store.start()
+        for queue in queues.values():
+            queue.start()
+        yield store, queues
+    finally:
+        for queue in queues.values():
+            queue.stop()
+        store.remove()
+
+
+async def main(
+    folder: Path, store: PostgresServer, queues: Queues, *, short: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Run all; return the figures, and what was not as it should be."""
+    found: list[dict[str, Any]] = []
+    missed: list[str] = []
+    base = SHORT if short else WHOLE
+    plots = [(kind, base, plot) for kind, plot in SCENARIOS]
+    plots += [(kind, SHORT, plot) for kind, plot in SMALL]
+    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
+    for kind, size, plot in plots:
+        scenario = replace(size, **plot)
+        place = Place(
+            queue=(queues[kind].url, queues[kind]),
+            store=(await store.new_database(), store),
+            log=folder / "workers.log",
+        )
+        figures = await run(scenario, place)
+        print(row(kind, scenario, figures), flush=True)
+        found.append({"queue": kind, **asdict(scenario), **asdict(figures)})
+        missed += verdict(kind, scenario, figures)
+    cost = await cpu(place, 2000 if short else 20_000)
+    shown = ", ".join(f"{ms:.3f} with {name}" for name, ms in cost.items())
+    ratio = cost["worker"] / cost["bulk.run with a journal"]
+    print(f"\nCPU ms per query: {shown}; the worker by the journal: {ratio:.2f}")
+    if ratio > CPU_BUDGET:
+        missed.append(f"CPU: {ratio:.2f} > {CPU_BUDGET}")
+    return [*found, cost], missed
+
+
+def verdict(kind: str, scenario: Scenario, figures: Figures) -> list[str]:
+    """Say what was not as it should be."""
+    name = f"{scenario.name} on {kind}"
+    found = [] if figures.is_sound else [f"{name}: a promise was broken: {figures}"]
+    is_timed = scenario.items == WHOLE.items and figures.seconds > TIME_BUDGET * scenario.ideal
+    return found + ([f"{name}: {figures.seconds:.1f} s"] if is_timed else [])
+
+
+async def cpu(place: Place, number: int) -> dict[str, float]:
+    """Return the CPU milliseconds per query: in one worker, and with `bulk.run` in one process."""
+    place.log.write_text("")
+    await run(Scenario(name="cpu", items=number, once=0, workers=1, rate=0, chunk=100), place)
+    took = {"worker": _seconds(place.log.read_text())}
+    with server("fleet.gateway") as gateway, environment(**gateway_variables(gateway)):
+        took["bulk.run"] = _alone(number)
+        took["bulk.run with a journal"] = _alone(number, str(place.log.with_name("journal.jsonl")))
+    return {name: 1000 * seconds / number for name, seconds in took.items()}
+
+
+def _alone(number: int, *journal: str) -> float:
+    # What is run is ours.
+    command = [sys.executable, "-m", "benchmarks.fleet.alone", str(number), *journal]
+    done = subprocess.run(  # noqa: S603
+        command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=300
+    )
+    return _seconds(done.stdout)
+
+
+def _seconds(text: str) -> float:
+    (line,) = (line for line in text.splitlines() if line.startswith("cpu "))
+    return float(line.removeprefix("cpu "))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--short", action="store_true", help="2000 queries in all scenarios")
+    parser.add_argument("--json", type=Path, help="where to write the figures")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gateway-sdk-fleet-") as name:
+        print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors\n")
+        folder = Path(name)
+        with servers(folder) as (store, queues):
+            results, problems = asyncio.run(main(folder, store, queues, short=given.short))
+    for problem in problems:
+        print(f"missed: {problem}")
+    if given.json:
+        given.json.write_text(json.dumps(results, indent=2) + "\n")
+    sys.exit(len(problems))
