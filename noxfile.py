@@ -1,4 +1,4 @@
-"""What is checked, and how: `nox` in five minutes, `nox -s full` for all, `nox -l` for the list."""
+"""The checks: `nox` takes five minutes, `nox -s full` runs all, `nox -l` lists the sessions."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ SOURCES = ("src", "tests", "examples", "benchmarks", "noxfile.py")
 
 
 def works(python: str, version: str) -> bool:
-    """Tell whether an interpreter starts and is of a version; a shim of pyenv may be neither."""
+    """Tell whether an interpreter starts and has this version; a shim of pyenv may fail."""
     code = f"import sys; sys.exit('%d.%d' % sys.version_info[:2] != '{version}')"
     return subprocess.run([python, "-c", code], capture_output=True, check=False).returncode == 0
 
@@ -38,20 +38,22 @@ def find(version: str) -> str | None:
 
 FOUND = {version: folder for version in PYTHONS if (folder := find(version))}
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
-FOUND.setdefault(RUNNING, str(Path(sys.executable).parent))  # perhaps newer than we know
+FOUND.setdefault(
+    RUNNING, str(Path(sys.executable).parent)
+)  # it may be newer than those of pyproject.toml
 MEASURED = list(FOUND)[-1]
 REDIS = shutil.which("redis-server")
-# Debian keeps it where an ordinary user's PATH does not reach.
+# Debian installs it in a folder that is not on the PATH of an ordinary user.
 NATS = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
 RABBITMQ = shutil.which("rabbitmq-server") or shutil.which("rabbitmq-server", path="/usr/sbin")
 POSTGRES = shutil.which("postgres") or any(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-# They have sessions of their own.
+# They have their own sessions.
 APART = ("--ignore=tests/bare", "--ignore=tests/real", "--ignore=tests/site")
 IN_PARALLEL = ("-n", "auto", "--dist", "worksteal")
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-# In front of the shims, which stand for versions that they cannot start.
+# Before pyenv's shims, some of which cannot start their version.
 os.environ["PATH"] = os.pathsep.join([*FOUND.values(), os.environ.get("PATH", "")])
 
 
@@ -78,7 +80,7 @@ def coverage(session: nox.Session) -> None:
 
 
 def install_for_tests(session: nox.Session) -> None:
-    """Install what the suite needs, and say what it will leave out for want of a program."""
+    """Install what the suite needs, and warn of the tests that are skipped without a program."""
     if not REDIS:
         session.warn("not tested, because no redis-server was found: tokens in Redis")
     if not CHROMIUM:
@@ -102,7 +104,7 @@ def bare(session: nox.Session) -> None:
 
 @nox.session(python=MEASURED)
 def asyncio(session: nox.Session) -> None:
-    """Run the suite on the other engine, but for what has nothing to do with engines."""
+    """Run the suite on the other engine, without the tests that use no engine."""
     session.install("-e", EVERYTHING, *group("test"), *group("examples"))
     apart = (
         "auth",
@@ -127,7 +129,7 @@ def asyncio(session: nox.Session) -> None:
 
 @nox.session
 def beside_httpx2(session: nox.Session) -> None:
-    """Run the tests with httpx2 installed beside, as openai and other clients bring it along."""
+    """Run the tests with httpx2 installed too, as it is with openai and other clients."""
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
     apart = ("browser", "cli", "examples", "fleet", "real", "sandbox", "site")
     session.run("pytest", *IN_PARALLEL, *(f"--ignore=tests/{folder}" for folder in apart))
@@ -135,14 +137,14 @@ def beside_httpx2(session: nox.Session) -> None:
 
 @nox.session(python=MEASURED)
 def real(session: nox.Session) -> None:
-    """Make calls through servers that are not ours, and that are reloaded and killed meanwhile."""
+    """Make calls through other servers, which are reloaded and killed during the calls."""
     session.install("-e", EVERYTHING, *group("test"), *group("real"))
     session.run("pytest", "tests/real", *session.posargs)
 
 
 @nox.session(default=False)
 def benchmarks(session: nox.Session) -> None:
-    """Test the benchmarks with all clients that they compare, and run them; `-- PART` for some."""
+    """Test the benchmarks with all clients they compare, and run them; `-- PART` for a part."""
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
     session.run("pytest", "--full", "tests/benchmarks")
     session.run("python", "-m", "benchmarks", *session.posargs)
@@ -179,7 +181,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def build(session: nox.Session) -> None:
-    """Build the wheel and the source archive, and look whether the wheel has what it needs."""
+    """Build the wheel and the source archive, and check the content of the wheel."""
     session.install("build")
     session.run("python", "-m", "build", "--outdir", str(Path(session.create_tmp()) / "dist"))
     wheel = next((Path(session.create_tmp()) / "dist").glob("*.whl"))
@@ -192,7 +194,7 @@ def build(session: nox.Session) -> None:
 
 @nox.session(default=False, venv_backend="none")
 def full(session: nox.Session) -> None:
-    """Run what the usual run leaves out: other Pythons, engines and servers, long sweeps."""
+    """Run the other Pythons, engines and servers, and the long sweeps."""
     if missing := sorted(set(PYTHONS) - set(FOUND)):
         session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
     others = [f"tests-{version}" for version in FOUND if version not in (RUNNING, MEASURED)]

@@ -1,7 +1,7 @@
-"""What a run of the tests includes: the engine of sessions that name none, and the long sweeps.
+"""The options of a test run: the engine of sessions that name none, and the long sweeps.
 
-`pytest --engine asyncio` uses the other engine. It leaves out what it would only repeat, and says
-how much that is: tests that name their engine, because they run on all, and tests that need httpx.
+`pytest --engine asyncio` uses the other engine. It leaves out tests that it would only repeat, and
+reports their number: tests that name their engine, which run on all, and tests that need httpx.
 
 `pytest --full` adds the tests marked `full`: long sweeps whose short form runs always, and the
 tests of the benchmarks.
@@ -25,7 +25,7 @@ LEFT_OUT: Final = pytest.StashKey[dict[str, int]]()
 SENDING: Final = pytest.StashKey[set[str]]()
 BENCHMARKS: Final = Path(__file__).parent / "benchmarks"
 
-# How long one example takes says more of the machine than of the code.
+# The duration of an example depends on the machine's load more than on the code.
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
@@ -41,12 +41,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the engine the one of sessions that name none, and let SIGINT interrupt again."""
+    """Set the engine of sessions that name none, and restore the handler of SIGINT."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A shell starts what runs in the background so, and every process of a test inherits it.
+        # A shell ignores SIGINT in its background processes, and their children inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     DEFAULTS["engine"] = config.option.engine
-    # Else the first call does so in a thread, of which virtual time and counted steps know nothing.
+    # Otherwise the first call loads them in a thread, which virtual time cannot wait for.
     HttpxEngine.lines = load_lines()
     if not config.pluginmanager.has_plugin("gateway_sdk"):  # the SDK was installed without it
         config.pluginmanager.import_plugin("_gateway_sdk_pytest")
@@ -76,7 +76,7 @@ def usual_engine(pytestconfig: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what has nothing to do with the engine, and the long sweeps if not asked for."""
+    """Leave out tests that do not use the engine, and the long sweeps without --full."""
     reasons = {item: _why_not(item, config) for item in items}
     left_out = config.stash[LEFT_OUT]
     for reason in filter(None, reasons.values()):
@@ -99,9 +99,9 @@ def _why_not(item: pytest.Item, config: pytest.Config) -> str | None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say what was left out, and how much of the run was on the other engine.
+    """Report what was left out, and how many tests used the other engine.
 
-    Several processes (`-n`) have counted for themselves, and nothing is said.
+    With several processes (`-n`) each counts its own tests, and nothing is reported.
     """
     for reason, number in config.stash[LEFT_OUT].items():
         terminalreporter.write_line(f"left out: {number} tests that {reason}")
