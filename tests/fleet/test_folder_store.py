@@ -164,6 +164,18 @@ async def test_failures_that_are_safe_to_repeat_can_be_forgotten(store: FolderSt
     assert await store.known(plan, 1) == {2: State.DONE, 3: State.FAILED}
 
 
+async def test_all_results_of_a_chunk_can_be_forgotten(store: FolderStore) -> None:
+    """Then it is as if it had never been done."""
+    plan = plan_of(items=2)
+    await store.write_results(plan, 0, [result(0, LOST), result(1, LOST)])
+
+    assert await store.forget_failed(plan) == 2
+    assert await store.known(plan, 0) == {}
+    assert await store.counts(plan) == Counts()
+    await store.write_results(plan, 0, [result(0), result(1)])
+    assert await listed(store.missing(plan)) == []
+
+
 async def test_nothing_is_begun_or_unknown_in_a_folder(store: FolderStore) -> None:
     """It cannot record it, and says which store can."""
     plan = plan_of()

@@ -50,7 +50,7 @@ COMMANDS: Final = {
 
 SUMMARIES: Final = {name: text for panel in COMMANDS.values() for name, text in panel.items()}
 MEMBERS: Final = {
-    "bulk": ("rates",),
+    "bulk": ("rates", "plan", "submit", "worker", "status", "unknown", "collect"),
     "customer": ("create", "example", "revise"),
     "wallet": ("orders", "history", "balance", "cancel"),
     "document": ("upload", "update", "status"),

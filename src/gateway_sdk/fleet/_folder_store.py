@@ -334,7 +334,8 @@ def _forget_all(files: Files, plan: PlanRecord) -> int:
             if record.failure is None or not record.failure.safe_to_repeat
         }
         if len(kept) < len(before):
-            _write(files, plan, chunk, REST, kept)
+            if kept:
+                _write(files, plan, chunk, REST, kept)
             files.remove(f"{_results(plan)}/{chunk:08}.{FAILED}")
             forgotten += len(before) - len(kept)
     return forgotten

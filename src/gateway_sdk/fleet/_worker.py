@@ -1,14 +1,19 @@
 """A worker: one session, one store and one concurrency for all chunks of a process."""
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Final, Self
 
-from gateway_sdk.errors import InvalidArgumentError, SessionStateError
+from gateway_sdk.errors import InvalidArgumentError, PoisonChunkError, SessionStateError
 from gateway_sdk.fleet._parts import Parts
 from gateway_sdk.fleet._plan import Plan
 from gateway_sdk.fleet._planning import check_version
+from gateway_sdk.fleet._pool import run_all
 from gateway_sdk.session import GatewaySession
+
+_CHUNKS_AT_ONCE: Final = 2
+"""While the last calls of a chunk end, the next one has begun."""
 
 
 class Worker:
@@ -62,6 +67,25 @@ class Worker:
             raise SessionStateError("the worker is not open: use `async with job.worker()`")
         plan = await self._load(address)
         await plan.run(chunk, self._gateway)
+
+    async def run_missing(self, plan: Plan) -> None:
+        """Do what the store lacks of a plan in this process alone, without any queue.
+
+        For trying a job, and where one machine is enough. Broken chunks are left out: `status`
+        names them.
+
+        Raises:
+            PlanStoreError: the store cannot be used.
+        """
+        await run_all(self._runs(plan), at_once=_CHUNKS_AT_ONCE)
+
+    async def _runs(self, plan: Plan) -> AsyncGenerator[Coroutine[Any, Any, None], None]:
+        async for chunk in plan.missing():
+            yield self._run_unless_broken(plan.address, chunk)
+
+    async def _run_unless_broken(self, address: str, chunk: int) -> None:
+        with suppress(PoisonChunkError):
+            await self.run(address, chunk)
 
     async def _load(self, address: str) -> Plan:
         if self._plan is None or self._plan.address != address:

@@ -1,4 +1,7 @@
-"""The command `gateway bulk rates`: many series, into a journal that a later run goes on with."""
+"""The command `gateway bulk rates`: many series, into a journal that a later run goes on with.
+
+The other commands of the group are those of a fleet.
+"""
 
 from datetime import date
 from pathlib import Path
@@ -16,6 +19,7 @@ from gateway_sdk.cli.arguments import (
     parse_symbols,
     split_codes,
 )
+from gateway_sdk.cli.commands.fleet import collect, plan, status, submit, unknown, worker
 from gateway_sdk.cli.failure import FAILED, MISUSED, CommandError
 from gateway_sdk.cli.job import Plan, fetch
 from gateway_sdk.cli.output.console import progress
@@ -27,6 +31,8 @@ from gateway_sdk.cli.session import ask
 from gateway_sdk.cli.tally import Tally, bar_of
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.session import GatewaySession
+
+__all__ = ["collect", "plan", "rates", "status", "submit", "unknown", "worker"]
 
 
 def rates(

@@ -1,0 +1,319 @@
+"""The commands `gateway bulk plan`, `submit`, `worker`, `status`, `unknown` and `collect`."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn
+from rich.table import Column
+from rich.text import Text
+
+from gateway_sdk.cli.failure import FAILED, MISUSED, UNCHANGED, CommandError
+from gateway_sdk.cli.output.console import progress
+from gateway_sdk.cli.output.stdout import say, write_text
+from gateway_sdk.cli.output.values import format_span, printable
+from gateway_sdk.cli.session import run
+from gateway_sdk.fleet import Job, Plan, PlanStatus
+
+T = TypeVar("T")
+
+LOOK: Final = 1.0
+"""Seconds between two looks at the store."""
+
+CHUNKS_AT_ONCE: Final = 2
+"""While the last calls of a chunk end, the next one has begun."""
+
+
+def plan(
+    ctx: typer.Context,
+    job: str,
+    items: str,
+    chunk: Annotated[int, typer.Option(min=1, max=100_000)] = 100,
+) -> None:
+    """Store the plan of a job, whose items are the lines of a file.
+
+    The job is an object of a Python file, which all machines have: jobs:rates is the object rates
+    of jobs.py in this folder. To plan the same items again is safe.
+
+    Args:
+        job (JOB): The module and the name of the job in it, such as jobs:rates.
+        items (FILE): A file of JSON lines, one for each item; "-" is standard input.
+        chunk (N): Items that a worker does at a time.
+    """
+    planned = _with_plan(ctx, job, _itself, make=lambda made: made.plan(_lines(items), chunk=chunk))
+    record = planned.record
+    say(f"{record.name}: {record.items} items in {record.chunks} chunks")
+
+
+def submit(
+    ctx: typer.Context, job: str, *, broker: str = "broker", retry_failed: bool = False
+) -> None:
+    """Send a message to the queue for each chunk in which something is missing.
+
+    What is missing is what the store lacks, so this may be said at any time, and as often as one
+    likes.
+
+    Args:
+        job (JOB): The module and the name of the job in it, such as jobs:rates.
+        broker (NAME): The name of the broker in the same module.
+        retry_failed: Also send the chunks of what failed and may be repeated.
+    """
+    used = _named(job, broker)
+
+    async def work(planned: Plan) -> int:
+        if retry_failed:
+            await planned.retry_failed()
+        await used.startup()
+        try:
+            return await planned.submit(used)
+        finally:
+            await used.shutdown()
+
+    say(f"{_with_plan(ctx, job, work)} chunks submitted")
+
+
+def worker(
+    ctx: typer.Context,
+    job: str,
+    *,
+    broker: str = "broker",
+    workers: Annotated[int, typer.Option(min=1)] = 1,
+    here: bool = False,
+) -> None:
+    """Run chunks that the queue delivers, until it is asked to end: with the worker of taskiq.
+
+    SIGTERM and Ctrl-C let calls in flight end; what is stored stays, and the rest of a chunk is
+    given back to the queue.
+
+    With --here there is no queue: this process alone runs what is missing, and ends. Use it to try
+    a job, or where one machine is enough.
+
+    Args:
+        job (JOB): The module and the name of the job in it, such as jobs:rates.
+        broker (NAME): The name of the broker in the same module.
+        workers (N): Processes.
+        here: Run what is missing in this process, without a queue.
+    """
+    if here:
+        _run_here(ctx, job)
+        return
+    _named(job, broker)  # so that what is wrong is said before taskiq starts
+    _refuse_settings(ctx)
+    module = f"{_module_of(job)}:{broker}"
+    options = ("--workers", str(workers), "--max-async-tasks", str(CHUNKS_AT_ONCE))
+    # In place of this process, so that signals reach it.
+    os.execv(sys.executable, [sys.executable, "-m", "taskiq", "worker", module, *options])  # noqa: S606
+
+
+def status(ctx: typer.Context, job: str) -> None:
+    """Show what the store knows of a plan.
+
+    In a terminal, a bar shows how far it is, with its pace and the time left, until it is complete;
+    Ctrl-C ends the look, and nothing else.
+
+    Args:
+        job (JOB): The module and the name of the job in it, such as jobs:rates.
+    """
+    _tell(_with_plan(ctx, job, _watch))
+
+
+def unknown(ctx: typer.Context, job: str) -> None:
+    """List the items whose requests may have been sent and are never sent again, as JSON lines.
+
+    Look at the gateway what became of each.
+
+    Args:
+        job (JOB): The module and the name of the job in it, such as jobs:rates.
+    """
+
+    async def work(planned: Plan) -> None:
+        async for record in planned.unknown():
+            failure = record.failure and record.failure.error
+            line = {"index": record.index, "item": json.loads(record.item), "error": failure}
+            write_text(f"{json.dumps(line)}\n")
+
+    _with_plan(ctx, job, work)
+
+
+def collect(ctx: typer.Context, job: str, out: Path, *, partial: bool = False) -> None:
+    """Write all results of a plan into one Parquet file.
+
+    Args:
+        job (JOB): The module and the name of the job in it, such as jobs:rates.
+        out (FILE): The file, such as rates.parquet.
+        partial: Write what is there, even if something is missing.
+    """
+    try:
+        rows = _with_plan(ctx, job, lambda planned: planned.collect(out, partial=partial))
+    except OSError as error:
+        raise CommandError(
+            f"cannot write {printable(str(out))}: {error.strerror}", FAILED
+        ) from None
+    say(f"{printable(str(out))}: {rows} rows")
+
+
+async def _itself(planned: Plan) -> Plan:
+    return planned
+
+
+def _with_plan(
+    ctx: typer.Context,
+    job: str,
+    work: Callable[[Plan], Awaitable[T]],
+    make: Callable[[Job], Awaitable[Plan]] = Job.load,
+) -> T:
+    """Do something with the plan of a job, and close its store."""
+    _refuse_settings(ctx)
+    found = _job(job)
+
+    async def working() -> T:
+        async with found:
+            return await work(await make(found))
+
+    return run(working())
+
+
+def _refuse_settings(ctx: typer.Context) -> None:
+    """Refuse options that would have no effect."""
+    given = ctx.find_root().params
+    for name in ("sandbox", "base_url", "tenant", "profile"):
+        if given[name]:
+            option = name.replace("_", "-")
+            raise CommandError(
+                f"--{option} has no effect here: the gateway is that of the job, by default that of"
+                " GATEWAY_BASE_URL",
+                MISUSED,
+            )
+
+
+def _module_of(job: str) -> str:
+    return job.partition(":")[0].removesuffix(".py")
+
+
+def _named(job: str, name: str) -> Any:
+    """Return an object of the module of a job."""
+    module = _module_of(job)
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise CommandError("a job is written as MODULE:NAME, such as jobs:rates", MISUSED)
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # the folder in which the command is given
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise CommandError(f"there is no module {module} in this folder", MISUSED) from None
+    if not hasattr(found, name):
+        raise CommandError(f"the module {module} has no {printable(name)}", MISUSED)
+    return getattr(found, name)
+
+
+def _job(text: str) -> Job:
+    found = _named(text, text.partition(":")[2] or "job")
+    if not isinstance(found, Job):
+        raise CommandError(f"{printable(text)} is not a fleet.Job", MISUSED)
+    return found
+
+
+def _lines(path: str) -> Iterator[Any]:
+    """Read the items of a file, line by line."""
+    try:
+        with sys.stdin if path == "-" else Path(path).open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    yield json.loads(line)
+                except ValueError:
+                    raise CommandError(
+                        f"line {number} of {printable(path)} is not JSON", MISUSED
+                    ) from None
+    except OSError as error:
+        raise CommandError(f"cannot read {printable(path)}: {error.strerror}", MISUSED) from None
+
+
+def _run_here(ctx: typer.Context, job: str) -> None:
+    """Run what is missing in this process; SIGTERM lets calls in flight end, as Ctrl-C does."""
+    found = _job(job)
+
+    async def work(planned: Plan) -> PlanStatus:
+        async with found.worker() as runner:
+            running = asyncio.create_task(runner.run_missing(planned))
+            with suppress(NotImplementedError):  # on Windows
+                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+            try:
+                await running
+            except asyncio.CancelledError:
+                this = asyncio.current_task()
+                if this is not None and this.cancelling():  # Ctrl-C
+                    raise
+        return await planned.status()
+
+    left = _with_plan(ctx, job, work)
+    _tell(left)
+    if not left.is_complete:
+        raise CommandError("something is missing: the same command goes on from there", UNCHANGED)
+
+
+async def _watch(planned: Plan) -> PlanStatus:
+    """Look at a plan; in a terminal until it is complete, with a bar."""
+    found = await planned.status()
+    pace = _Pace(found)
+    columns = TextColumn("Done"), BarColumn(bar_width=None), MofNCompleteColumn(), pace
+    with progress(*columns) as show:
+        while sys.stderr.isatty() and not found.is_complete:
+            show(_ended(found), found.items)
+            await asyncio.sleep(LOOK)
+            found = pace.found = await planned.status()
+    return found
+
+
+def _ended(found: PlanStatus) -> int:
+    return found.items - found.missing - found.begun
+
+
+class _Pace(ProgressColumn):
+    """Failures, items a second since the look began, the time that is left, and the wait."""
+
+    def __init__(self, found: PlanStatus, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(Column(no_wrap=True))
+        self.found = found
+        self._clock = clock
+        self._began, self._first = clock(), _ended(found)
+
+    def render(self, task: Task) -> Text:
+        """Write it for now."""
+        del task
+        found, words = self.found, list[str]()
+        if failed := sum(found.failed.values()):
+            words.append(f"{failed} failed")
+        speed = (_ended(found) - self._first) / max(self._clock() - self._began, 1e-9)
+        if found.waiting:
+            words.append(found.waiting)
+        elif speed:
+            left = format_span((found.items - _ended(found)) / speed)
+            words += [f"{speed:.0f}/s" if speed >= 10 else f"{speed:.1f}/s", f"{left} left"]  # noqa: PLR2004
+        return Text(" ".join(f"· {word}" for word in words))
+
+
+def _tell(found: PlanStatus) -> None:
+    """Write what is known of a plan."""
+    lines = [f"done     {found.done} of {found.items}"]
+    lines += [f"failed   {count}: {reason}" for reason, count in sorted(found.failed.items())]
+    if found.unknown:
+        lines.append(f"unknown  {found.unknown}: `gateway bulk unknown` lists them")
+    if found.begun:
+        lines.append(f"begun    {found.begun}: may be under way, and are not sent twice")
+    if found.missing:
+        lines.append(f"missing  {found.missing}, in chunks under way: {found.running}")
+    if found.waiting:
+        lines.append(found.waiting)
+    lines += [f"chunk {one.chunk}: {printable(one.message)}" for one in found.broken]
+    write_text("".join(f"{line}\n" for line in lines))
