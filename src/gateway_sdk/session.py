@@ -229,6 +229,11 @@ class GatewaySession:
     country_data = AreaOf(CountryDataArea)
     """Lists the countries of the world."""
 
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """The observers that the session was given: `bulk.run` takes them for its run."""
+        return self._caller.client.observers
+
     @overload
     async def send(
         self,

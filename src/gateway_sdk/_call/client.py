@@ -54,6 +54,7 @@ class Client:
         sleep: Waits before a retry.
         state: Where the session is in its life.
         calls: The calls in flight.
+        observers: They are told of every call.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Client:
         self.state = SessionState.NEW
         self.calls = CallsInFlight()
         self._bucket = bucket_of(budget)
-        self._observers = check_observers(observers)
+        self.observers = check_observers(observers)
         self._place = place_of(base_url)
         self._number = 0
         self._engine = engine
@@ -119,7 +120,7 @@ class Client:
         self._number += 1
         if self._bucket is not None:
             self._bucket.calls += 1
-        observers = self._observers + CONTEXT_OBSERVERS.get()
+        observers = self.observers + CONTEXT_OBSERVERS.get()
         if LOGGER.isEnabledFor(logging.INFO):
             observers = (*observers, _LOG)
         if not observers:

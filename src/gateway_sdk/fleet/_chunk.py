@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from gateway_sdk._config import LOGGER
 from gateway_sdk.bulk._dedup import Dedup
 from gateway_sdk.bulk._journal.journal import failure_of
 from gateway_sdk.bulk._limit import Limit, Ticket
-from gateway_sdk.bulk._observers import ItemObserver
+from gateway_sdk.bulk._observers import ItemObserver, RunObservers
 from gateway_sdk.bulk._runner import Runner
 from gateway_sdk.bulk._source import PlainSource
 from gateway_sdk.bulk.results import BulkResult
@@ -28,6 +28,7 @@ from gateway_sdk.fleet._json import value_text
 from gateway_sdk.fleet._parts import Parts
 from gateway_sdk.fleet._store import ChunkState, ItemRecord, PlanRecord, State, Store
 from gateway_sdk.fleet._writer import Writer
+from gateway_sdk.observer import RunInfo
 from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
 
@@ -145,17 +146,20 @@ class Chunk:
         shared = self._parts.shared.get()
         writer = Writer(self._write, self._store.batch)
         dedup = _Results(self._plan, self._store, writer)
+        told = self._gateway.observers
+        observers = RunObservers(told, RunInfo(len(todo))) if told else None
         runner = _ChunkRunner(
-            self._call, limit=shared.limit, dedup=dedup, wait=self._wait_for_login
+            self._call,
+            limit=shared.limit,
+            dedup=dedup,
+            wait=self._wait_for_login,
+            observers=observers,
         )
         self._wake = runner.wake
         shared.limit.join(runner.wake)
         try:
-            results = runner.results(PlainSource(self._until_stopping(todo)))
-            async with aclosing(results):
-                async for _ in results:
-                    writer.check()
-                    dedup.check()
+            with observers or nullcontext():
+                await self._take(runner, todo, observers, writer.check, dedup.check)
         except BaseException:
             with suppress(PlanStoreError):
                 await self._finish(writer, todo)
@@ -165,6 +169,21 @@ class Chunk:
         await self._finish(writer, todo)
         if dedup.of_others:  # they began since this chunk looked
             await self._store.settle_unknown(self._plan, dedup.of_others)
+
+    async def _take(
+        self,
+        runner: Runner[Entry, Any],
+        todo: Sequence[Entry],
+        observers: RunObservers | None,
+        *checks: Callable[[], None],
+    ) -> None:
+        """Take the results, which were stored before, and raise what is no error of an item."""
+        async with aclosing(runner.results(PlainSource(self._until_stopping(todo)))) as results:
+            async for result in results:
+                if observers is not None:
+                    observers.count(result)
+                for check in checks:
+                    check()
 
     def _until_stopping(self, todo: Sequence[Entry]) -> Iterator[Entry]:
         for entry in todo:
@@ -215,6 +234,7 @@ class _ChunkRunner(Runner[Entry, Any]):
         limit: Limit,
         dedup: Dedup[Entry, Any],
         wait: Callable[[GatewayError], Awaitable[None]],
+        observers: RunObservers | None,
     ) -> None:
         super().__init__(
             call,
@@ -223,7 +243,7 @@ class _ChunkRunner(Runner[Entry, Any]):
             ordered=False,
             deadline=None,
             patience=None,
-            observers=None,
+            observers=observers,
         )
         self._wait = wait
 

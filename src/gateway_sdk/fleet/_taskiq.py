@@ -13,7 +13,7 @@ from gateway_sdk.errors import (
 from gateway_sdk.fleet._brokers import AHEAD, check_broker
 from gateway_sdk.fleet._deliveries import VERDICT, Deliveries, Verdict
 from gateway_sdk.fleet._job import Job
-from gateway_sdk.fleet._sender import task_name
+from gateway_sdk.fleet._sender import continued, task_name
 from gateway_sdk.fleet._worker import Worker
 
 PAUSE: Final = 5.0
@@ -39,7 +39,7 @@ def on_taskiq(broker: Any, job: Job) -> None:
         ConfigurationError: The broker loses chunks, or its queue has no delivery limit.
     """
     try:
-        from taskiq import TaskiqEvents  # noqa: PLC0415 - an extra
+        from taskiq import Context, TaskiqDepends, TaskiqEvents  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
         raise ConfigurationError(
             "on_taskiq needs the extra [fleet]: pip install 'gateway-sdk[fleet]'"
@@ -52,8 +52,11 @@ def on_taskiq(broker: Any, job: Job) -> None:
     broker.add_event_handler(TaskiqEvents.WORKER_STARTUP, process.open)
     broker.add_event_handler(TaskiqEvents.WORKER_SHUTDOWN, process.close)
 
-    async def run_chunk(address: str, chunk: int) -> None:  # taskiq gives it a name: no method
-        await process.run(address, chunk)
+    async def run_chunk(  # taskiq gives it a name: no method
+        address: str, chunk: int, context: Context = TaskiqDepends()
+    ) -> None:
+        with continued(context.message.labels):
+            await process.run(address, chunk)
 
     broker.register_task(run_chunk, task_name(job.name), ack_type="when_executed")
 
