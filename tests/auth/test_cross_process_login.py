@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -82,12 +83,13 @@ def opens(
 async def test_of_four_processes_one_opens_a_login(opens: Callable[[], TokenStore]) -> None:
     """Four sources that share a store and need a login at the same time open one login."""
     person = Person()
-    person.may_answer.clear()
+    person.may_finish.clear()
     sources = [SharedTokenSource(opens(), person) for _ in range(4)]
+    waiting = Waiting(sources)
     asking = [asyncio.create_task(source.token()) for source in sources]
-    await person.sits.wait()
-    await asyncio.sleep(0.01)
-    person.may_answer.set()
+    await person.started.wait()
+    await waiting.others_wait()
+    person.may_finish.set()
 
     tokens = await asyncio.gather(*asking)
 
@@ -101,15 +103,15 @@ async def test_a_failure_is_reported_to_all_waiting_processes(
     """A user who refused is not asked by the waiting processes; a new process may ask again."""
     person = Person(LoginError("no"), LoginError("no again"))
     for _ in range(2):
-        person.may_answer.clear()
-        person.sits.clear()
+        person.may_finish.clear()
+        person.started.clear()
         sources = [SharedTokenSource(opens(), person) for _ in range(4)]
         first = asyncio.create_task(sources[0].token())
-        await person.sits.wait()
+        await person.started.wait()
         waiting = Waiting(sources[1:])
         others = [asyncio.create_task(source.token()) for source in sources[1:]]
         await waiting.all_wait()
-        person.may_answer.set()
+        person.may_finish.set()
         ends = await asyncio.gather(first, *others, return_exceptions=True)
 
         assert [type(end) for end in ends] == [LoginError] * 4
@@ -123,10 +125,10 @@ async def test_a_failure_is_reported_to_all_waiting_processes(
 async def test_when_a_login_is_ended_the_next_process_asks(opens: Callable[[], TokenStore]) -> None:
     """If a process ends before its user has logged in, another one opens the login."""
     first, second = Person(), Person()
-    first.may_answer.clear()
+    first.may_finish.clear()
     sources = SharedTokenSource(opens(), first), SharedTokenSource(opens(), second)
     given_up = asyncio.create_task(sources[0].token())
-    await first.sits.wait()
+    await first.started.wait()
     waiting = Waiting(sources[1:])
     other = asyncio.create_task(sources[1].token())
     await waiting.all_wait()
@@ -157,6 +159,14 @@ class Waiting:
             return claim
 
         source._access.claim_login = claim  # type: ignore[method-assign]
+
+    async def others_wait(self) -> None:
+        """Wait until each source but one has seen that another one logs in."""
+        waits = [asyncio.create_task(event.wait()) for event in self._events]
+        for ended in islice(asyncio.as_completed(waits), len(waits) - 1):
+            await ended
+        for wait in waits:
+            wait.cancel()
 
     async def all_wait(self) -> None:
         """Wait until each source has seen that another one logs in."""

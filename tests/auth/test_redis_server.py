@@ -138,13 +138,13 @@ async def test_a_login_while_redis_goes_away_keeps_its_token(
 ) -> None:
     """The new token is used, and a warning names the Redis that did not store it."""
     person = Person()
-    person.may_answer.clear()
+    person.may_finish.clear()
     source = SharedTokenSource(with_password(durable), person)
     asking = asyncio.create_task(source.token())
-    await person.sits.wait()
+    await person.started.wait()
 
     durable.kill()
-    person.may_answer.set()
+    person.may_finish.set()
     token = await asking
 
     assert await source.token() is token

@@ -101,12 +101,12 @@ async def test_a_failed_login_is_not_repeated_for_a_while() -> None:
 async def test_the_hold_begins_when_the_login_failed() -> None:
     """The hold begins when the login fails, not when it starts."""
     clock, person = Clock(), Person(DENIED)
-    person.may_answer.clear()
+    person.may_finish.clear()
     source = SharedTokenSource(Store(), person, hold=30, clock=clock)
     asking = asyncio.create_task(refusal(source))
-    await person.sits.wait()
+    await person.started.wait()
     clock.now += 60
-    person.may_answer.set()
+    person.may_finish.set()
     await asking
 
     await refusal(source)

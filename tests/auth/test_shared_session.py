@@ -229,18 +229,18 @@ async def test_a_deadline_ends_the_wait_for_a_login_but_not_the_login(
 ) -> None:
     """A call whose deadline passes leaves the login to the other calls."""
     person = Person()
-    person.may_answer.clear()
+    person.may_finish.clear()
     source = SharedTokenSource(Store(), person)
     hasty, _, _ = scripted(monkeypatch, OK, access_token=source)
     patient, engine, _ = scripted(monkeypatch, OK, access_token=source)
     calls = [asyncio.create_task(CALLS["create_customer"](who)) for who in (hasty, patient)]
-    await person.sits.wait()
+    await person.started.wait()
 
     pass_deadlines(hasty)
     with pytest.raises(DeadlineExceededError) as caught:
         await calls[0]
     assert person.done == 0
-    person.may_answer.set()
+    person.may_finish.set()
     await calls[1]
 
     assert caught.value.outcome is Outcome.NOT_SENT
@@ -253,19 +253,19 @@ async def test_calls_with_short_deadlines_one_after_another_open_one_login(
 ) -> None:
     """A login stays open after its last call has ended: the next call finds it, or its token."""
     person = Person()
-    person.may_answer.clear()
+    person.may_finish.clear()
     source = SharedTokenSource(Store(), person)
     for _ in range(5):
         gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
         call = asyncio.create_task(CALLS["create_customer"](gateway))
-        await person.sits.wait()
+        await person.started.wait()
         await asyncio.sleep(0)
         pass_deadlines(gateway)
         with pytest.raises(DeadlineExceededError):
             await call
         await gateway.aclose()
     assert (person.asked, person.done) == (1, 0)
-    person.may_answer.set()
+    person.may_finish.set()
     await person.ended.wait()
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
 
@@ -280,11 +280,11 @@ async def test_a_login_belongs_to_its_source_and_not_to_a_session(
 ) -> None:
     """Closing a session ends its calls, but not the login: the next session uses it."""
     person = Person()
-    person.may_answer.clear()
+    person.may_finish.clear()
     source = SharedTokenSource(Store(), person)
     gateway, _, _ = scripted(monkeypatch, OK, access_token=source, drain=0)
     call = asyncio.create_task(CALLS["create_customer"](gateway))
-    await person.sits.wait()
+    await person.started.wait()
 
     await gateway.aclose()
     with pytest.raises(SessionStateError):
@@ -301,16 +301,16 @@ async def test_calls_use_a_token_that_works_while_the_next_one_is_obtained(
 ) -> None:
     """With 25 s left, calls are sent at once with the old token, and one login takes place."""
     person = Person()
-    person.may_answer.clear()
+    person.may_finish.clear()
     store = Store(make_token("old", expires_at=time.time() + 25), KEY)
     source = SharedTokenSource(store, person)
     gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
 
     for _ in range(3):
         await CALLS["create_customer"](gateway)
-    await person.sits.wait()
+    await person.started.wait()
     await CALLS["create_customer"](gateway)
-    person.may_answer.set()
+    person.may_finish.set()
     await person.ended.wait()
     await source._renewal.join()
     await CALLS["create_customer"](gateway)

@@ -114,11 +114,11 @@ async def test_a_token_that_cannot_be_kept_is_used(
     caplog.set_level(logging.DEBUG)
     store, person = Store(), Person()
     source = SharedTokenSource(store, person)
-    person.may_answer.clear()
+    person.may_finish.clear()
     asking = asyncio.create_task(source.token())
-    await person.sits.wait()
+    await person.started.wait()
     store.down = mistake
-    person.may_answer.set()
+    person.may_finish.set()
 
     token = await asking
 

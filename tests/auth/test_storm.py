@@ -125,14 +125,14 @@ async def test_a_thousand_calls_with_a_401_at_once_are_all_repeated() -> None:
 async def test_the_first_caller_of_a_login_may_be_cancelled() -> None:
     """The login goes on for the waiting callers when its first caller is cancelled."""
     person = Person()
-    person.may_answer.clear()
+    person.may_finish.clear()
     source = SharedTokenSource(Store(), person)
     first, *others = [asyncio.create_task(source.token()) for _ in range(100)]
-    await person.sits.wait()
+    await person.started.wait()
 
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-    person.may_answer.set()
+    person.may_finish.set()
 
     assert {text_of(token) for token in await asyncio.gather(*others)} == {f"{CANARY}-1"}
     assert first.cancelled()
@@ -142,14 +142,14 @@ async def test_the_first_caller_of_a_login_may_be_cancelled() -> None:
 async def test_the_time_out_of_one_caller_does_not_affect_others() -> None:
     """A caller that times out gets its error, and the login goes on for the others."""
     person = Person()
-    person.may_answer.clear()
+    person.may_finish.clear()
     source = SharedTokenSource(Store(), person)
     others = [asyncio.create_task(source.token()) for _ in range(100)]
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.001):
             await source.token()
-    person.may_answer.set()
+    person.may_finish.set()
 
     assert {text_of(token) for token in await asyncio.gather(*others)} == {f"{CANARY}-1"}
     assert person.asked == 1
@@ -272,14 +272,14 @@ async def test_closing_a_source_without_a_login_does_nothing() -> None:
 async def test_a_failure_without_callers_is_raised_to_the_next_one() -> None:
     """A login without callers that failed is not repeated within the hold."""
     person = Person(LoginError("nobody came"))
-    person.may_answer.clear()
+    person.may_finish.clear()
     clock = Clock()
     source = SharedTokenSource(Store(), person, clock=clock)
     caller = asyncio.create_task(source.token())
-    await person.sits.wait()
+    await person.started.wait()
     caller.cancel()
     await asyncio.gather(caller, return_exceptions=True)
-    person.may_answer.set()
+    person.may_finish.set()
     await asyncio.wait([source._renewal.start()])
 
     clock.now += 29
@@ -298,13 +298,13 @@ async def test_a_login_that_is_ended_does_not_bring_back_an_old_failure() -> Non
     with pytest.raises(LoginError, match=r"^no$"):
         await source.token()
     clock.now += 31
-    person.may_answer.clear()
-    person.sits.clear()
+    person.may_finish.clear()
+    person.started.clear()
     caller = asyncio.create_task(source.token())
-    await person.sits.wait()
+    await person.started.wait()
     await source.aclose()
     await asyncio.gather(caller, return_exceptions=True)
-    person.may_answer.set()
+    person.may_finish.set()
 
     assert text_of(await source.token()) == f"{CANARY}-3"
 
@@ -314,13 +314,13 @@ async def test_a_login_that_is_ended_does_not_count_as_useless() -> None:
     person = Person()
     source = SharedTokenSource(Store(), person, clock=Clock())
     first = await source.token()
-    person.may_answer.clear()
-    person.sits.clear()
+    person.may_finish.clear()
+    person.started.clear()
     caller = asyncio.create_task(source.token(rejected=first))
-    await person.sits.wait()
+    await person.started.wait()
     await source.aclose()
     await asyncio.gather(caller, return_exceptions=True)
-    person.may_answer.set()
+    person.may_finish.set()
 
     assert text_of(await source.token()) == f"{CANARY}-3"
 
@@ -329,7 +329,7 @@ async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
     """A token that comes at the last moment serves all callers, also if the store fails."""
 
     async def acquire() -> Token:
-        person.sits.set()
+        person.started.set()
         with suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
         return await person()
@@ -341,7 +341,7 @@ async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
     store.save = save  # type: ignore[method-assign]
     source = SharedTokenSource(store, acquire)
     callers = [asyncio.create_task(source.token()) for _ in range(10)]
-    await person.sits.wait()
+    await person.started.wait()
     await source.aclose()
 
     tokens = await asyncio.gather(*callers, source.token())

@@ -132,7 +132,7 @@ async def test_it_starts_as_its_docstring_says(gateway_env: dict[str, str]) -> N
         assert line, said
         said += line.decode()
 
-    async with httpx.AsyncClient(trust_env=False) as caller:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as caller:
         reply = await caller.delete(
             f"{address[1]}/wallets/wallet-0004/orders/order-0056", headers={"tenant": "demo"}
         )

@@ -250,7 +250,7 @@ def test_it(gateway_url, gateway_server):
 def test_afterwards():
     import httpx
     with pytest.raises(httpx.ConnectError):
-        httpx.get(addresses[0], trust_env=False)
+        httpx.get(addresses[0], trust_env=False, timeout=60)
 """
     ended = run_inside(tests)
 

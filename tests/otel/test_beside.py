@@ -23,7 +23,7 @@ async def way(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any]]:
     if request.param == "transport=":
         yield {"transport": httpx.AsyncHTTPTransport()}
     elif request.param == "http_client=":
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(timeout=60) as client:
             yield {"http_client": client}
     else:
         yield {"engine": request.param}
@@ -39,7 +39,7 @@ def collector() -> Iterator[Collector]:
 
 async def by_httpx(url: str) -> None:
     """Make a request of the user's own."""
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         await client.get(url)
 
 

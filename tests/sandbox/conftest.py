@@ -25,7 +25,9 @@ async def on_a_socket(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
     """Connect to a sandbox over TCP."""
     async with (
         sandbox.serve() as base_url,
-        httpx.AsyncClient(base_url=base_url, headers=HEADERS, trust_env=False) as client,
+        httpx.AsyncClient(
+            base_url=base_url, headers=HEADERS, trust_env=False, timeout=60
+        ) as client,
     ):
         yield client
 

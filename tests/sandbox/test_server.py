@@ -23,7 +23,7 @@ async def test_served_sandbox_has_a_port_of_its_own() -> None:
     """Two sandboxes may be served at the same time, each on its own port."""
     async with Sandbox().serve() as one, Sandbox().serve() as other:
         assert one != other
-        async with httpx.AsyncClient(headers=HEADERS, trust_env=False) as client:
+        async with httpx.AsyncClient(headers=HEADERS, trust_env=False, timeout=60) as client:
             replies = [await client.post(base_url + WEBHOOK) for base_url in (one, other)]
 
     assert [reply.status_code for reply in replies] == [202, 202]
@@ -33,7 +33,9 @@ async def test_many_calls_at_once_are_served(sandbox: Sandbox) -> None:
     """Concurrent calls are all served, on connections that stay open."""
     async with (
         sandbox.serve() as base_url,
-        httpx.AsyncClient(base_url=base_url, headers=HEADERS, trust_env=False) as client,
+        httpx.AsyncClient(
+            base_url=base_url, headers=HEADERS, trust_env=False, timeout=60
+        ) as client,
     ):
         replies = await asyncio.gather(*[client.post(WEBHOOK) for _ in range(200)])
 
@@ -46,7 +48,7 @@ async def test_address_is_free_again_afterwards(sandbox: Sandbox) -> None:
     async with sandbox.serve() as base_url:
         pass
     with pytest.raises(httpx.ConnectError):
-        await httpx.AsyncClient(trust_env=False).post(base_url + WEBHOOK)
+        await httpx.AsyncClient(trust_env=False, timeout=60).post(base_url + WEBHOOK)
     async with sandbox.serve(port=int(base_url.rpartition(":")[2])) as again:
         assert again == base_url
 
@@ -65,7 +67,7 @@ async def test_serving_does_not_change_signal_handlers(sandbox: Sandbox) -> None
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 
     async with sandbox.serve() as base_url:
-        async with httpx.AsyncClient(headers=HEADERS, trust_env=False) as client:
+        async with httpx.AsyncClient(headers=HEADERS, trust_env=False, timeout=60) as client:
             await client.post(base_url + WEBHOOK)
         during = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 
@@ -98,7 +100,7 @@ async def test_stopping_ends_delayed_calls(caplog: pytest.LogCaptureFixture) -> 
         await asyncio.Event().wait()
 
     sandbox = Sandbox(faults=Faults(sleep=sleep).anywhere(Fault.latency(1)))
-    async with httpx.AsyncClient(headers=HEADERS, trust_env=False) as client:
+    async with httpx.AsyncClient(headers=HEADERS, trust_env=False, timeout=60) as client:
         async with sandbox.serve() as base_url:
             call = asyncio.create_task(client.post(base_url + WEBHOOK))
             await held_up.wait()
@@ -117,7 +119,7 @@ async def test_faults_write_no_log(caplog: pytest.LogCaptureFixture) -> None:
         schedule.anywhere(fault, at=at)
     async with (
         Sandbox(faults=schedule).serve() as base_url,
-        httpx.AsyncClient(headers=HEADERS, trust_env=False) as client,
+        httpx.AsyncClient(headers=HEADERS, trust_env=False, timeout=60) as client,
     ):
         for _ in faults:
             with pytest.raises(httpx.TransportError):

@@ -87,7 +87,7 @@ async def test_token_of_a_visit_is_valid(base_url: str) -> None:
         await visit(authorization_url(base_url, client), Visitor(token="unstated"))
 
     answer = handed_over(requests[1])
-    async with httpx.AsyncClient(base_url=base_url, trust_env=False) as gateway:
+    async with httpx.AsyncClient(base_url=base_url, trust_env=False, timeout=60) as gateway:
         gateway.headers["Authorization"] = f"Bearer {answer['access_token']}"
         called = await gateway.post("/kyc/1.0.0/webhook")
     assert requests[0].startswith(b"GET / HTTP/1.1\r\n")

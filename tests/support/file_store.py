@@ -1,4 +1,4 @@
-"""What a store of files leaves in its folder, and what it says when something is wrong there."""
+"""The files that a file store leaves in its folder, and the errors of the store."""
 
 import stat
 from pathlib import Path
@@ -17,12 +17,12 @@ def mode_of(path: Path) -> int:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of all that lies in a folder."""
+    """Return the names of all files in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
 async def refusal(store: PrivateFileStore) -> str:
-    """Return what loading fails with, having looked for the token in it."""
+    """Return the error of loading, after searching it for the token."""
     with pytest.raises(TokenStoreError) as caught:
         await store.load()
     assert CANARY not in texts_of(caught.value)
@@ -30,7 +30,7 @@ async def refusal(store: PrivateFileStore) -> str:
 
 
 async def failure(store: PrivateFileStore) -> str:
-    """Return what saving fails with, having looked for the token in it."""
+    """Return the error of saving, after searching it for the token."""
     with pytest.raises(TokenStoreError) as caught:
         await store.save(make_token("new"))
     assert CANARY not in texts_of(caught.value)

@@ -1,4 +1,4 @@
-"""Clocks, people who log in, and stores, that do what a test says."""
+"""Clocks, users who log in, and stores, all controlled by a test."""
 
 import asyncio
 
@@ -22,37 +22,37 @@ class Clock:
 
 
 def make_token(name: object, *, expires_at: float | None = None, life: float = 3600.0) -> Token:
-    """Make a token whose text is a canary; it lives so many seconds if its end is known."""
+    """Make a token whose text is a canary; *life* is its lifetime in seconds if it has an end."""
     began = None if expires_at is None else expires_at - life
     return Token(f"{CANARY}-{name}", expires_at=expires_at, obtained_at=began)
 
 
 class Person:
-    """Logs in once a test lets it: with each of the answers in turn, then with new tokens.
+    """Logs in when a test allows it: with each of the given results in turn, then with new tokens.
 
     Attributes:
         asked: Logins that began.
-        done: Logins that ended, however they did.
-        sits: Set as soon as a login has begun.
+        done: Logins that ended, with or without a token.
+        started: Set as soon as a login has begun.
         ended: Set as soon as a login has ended.
-        may_answer: Clear it, and logins wait for it.
+        may_finish: While it is cleared, logins wait for it.
     """
 
     def __init__(self, *answers: object) -> None:
         self.asked = 0
         self.done = 0
-        self.sits = asyncio.Event()
+        self.started = asyncio.Event()
         self.ended = asyncio.Event()
-        self.may_answer = asyncio.Event()
-        self.may_answer.set()
+        self.may_finish = asyncio.Event()
+        self.may_finish.set()
         self._answers = list(answers)
 
     async def __call__(self) -> Token:
         """Return a token, or raise the answer if it is an error."""
         self.asked += 1
-        self.sits.set()
+        self.started.set()
         try:
-            await self.may_answer.wait()
+            await self.may_finish.wait()
         finally:
             self.done += 1
             self.ended.set()
@@ -87,7 +87,7 @@ class Store(MemoryStore):
         return await super().load()
 
     async def save(self, token: Token) -> None:
-        """Keep a token."""
+        """Store a token."""
         self.saves += 1
         await asyncio.sleep(0)
         if self.down:
