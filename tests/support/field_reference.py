@@ -36,7 +36,7 @@ def _models() -> dict[type[BaseModel], None]:
 
     visit(models.CreateRequest)
     for name in models.__all__:
-        visit(vars(models)[name])
+        visit(getattr(models, name))
     return found
 
 
