@@ -25,7 +25,9 @@ def by_name(block: documents.Block) -> str:
 async def test_every_program_of_the_documents_runs(
     gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
 ) -> None:
-    """A Python block is a whole program: saved in a file, it ends with status 0."""
+    """A Python block is a whole program, beside the files that its document says to save."""
+    documents.save_files(block.document, tmp_path)
+
     ended = await documents.run_program(block.text, tmp_path)
 
     assert ended.status == 0, ended.err
