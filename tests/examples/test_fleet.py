@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from gateway_sdk.fleet import FolderStore, Job, Plan
 from gateway_sdk.sandbox import Sandbox
 from tests.support.documents import ROOT, Ended, run
 from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
+from tests.support.rabbitmq_server import NEEDS_RABBITMQ, RabbitMQServer
 
 # Each starts several processes, which takes a while on a busy machine.
 pytestmark = pytest.mark.timeout(180)
@@ -71,13 +72,28 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Any:
         server.remove()
 
 
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Serve an empty RabbitMQ, and point the examples at it."""
+    server = RabbitMQServer(tmp_path / "rabbitmq")
+    try:
+        server.start()
+        monkeypatch.setenv("FLEET_BROKER", server.url)
+        yield
+    finally:
+        server.stop()
+
+
+PROCRASTINATE = ("examples.fleet_procrastinate", "worker")
+TASKIQ = ("taskiq", "worker", "examples.fleet_taskiq:broker", "--max-async-tasks", "2")
+
+
 @asynccontextmanager
-async def worker() -> AsyncIterator[asyncio.subprocess.Process]:
-    """Start a worker of procrastinate."""
+async def worker(*command: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start a worker, which ends when it is asked to."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "examples.fleet_procrastinate", "worker",
-        cwd=ROOT, stderr=PIPE, start_new_session=True,
-    )  # fmt: skip
+        sys.executable, "-m", *command, cwd=ROOT, stderr=PIPE, start_new_session=True
+    )
     assert process.stderr
     log = asyncio.create_task(process.stderr.read())
     try:
@@ -110,13 +126,35 @@ async def test_procrastinate_revives_what_a_dead_worker_left(
     assert submitted.out == "6 chunks submitted\n", submitted.err
     plan = await plan_in(store)
 
-    async with worker() as first:
+    async with worker(*PROCRASTINATE) as first:
         while not gateway_sandbox.received:  # noqa: ASYNC110 - another process works
             await asyncio.sleep(0.05)
         os.kill(first.pid, signal.SIGKILL)
         await first.wait()
     assert not (await plan.status()).is_complete
-    async with worker():
+    async with worker(*PROCRASTINATE):
         await until_complete(plan)
 
     assert (await plan.status()).done == QUERIES
+
+
+@NEEDS_POSTGRES
+@NEEDS_RABBITMQ
+async def test_taskiq_does_a_plan_once(
+    gateway_env: dict[str, str],
+    gateway_sandbox: Sandbox,
+    database: PostgresServer,
+    queue: None,
+    tmp_path: Path,
+) -> None:
+    """Two workers share it; the same command again asks the gateway for nothing."""
+    place = tmp_path / "rates.parquet"
+
+    async with worker(*TASKIQ, "--workers", "2"):
+        first = await call("examples.fleet_taskiq", str(place))
+    second = await call("examples.fleet_taskiq", str(place))
+
+    assert first.out.endswith(f"{QUERIES} series in {place}\n"), first.err
+    assert second.out == f"{QUERIES} series in {place}\n", second.err
+    assert len(gateway_sandbox.received) == QUERIES
+    assert set(parquet.read_table(place)["state"].to_pylist()) == {"done"}
