@@ -89,9 +89,9 @@ def test_environment_suffices() -> None:
     """What workers read is what logins read, and nothing is left to be exported."""
     settings = find_settings({})
 
-    assert tuple(map(settings.get, ("base_url", "auth_url", "client_id"))) == GIVEN
+    assert tuple(map(settings.values.get, ("base_url", "auth_url", "client_id"))) == GIVEN
     assert settings.exports() == []
-    assert settings.source("base_url") == "GATEWAY_BASE_URL"
+    assert settings.sources["base_url"] == "GATEWAY_BASE_URL"
 
 
 @pytest.mark.usefixtures("complete")
@@ -99,8 +99,8 @@ def test_options_go_before_the_environment() -> None:
     """An option is taken, and told as a setting that workers need, in a shell's own spelling."""
     settings = find_settings({"base_url": "https://other.test", "client_id": "it's me"})
 
-    assert settings.get("base_url") == "https://other.test"
-    assert settings.get("auth_url") == GIVEN[1]
+    assert settings.values["base_url"] == "https://other.test"
+    assert settings.values["auth_url"] == GIVEN[1]
     assert settings.exports() == [
         "GATEWAY_BASE_URL=https://other.test",
         """GATEWAY_CLIENT_ID='it'"'"'s me'""",
@@ -185,8 +185,8 @@ def test_profile_stands_in_for_the_environment() -> None:
 
     settings = find_settings({})
 
-    assert settings.values() == PROFILE
-    assert {source for _, source in settings.found.values()} == {"profile default"}
+    assert settings.values == PROFILE
+    assert set(settings.sources.values()) == {"profile default"}
 
 
 def test_first_source_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,13 +199,18 @@ def test_first_source_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = find_settings({"client_id": "option"}, "named")
     usual = find_settings({})
 
-    assert settings.found == {
-        "base_url": ("https://environment.test", "GATEWAY_BASE_URL"),
-        "auth_url": ("https://named.test", "profile named"),
-        "client_id": ("option", "--client-id"),
+    assert settings.values == {
+        "base_url": "https://environment.test",
+        "auth_url": "https://named.test",
+        "client_id": "option",
     }
-    assert usual.source("auth_url") == "GATEWAY_AUTH_URL"
-    assert usual.found["tenant_id"] == ("usual", "profile default")
+    assert settings.sources == {
+        "base_url": "GATEWAY_BASE_URL",
+        "auth_url": "profile named",
+        "client_id": "--client-id",
+    }
+    assert usual.sources["auth_url"] == "GATEWAY_AUTH_URL"
+    assert (usual.values["tenant_id"], usual.sources["tenant_id"]) == ("usual", "profile default")
 
 
 def test_profile_of_the_environment_counts_in_place_of_the_usual_one(
@@ -214,7 +219,7 @@ def test_profile_of_the_environment_counts_in_place_of_the_usual_one(
     """GATEWAY_PROFILE names one that has to be there."""
     save_profile("named", PROFILE)
     monkeypatch.setenv("GATEWAY_PROFILE", "named")
-    assert find_settings({}).source("base_url") == "profile named"
+    assert find_settings({}).sources["base_url"] == "profile named"
 
     monkeypatch.setenv("GATEWAY_PROFILE", "other")
     with pytest.raises(CommandError, match="there is no profile 'other'"):
@@ -242,7 +247,7 @@ def test_token_of_the_environment_goes_to_no_other_gateway(
 
     found = find_settings({}, "named") if by_profile else find_settings({"base_url": base_url})
 
-    assert ("canary" in found.values().values()) == kept
+    assert ("canary" in found.values.values()) == kept
 
 
 def test_invalid_address_of_an_option_is_told(call_gateway: Callable[..., Ended]) -> None:
@@ -264,7 +269,7 @@ def test_token_without_a_gateway_goes_to_the_one_of_an_option(
     """Where no other gateway is set, the token can be for this one only."""
     monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "token")
 
-    assert find_settings({"base_url": GIVEN[0]}).get("access_token") == "token"
+    assert find_settings({"base_url": GIVEN[0]}).values["access_token"] == "token"
 
 
 def test_profiles_are_private_and_hold_no_token() -> None:

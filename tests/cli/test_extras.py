@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from gateway_sdk.cli import main
-from gateway_sdk.cli.extras import EXTRA_OF, how_to_install, require
+from gateway_sdk.cli.extras import EXTRAS, how_to_install, require
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_bug_is_not_taken_for_a_missing_extra(module: str | None) -> None:
     assert how_to_install(module) is None
 
 
-@pytest.mark.parametrize("module", EXTRA_OF)
+@pytest.mark.parametrize("module", sum(EXTRAS.values(), ()))
 def test_modules_of_extras_exist(module: str) -> None:
     """The table of extras names modules that there are."""
     require(module)

@@ -7,8 +7,8 @@ import pytest
 from rich.progress import Progress
 
 from gateway_sdk.bulk import BulkResult
+from gateway_sdk.cli.job import Pace, Tally, bar_of
 from gateway_sdk.cli.output.console import progress
-from gateway_sdk.cli.tally import Pace, Tally, bar_of
 from gateway_sdk.errors import (
     DeadlineExceededError,
     GatewayError,

@@ -71,24 +71,14 @@ class Settings:
     """The settings in force; some are secret.
 
     Attributes:
-        found: The text of each that is set, and its source, such as "GATEWAY_BASE_URL".
+        values: The text of each that is set.
+        sources: Where each of them comes from, such as "GATEWAY_BASE_URL".
         profile: The profile that was looked into.
     """
 
-    found: Mapping[str, tuple[str, str]]
+    values: Mapping[str, str]
+    sources: Mapping[str, str]
     profile: str
-
-    def get(self, name: str) -> str | None:
-        """Return a setting, or None if it is not set."""
-        return self.found[name][0] if name in self.found else None
-
-    def source(self, name: str) -> str:
-        """Say where a setting comes from; "" if it is not set."""
-        return self.found[name][1] if name in self.found else ""
-
-    def values(self) -> dict[str, str]:
-        """Return all settings by name."""
-        return {name: text for name, (text, _) in self.found.items()}
 
     def store(self) -> TokenStore:
         """Return the store of tokens, the one that sessions read.
@@ -96,7 +86,7 @@ class Settings:
         Raises:
             CommandError: settings are missing; all are named, with how to give them.
         """
-        missing = [name for name in LOGIN if name not in self.found]
+        missing = [name for name in LOGIN if name not in self.values]
         if missing:
             variables = _enumerate([ENVIRONMENT[name] for name in missing])
             options = _enumerate([OPTIONS[name] for name in missing])
@@ -104,7 +94,7 @@ class Settings:
             advice = f"Set {it} in the environment, or give {options}."
             raise CommandError(f"{variables} {is_not} set\n{advice}", MISUSED)
         with self.in_words():
-            return token_store(self.values())
+            return token_store(self.values)
 
     def place(self) -> str:
         """Say where the token is kept, without credentials."""
@@ -113,31 +103,31 @@ class Settings:
             return str(store.path)
         if isinstance(store, KeyringStore):
             return "the keyring of this system"
-        parts = urlsplit(self.get("token_store") or "")
+        parts = urlsplit(self.values.get("token_store", ""))
         return f"Redis at {parts.netloc.rpartition('@')[2] or parts.path or 'localhost'}"
 
     def facts(self) -> Iterator[KeyValue]:
         """Tell the settings that are no secret, and where each comes from."""
         for name, key in SHOWN.items():
-            if name in self.found:
-                text, source = self.found[name]
-                yield key, f"{printable(_without_password(name, text))} ({source})"
+            if name in self.values:
+                text = printable(_without_password(name, self.values[name]))
+                yield key, f"{text} ({self.sources[name]})"
 
     def exports(self) -> list[str]:
         """Give the settings of a login that the environment lacks, as a shell takes them."""
-        given = {ENVIRONMENT[name]: self.found[name][0] for name in LOGIN}
+        given = {ENVIRONMENT[name]: self.values[name] for name in LOGIN}
         lacking = {name: text for name, text in given.items() if os.environ.get(name) != text}
         return [f"{name}={shlex.quote(text)}" for name, text in lacking.items()]
 
     def session(self, *, needs_tenant: bool = False) -> dict[str, Any]:
         """Give the arguments of a session, the source of its token included."""
-        there = set(self.found)
+        there = set(self.values)
         there |= {"access_token"} if {"auth_url", "client_id"} & there else set()
         there |= set() if needs_tenant else {"tenant_id"}
         for name, advice in MISSING.items():
             if name not in there:
                 raise CommandError(f"{ENVIRONMENT[name]} is not set\n{advice}", MISUSED)
-        return with_access_token(self.values())
+        return with_access_token(self.values)
 
     @contextmanager
     def in_words(self) -> Generator[None]:
@@ -150,8 +140,8 @@ class Settings:
         except ConfigurationError as error:
             if isinstance(error.__context__, ModuleNotFoundError):
                 raise error.__context__ from None
-            name = next((name for name in self.found if str(error).startswith(name)), "")
-            text = str(error).replace(name, self.source(name) or name, 1)
+            name = next((name for name in self.values if str(error).startswith(name)), "")
+            text = str(error).replace(name, self.sources.get(name, name), 1)
             for python, words in IN_WORDS.items():
                 text = text.replace(python, words)
             raise CommandError(f"{text}\n{self._way_out(name)}", MISUSED) from error
@@ -159,7 +149,7 @@ class Settings:
     def _way_out(self, name: str) -> str:
         if name == "engine":
             return "Set GATEWAY_ENGINE to one of them, or leave it unset."
-        address = self.get(name) or ""
+        address = self.values.get(name, "")
         if name.endswith("_url") and address and "//" not in address and "@" not in address:
             scheme = "http" if is_loopback(address.partition(":")[0]) else "https"
             return f"Write {scheme}://{printable(address)}"
@@ -199,7 +189,10 @@ def find_settings(
     before = environment if profile else without_options
     if "base_url" in without_options and _origin(before | chosen) != _origin(without_options):
         before = {name: given for name, given in before.items() if name not in OF_A_GATEWAY}
-    return Settings(before | chosen, profile or usual)
+    found = before | chosen
+    values = {name: text for name, (text, _) in found.items()}
+    sources = {name: source for name, (_, source) in found.items()}
+    return Settings(values, sources, profile or usual)
 
 
 def _origin(found: Mapping[str, tuple[str, str]]) -> str:

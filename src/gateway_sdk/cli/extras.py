@@ -1,30 +1,16 @@
 """Which extra brings which module. Imports nothing that an extra brings."""
 
-from collections.abc import Mapping
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import Final
 
-EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "asyncpg": "fleet",
-        "babel": "sandbox",
-        "countryinfo": "sandbox",
-        "currency_converter": "sandbox",
-        "fsspec": "fleet",
-        "keyring": "keyring",
-        "matplotlib": "plot",
-        "pyarrow": "parquet",
-        "pyrate_limiter": "fleet",
-        "redis": "redis",
-        "rich": "cli",
-        "simplejson": "cli",
-        "starlette": "sandbox",
-        "taskiq": "fleet",
-        "typer": "cli",
-        "uvicorn": "sandbox",
-    }
-)
+EXTRAS: Final = {
+    "cli": ("rich", "simplejson", "typer"),
+    "keyring": ("keyring",),
+    "parquet": ("pyarrow",),
+    "plot": ("matplotlib",),
+    "redis": ("redis",),
+    "sandbox": ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn"),
+}
 """Top-level modules only: `rich.tabel` missing is our misspelling, and no extra cures it."""
 
 APART: Final = frozenset({"fleet", "keyring", "parquet", "redis"})
@@ -33,7 +19,7 @@ APART: Final = frozenset({"fleet", "keyring", "parquet", "redis"})
 
 def how_to_install(module: str | None) -> str | None:
     """Say in one line which extra brings a missing module; None if none does."""
-    extra = EXTRA_OF.get(module or "")
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
     if extra is None:
         return None
     advice = f"this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"

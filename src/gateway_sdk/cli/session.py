@@ -32,8 +32,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     something else happens. A loop that handles any signal by itself is woken by all of them.
     """
     with asyncio.Runner() as runner:
-        if sys.platform != "win32":  # whose loop is always woken
-            runner.get_loop().add_signal_handler(signal.SIGWINCH, int)
+        # Windows' loop is always woken.
+        for number in () if sys.platform == "win32" else (signal.SIGWINCH,):
+            runner.get_loop().add_signal_handler(number, int)
         return runner.run(work)
 
 

@@ -21,14 +21,13 @@ from gateway_sdk.cli.arguments import (
 )
 from gateway_sdk.cli.commands.fleet import collect, plan, status, submit, unknown, worker
 from gateway_sdk.cli.failure import FAILED, MISUSED, CommandError
-from gateway_sdk.cli.job import Plan, fetch
+from gateway_sdk.cli.job import Plan, Tally, bar_of, fetch
 from gateway_sdk.cli.output.console import progress
 from gateway_sdk.cli.output.files import check_place
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.cli.series import Rows, writing_rows
 from gateway_sdk.cli.session import ask
-from gateway_sdk.cli.tally import Tally, bar_of
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.session import GatewaySession
 

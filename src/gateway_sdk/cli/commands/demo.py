@@ -7,26 +7,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
-from gateway_sdk.auth import ImplicitFlow, login
+from gateway_sdk.auth import ImplicitFlow, Token, login
 from gateway_sdk.bulk import BulkResult, RateRow
 from gateway_sdk.cli.arguments import day_of
 from gateway_sdk.cli.extras import require
 from gateway_sdk.cli.failure import FAILED, CommandError
-from gateway_sdk.cli.job import Plan, fetch
+from gateway_sdk.cli.job import Plan, Tally, bar_of, fetch
 from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values, progress
 from gateway_sdk.cli.output.curves import area, resample
 from gateway_sdk.cli.output.files import check_place, make_folder, write_file
 from gateway_sdk.cli.output.table import Table, to_terminal
 from gateway_sdk.cli.series import Series, rows_of, series_of
 from gateway_sdk.cli.session import run
-from gateway_sdk.cli.tally import Tally, bar_of
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox, Visitor
 from gateway_sdk.sandbox._reference_data import reference_rates
@@ -131,24 +130,30 @@ class Findings:
 async def _fetch(journal: Path, console: Console) -> Findings:
     """Serve a sandbox on a free port, log in over that socket, and fetch as `bulk rates` does."""
     last_day = reference_rates().last_day
-    async with Sandbox().serve() as address:
-        flow, visitor = ImplicitFlow(address + AUTHORIZE_PATH, SANDBOX_CLIENT_ID), Visitor(ACCOUNT)
-        token = await login(flow, browser=visitor, show=lambda _: None, timeout=PATIENCE)
-        session = GatewaySession(address, access_token=token, tenant_id="demo", parse_float=Decimal)
-        async with session as gateway:
-            countries = await gateway.country_data.list_countries()
-            found = Findings(group_by_currency(countries), day_of("1y", last_day), last_day)
-            facts = {
-                "Gateway": f"{address}, a sandbox on this machine",
-                "Login": f"as {ACCOUNT}, by the implicit flow; a script plays the browser",
-                "Countries": f"{len(countries)}, which use {len(found.countries)} currencies",
-                "Range": f"{found.first_day} to {last_day}, the last twelve months that it has",
-            }
-            print_key_values(console, facts.items())
-            plan = Plan([BASE], list(found.countries), found.first_day, last_day)
-            with progress(*bar_of(found.tally)) as show:
-                await fetch(gateway, plan, found.tally, show, found.take, journal=journal)
+    async with (
+        Sandbox().serve() as address,
+        GatewaySession(
+            address, access_token=partial(_log_in, address), tenant_id="demo", parse_float=Decimal
+        ) as gateway,
+    ):
+        countries = await gateway.country_data.list_countries()
+        found = Findings(group_by_currency(countries), day_of("1y", last_day), last_day)
+        facts = {
+            "Gateway": f"{address}, a sandbox on this machine",
+            "Login": f"as {ACCOUNT}, by the implicit flow; a script plays the browser",
+            "Countries": f"{len(countries)}, which use {len(found.countries)} currencies",
+            "Range": f"{found.first_day} to {last_day}, the last twelve months that it has",
+        }
+        print_key_values(console, facts.items())
+        plan = Plan([BASE], list(found.countries), found.first_day, last_day)
+        with progress(*bar_of(found.tally)) as show:
+            await fetch(gateway, plan, found.tally, show, found.take, journal=journal)
     return found
+
+
+async def _log_in(address: str) -> Token:
+    flow = ImplicitFlow(address + AUTHORIZE_PATH, SANDBOX_CLIENT_ID)
+    return await login(flow, browser=Visitor(ACCOUNT), show=lambda _: None, timeout=PATIENCE)
 
 
 def group_by_currency(countries: Iterable[Country]) -> dict[str, list[str]]:
@@ -187,15 +192,10 @@ def make_table(findings: Findings, width: int) -> Table:
 
 
 def name_countries(countries: Sequence[str], room: int) -> str:
-    """Name as many countries as fit into *room* columns, and count the rest; the first is cut."""
-    for shown in range(len(countries), 0, -1):
-        more = f" and {len(countries) - shown} more" if shown < len(countries) else ""
-        text = ", ".join(countries[:shown])
-        if len(text + more) <= room:
-            return text + more
-        if shown == 1:
-            return f"{text[: room - len(more) - 1]}…{more}"
-    return ""
+    """Name the first country, as far as it fits into *room* columns, and count the others."""
+    more = f" and {len(countries) - 1} more" if len(countries) > 1 else ""
+    first = "".join(countries[:1])
+    return (first if len(first + more) <= room else f"{first[: room - len(more) - 1]}…") + more
 
 
 def format_rate(rate: Decimal) -> str:

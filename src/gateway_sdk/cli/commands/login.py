@@ -1,6 +1,7 @@
 """The commands `gateway login` and `gateway logout`."""
 
 import time
+from dataclasses import replace
 from typing import Annotated, Final
 
 import typer
@@ -62,7 +63,7 @@ def login(
             MISUSED,
         )
     settings = settings_of(ctx, new_profile=True, auth_url=auth_url, client_id=client_id)
-    store, values = settings.store(), settings.values()
+    store, values = settings.store(), settings.values
     flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
     # A person who pastes has the browser elsewhere, and a text browser would take the terminal.
     chosen: Browser = browser or (False if no_browser or paste else None)
@@ -80,7 +81,7 @@ def login(
         return token
 
     token = run(get_and_keep())
-    by_option = {settings.source(setting) for setting in OPTIONS} & set(OPTIONS.values())
+    by_option = set(OPTIONS.values()) & set(settings.sources.values())
     if remembered := bool(ctx.find_root().params["profile"] or by_option):
         save_profile(settings.profile, values)
     _report(settings, token, remembered=remembered)
@@ -95,8 +96,8 @@ async def try_out_store(settings: Settings) -> None:
     Raises:
         TokenStoreError: the store cannot be used.
     """
-    trial = {**settings.found, "client_id": (f"{settings.get('client_id')} (trial)", "")}
-    store = Settings(trial, settings.profile).store()
+    trial = {**settings.values, "client_id": f"{settings.values['client_id']} (trial)"}
+    store = replace(settings, values=trial).store()
     await store.save(Token("trial", expires_at=time.time() + TRIAL_LIFE))
     await store.delete()
 
@@ -104,11 +105,11 @@ async def try_out_store(settings: Settings) -> None:
 def _report(settings: Settings, token: Token, *, remembered: bool) -> None:
     console, exports = make_console(), settings.exports()
     console.print("Logged in.", style="bold", end="\n\n")
-    pairs = [("Gateway", settings.get("base_url") or "")]
+    pairs = [("Gateway", settings.values["base_url"])]
     pairs += [("Until", describe_end(token, time.time())), ("Kept in", settings.place())]
     pairs += [("Profile", settings.profile)] if remembered else []
     print_key_values(console, pairs)
-    shadowed = settings.get("access_token") is not None
+    shadowed = "access_token" in settings.values
     when = "once GATEWAY_ACCESS_TOKEN is unset" if shadowed else "from now on"
     ending = ":" if exports else "."
     console.print(

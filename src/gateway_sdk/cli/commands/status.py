@@ -34,10 +34,10 @@ def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
         client_id (ID): As which client, in place of GATEWAY_CLIENT_ID.
     """
     settings, console = settings_of(ctx, auth_url=auth_url, client_id=client_id), make_console()
-    if secret := settings.get("access_token"):
+    if secret := settings.values.get("access_token"):
         # What tells one token from another, and nothing of it: a token may be short.
         digest = hashlib.sha256(secret.encode()).hexdigest()[:8]
-        source = settings.source("access_token")
+        source = settings.sources["access_token"]
         told = f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
         print_key_values(console, [*settings.facts(), ("Token", told)])
         return
