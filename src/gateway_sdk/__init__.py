@@ -8,14 +8,14 @@ async with GatewaySession("https://gateway.example.com", access_token="...") as 
 
 from typing import TYPE_CHECKING
 
-from gateway_sdk._lazy import lazy
+from gateway_sdk._python import lazy
 from gateway_sdk._version import __version__
 
 if TYPE_CHECKING:
     from gateway_sdk import auth, bulk, fleet, models, operations
     from gateway_sdk._call.retry import RetryBudget, RetryPolicy
     from gateway_sdk._http.multipart import Multipart
-    from gateway_sdk._transport.admission import RateLimit
+    from gateway_sdk._transport.rate_limit import RateLimit
     from gateway_sdk.auth import Token, TokenSource
     from gateway_sdk.errors import (
         AuthError,
@@ -61,7 +61,7 @@ else:
         {
             "gateway_sdk._call.retry": ("RetryBudget", "RetryPolicy"),
             "gateway_sdk._http.multipart": ("Multipart",),
-            "gateway_sdk._transport.admission": ("RateLimit",),
+            "gateway_sdk._transport.rate_limit": ("RateLimit",),
             "gateway_sdk.auth": (),
             "gateway_sdk.auth.source": ("TokenSource",),
             "gateway_sdk.auth.token": ("Token",),

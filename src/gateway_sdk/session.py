@@ -17,10 +17,10 @@ from gateway_sdk._call.options import Options, Overrides, check_overrides
 from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._config import UNSET, UnsetType
 from gateway_sdk._http.request import OnProgress
-from gateway_sdk._repr import safe_repr
-from gateway_sdk._transport.admission import Limit
+from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.custom import AnyClient, AnyTransport
 from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
+from gateway_sdk._transport.rate_limit import Limit
 from gateway_sdk.areas._area import AreaOf
 from gateway_sdk.areas.aml import AmlArea
 from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea

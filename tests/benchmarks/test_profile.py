@@ -7,14 +7,14 @@ import pytest
 
 from benchmarks import profile
 from gateway_sdk._call import call
-from gateway_sdk._transport import admission
+from gateway_sdk._transport import pool
 
 
 @pytest.mark.parametrize(
     ("file", "room"),
     [
         (call.__file__, "gateway_sdk _call"),
-        (admission.__file__, "gateway_sdk _transport"),
+        (pool.__file__, "gateway_sdk _transport"),
         (httpx.__file__, "httpx"),
         (asyncio.events.__file__, "asyncio"),
         (profile.__file__, "the callers"),

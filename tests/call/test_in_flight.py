@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from gateway_sdk._call.client import CallsInFlight
+from gateway_sdk._call.client import CallScope, CallsInFlight
 from gateway_sdk.errors import DeadlineExceededError, SessionStateError
 from tests.support.virtual_time import now, run
 
@@ -10,7 +10,7 @@ from tests.support.virtual_time import now, run
 async def call(calls: CallsInFlight, deadline: float | None, lasts: float) -> float | None:
     """Be a call that lasts so long; return when it was ended, or None if it ended by itself."""
     try:
-        with calls.begin(deadline):
+        with CallScope(calls, deadline):
             await asyncio.sleep(lasts)
     except DeadlineExceededError:
         return now()
@@ -56,7 +56,7 @@ def test_a_deadline_that_comes_while_a_call_is_cut_changes_nothing() -> None:
     """A call that tidies up beyond its deadline was cut, and is cut once."""
 
     async def tidy_up(calls: CallsInFlight) -> None:
-        with calls.begin(10.0) as scope:
+        with CallScope(calls, 10.0) as scope:
             asyncio.get_running_loop().call_at(9.0, calls.cut)
             asyncio.get_running_loop().call_at(10.0, scope.end)
             try:

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from gateway_sdk._config import KEEPALIVE_EXPIRY
-from gateway_sdk._transport.admission import RateLimit, RateLimiter
 from gateway_sdk._transport.asyncio_engine import AsyncioEngine
+from gateway_sdk._transport.rate_limit import RateLimit, RateLimiter
 from gateway_sdk._transport.transmission import Transmission
 from tests.support.engines import IDLE, body_of, make_request
 from tests.support.failing_steps import turns

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sdk import ConfigurationError, RateLimit
-from gateway_sdk._transport.admission import RateLimiter
+from gateway_sdk._transport.rate_limit import RateLimiter
 from tests.support.virtual_time import VirtualTimeLoop, now, run
 
 

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sdk._transport.admission import Slots
+from gateway_sdk._transport.pool import Slots
 
 
 async def test_a_free_gate_is_passed_without_waiting() -> None:

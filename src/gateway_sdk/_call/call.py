@@ -32,7 +32,7 @@ from gateway_sdk._transport.transmission import (
     Transmission,
     send_by_httpx,
 )
-from gateway_sdk.auth.source import fetch_token, invalidate, note_success
+from gateway_sdk.auth.source import authorization, fetch_token, invalidate, note_success
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     GatewayError,
@@ -177,9 +177,11 @@ class Call:
     ) -> RawReply:
         try:
             self._transport = self._client.open()
-            with self._client.calls.begin(self._options.deadline) as scope:
-                self._template = self._options.template(self._operation, self._client.base_url)
-                self._target = self._template.target(path)
+            with CallScope(self._client.calls, self._options.deadline) as scope:
+                template = self._options.templates.get(self._operation.name)
+                if template is None or template.operation is not self._operation:
+                    template = self._options.template(self._operation, self._client.base_url)
+                self._template, self._target = template, template.target(path)
                 if self._into is not None:
                     check_type(self._into)
                 if self._operation.content is Content.ANY and content is not None:
@@ -274,10 +276,8 @@ class Call:
         if self._operation.repeatability is Repeatability.ONCE and not self._failed:
             for record_intent in RECORD_INTENT.get():
                 await record_intent(self._operation)
-        base: RequestBase = self._template
         more = None if self._watch is None else self._watch.begun(len(self._failed) + 1)
-        if more:
-            base = self._template.without(more)
+        base = self._template.without(more) if more else self._template
         how = Transmission(sent=not self._client.tells_what_was_sent)
         self._reply = None
         began = time.monotonic()
@@ -303,11 +303,7 @@ class Call:
         request = DirectRequest(
             base,
             self._target,
-            [
-                (b"Authorization", b"Bearer " + text_of(token).encode("ascii")),
-                *self._framing,
-                *more,
-            ],
+            [(b"Authorization", authorization(token)), *self._framing, *more],
             self._content,
             self._length,
             self._options.timeout,

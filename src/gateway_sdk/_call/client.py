@@ -15,7 +15,7 @@ from gateway_sdk._call.events import CONTEXT_OBSERVERS, LogObserver, Watch, chec
 from gateway_sdk._call.retry import RetryBudget, bucket_of
 from gateway_sdk._config import DEFAULT_CUT, LOGGER, place_of
 from gateway_sdk._http.reply import ParseFloat
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.factory import EngineConfig, make_transport
 from gateway_sdk._transport.transmission import DirectTransport
 from gateway_sdk.errors import (
@@ -213,14 +213,6 @@ class CallsInFlight:
         self._quiet = asyncio.Event()  # no call is in flight
         self._drained = asyncio.Event()  # no call is in flight, or all were cut
 
-    def begin(self, deadline: float | None) -> "CallScope":
-        """Return the scope in which a call runs; the caller enters it at once.
-
-        Args:
-            deadline: Seconds, or None for no limit.
-        """
-        return CallScope(self, deadline)
-
     def add(self, scope: "CallScope", when: float | None, loop: asyncio.AbstractEventLoop) -> None:
         """Count a call, and end it at a time of the loop's clock."""
         self._scopes.add(scope)
@@ -282,6 +274,10 @@ class CallsInFlight:
 
 class CallScope:
     """Runs one call, and cancels it at its deadline or when it is cut.
+
+    Args:
+        calls: Those of the session.
+        deadline: Seconds, or None for no limit.
 
     Attributes:
         when: The deadline, by the loop's clock; None for none.

@@ -1,12 +1,18 @@
 """What observers learn about one call, and what is logged about it under `gateway_sdk`."""
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from gateway_sdk._config import LOGGER, is_async
-from gateway_sdk._http.request import RawHeaders, check_fields, replace_fields
+from gateway_sdk._http.request import (
+    RawHeaders,
+    check_header_name,
+    check_header_value,
+    replace_fields,
+)
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
@@ -61,7 +67,7 @@ class Watch:
         fields: RawHeaders | None = None
         for observer in self._observers:
             given = tell(observer.attempt_started, self._call, number)
-            if given and (more := tell(check_fields, given)):
+            if given and (more := tell(_checked_fields, given)):
                 fields = replace_fields(fields, more) if fields else more
         return fields
 
@@ -94,6 +100,26 @@ def tell(hook: Callable[..., Any], *what: object) -> Any:
     except Exception:  # noqa: BLE001 - ruff does not know that LOGGER is a logger
         LOGGER.exception("an observer failed")
         return None
+
+
+def _checked_fields(given: object) -> RawHeaders:
+    """Return the header fields that an observer gives to one request.
+
+    Raises:
+        ConfigurationError: they are no mapping, or hold what `headers` must not set.
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigurationError("attempt_started must return a mapping of names to values")
+    return [
+        (_checked_name(name), check_header_value("a header field", text).encode("latin-1"))
+        for name, text in given.items()
+    ]
+
+
+@lru_cache(maxsize=64)  # an observer gives the same names to each attempt
+def _checked_name(name: str) -> bytes:
+    check_header_name(name)
+    return name.encode("ascii")
 
 
 def check_observers(observers: object) -> tuple[Observer, ...]:

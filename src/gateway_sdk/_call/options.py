@@ -16,9 +16,9 @@ from pydantic import SecretStr
 from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._config import UNSET, check_seconds, check_timeout, origin_of
 from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
-from gateway_sdk._transport.admission import Limit
 from gateway_sdk._transport.custom import AnyClient, AnyTransport
 from gateway_sdk._transport.factory import Certificate, EngineName
+from gateway_sdk._transport.rate_limit import Limit
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.auth.source import TokenSource, as_token_source
 from gateway_sdk.errors import ConfigurationError
@@ -28,7 +28,11 @@ from gateway_sdk.operations import Operation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The checked options of one view, under their public names."""
+    """The checked options of one view, under their public names.
+
+    Attributes:
+        templates: What the requests of each operation have in common, once it was used.
+    """
 
     access_token: TokenSource = field(repr=False)
     tenant_id: str | None = field(repr=False)
@@ -37,7 +41,7 @@ class Options:
     deadline: float | None
     retry: RetryPolicy
     headers: Mapping[str, str] = field(repr=False)
-    _templates: dict[str, RequestTemplate] = field(default_factory=dict, init=False, repr=False)
+    templates: dict[str, RequestTemplate] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, **given: Any) -> "Options":
@@ -57,21 +61,18 @@ class Options:
         return dataclasses.replace(self, **_checked(given, self.headers))
 
     def template(self, operation: Operation[Any], base_url: httpx.URL) -> RequestTemplate:
-        """Return what all requests of an operation have in common; it is made once.
+        """Make and keep what all requests of an operation have in common.
 
         Raises:
             InvalidArgumentError: the operation needs a tenant and none is configured.
         """
-        template = self._templates.get(operation.name)
-        if template is None or template.operation is not operation:
-            template = RequestTemplate(
-                operation,
-                base_url,
-                tenant_id=self.tenant_id,
-                token_header=self.token_header,
-                headers=self.headers,
-            )
-            self._templates[operation.name] = template
+        template = self.templates[operation.name] = RequestTemplate(
+            operation,
+            base_url,
+            tenant_id=self.tenant_id,
+            token_header=self.token_header,
+            headers=self.headers,
+        )
         return template
 
     def gateway_name(self, base_url: httpx.URL) -> str:

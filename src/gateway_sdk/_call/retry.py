@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
 from gateway_sdk._config import check_count, check_share, check_switch, check_wait
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import (
     ConfigurationError,
     ConnectionFailedError,

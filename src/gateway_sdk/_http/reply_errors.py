@@ -20,7 +20,7 @@ from gateway_sdk._http.reply import (
     media_type,
     utf8_json,
 )
-from gateway_sdk._http.request import RawHeaders, describe
+from gateway_sdk._http.request import RawHeaders
 from gateway_sdk.errors import (
     ConflictError,
     ForbiddenError,
@@ -35,6 +35,7 @@ from gateway_sdk.errors import (
     UnauthorizedError,
     UnexpectedReplyError,
 )
+from gateway_sdk.models._problems import describe
 from gateway_sdk.models.replies import ErrorPayload
 from gateway_sdk.outcome import Outcome
 

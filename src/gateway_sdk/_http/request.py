@@ -3,19 +3,18 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, SecretStr, ValidationError
-from pydantic_core import ErrorDetails, PydanticSerializationError
+from pydantic_core import PydanticSerializationError
 
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.models._base import Model, wire_json
-from gateway_sdk.models._problems import PROBLEM
+from gateway_sdk.models._problems import describe
 from gateway_sdk.operations import Content, Header, Operation
 
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
@@ -65,7 +64,6 @@ _MARK: Final = "~of.gateway.sdk~"  # stands for a value; nothing in it is encode
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]{1,4000}")  # nothing to encode
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LONGEST_SEGMENT: Final = 4000  # bytes; servers accept targets of 8000 (RFC 9110, 4.1)
-_SHOWN_PROBLEMS: Final = 10
 
 
 class RequestBase:
@@ -136,11 +134,7 @@ class RequestTemplate(RequestBase):
         self._parts = self._url.raw_path.split(_MARK.encode("ascii"))
 
     def target(self, values: Mapping[str, str]) -> bytes:
-        """Return the path of a request, with the values percent-encoded (RFC 3986, 3.3).
-
-        Raises:
-            InvalidArgumentError: a value is missing, unknown, or cannot be one path segment.
-        """
+        """Return the path of a request; `fill_path` says how."""
         return fill_path(self._names, self._parts, values)
 
     def without(self, more: RawHeaders) -> RequestBase:
@@ -258,22 +252,6 @@ _ENCODER: Final = json.JSONEncoder(
 )
 
 
-def describe(error: ValidationError) -> str:
-    """Name the first few wrong fields and the reasons, without their values."""
-    problems = error.errors(include_input=False, include_url=False, include_context=False)
-    shown = [_described(problem) for problem in problems[:_SHOWN_PROBLEMS]]
-    more = len(problems) - len(shown)
-    return "; ".join(shown) + (f"; and {more} more" if more else "")
-
-
-def _described(problem: ErrorDetails) -> str:
-    """Name a field by its path, and say what is wrong with it, in our words or in pydantic's."""
-    field = ".".join(map(str, problem["loc"]))[:100]
-    if problem["type"] == PROBLEM:
-        return f"{field or 'the value'} {problem['msg'][:150]}"
-    return f"{field or 'it'}: {problem['msg'][:100]}"
-
-
 def framing(method: str, length: int | None, content_type: str | None) -> RawHeaders:
     """Return the header fields about the body of a request (RFC 9112, 6).
 
@@ -308,26 +286,6 @@ def replace_fields(fields: Iterable[tuple[bytes, bytes]], more: RawHeaders) -> R
     return [field for field in fields if field[0].lower() not in taken] + more
 
 
-def check_fields(given: object) -> RawHeaders:
-    """Return the header fields that an observer gives to one request.
-
-    Raises:
-        ConfigurationError: they are no mapping, or hold what `headers` must not set.
-    """
-    if not isinstance(given, Mapping):
-        raise ConfigurationError("attempt_started must return a mapping of names to values")
-    return [
-        (_checked_name(name), check_header_value("a header field", text).encode("latin-1"))
-        for name, text in given.items()
-    ]
-
-
-@lru_cache(maxsize=64)  # an observer gives the same names to each attempt
-def _checked_name(name: str) -> bytes:
-    _check_header_name(name)
-    return name.encode("ascii")
-
-
 def check_header_value(name: str, value: object) -> str:
     """Return a valid value of a header.
 
@@ -357,7 +315,7 @@ def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
         raise ConfigurationError("headers must be a mapping of names to values")
     merged = {name.lower(): (name, value) for name, value in base.items()}
     for name, value in headers.items():
-        key = _check_header_name(name)
+        key = check_header_name(name)
         if value is None:
             merged.pop(key, None)
         else:
@@ -365,7 +323,7 @@ def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
     return MappingProxyType(dict(merged.values()))
 
 
-def _check_header_name(name: object) -> str:
+def check_header_name(name: object) -> str:
     """Return a header's name in lower case, if the user may set it."""
     if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
         raise ConfigurationError("headers holds a name that no header can have (RFC 9110, 5.1)")

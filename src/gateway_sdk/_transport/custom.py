@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 import httpx
 
-from gateway_sdk._transport.admission import Limiter
+from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})

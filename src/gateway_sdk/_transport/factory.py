@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 import httpx
 
 from gateway_sdk._config import DEFAULT_MAX_CONNECTIONS, UNSET, check_count, check_switch
-from gateway_sdk._transport.admission import Limit, Limiter
 from gateway_sdk._transport.custom import (
     AnyClient,
     AnyTransport,
@@ -18,6 +17,7 @@ from gateway_sdk._transport.custom import (
     transport_of,
     transport_of_client,
 )
+from gateway_sdk._transport.rate_limit import Limit, Limiter
 from gateway_sdk.errors import ConfigurationError
 
 EngineName: TypeAlias = Literal["httpx", "asyncio"]

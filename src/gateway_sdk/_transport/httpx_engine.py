@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Final, cast
 
 import httpx
 
-from gateway_sdk._repr import safe_repr
-from gateway_sdk._transport.admission import Admission, Limiter
-from gateway_sdk._transport.pool import Pool
+from gateway_sdk._python import safe_repr
+from gateway_sdk._transport.pool import Admission, Pool
+from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import DirectRequest, DirectResponse, DirectTransport
 

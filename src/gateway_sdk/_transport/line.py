@@ -14,6 +14,7 @@ import httpcore
 import httpx
 
 from gateway_sdk._config import LOGGER
+from gateway_sdk._http.request import PIECE
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route
@@ -53,13 +54,16 @@ class Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
         base = request.base
         request.transmission.forwarded = self._forwards
         self._sending = _Sending(request.transmission)
+        content: bytes | httpx.AsyncByteStream = request.content
+        if isinstance(content, bytes) and len(content) > PIECE:
+            content = stream_of(content)
         try:
             return await self._http.handle_async_request(
                 httpcore.Request(
                     base.method,
                     _url(base.address, request.target),
                     headers=[*base.fields, *request.fields],
-                    content=stream_of(request.content),
+                    content=content,
                     extensions={"timeout": request.timeout.as_dict()},
                 )
             )

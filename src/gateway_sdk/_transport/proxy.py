@@ -9,7 +9,7 @@ from urllib.request import getproxies_environment
 import httpx
 
 from gateway_sdk._config import is_loopback, parse_url
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.reason import place_of
 from gateway_sdk.errors import ConfigurationError

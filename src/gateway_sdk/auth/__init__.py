@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gateway_sdk._lazy import lazy
+from gateway_sdk._python import lazy
 from gateway_sdk.auth.source import AccessTokenGiven, RejectingTokenSource, TokenSource
 from gateway_sdk.auth.token import AccessToken, Token
 

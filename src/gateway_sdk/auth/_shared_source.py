@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
 from gateway_sdk._config import check_wait
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk.auth._login_coordination import (
     CrossProcessLogin,
     LoginCooldown,

@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 import httpx
 
 from gateway_sdk._config import is_loopback, parse_url
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk.auth._authorization_response import AuthorizationResponse, read_token
 from gateway_sdk.auth.token import Token, scope_names
 from gateway_sdk.errors import ConfigurationError, StateMismatchError

@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeAlias, cast
@@ -61,7 +62,10 @@ class StaticTokenSource:
         Raises:
             LoginRequiredError: It has expired.
         """
-        return _unexpired(self._cached.token, self._cached.now(time.time(), time.monotonic()))
+        cached = self._cached
+        if cached.ends_at == math.inf:
+            return cached.token
+        return _unexpired(cached.token, cached.now(time.time(), time.monotonic()))
 
 
 class FunctionTokenSource:
@@ -163,3 +167,9 @@ def _unexpired(token: Token, now: float) -> Token:
     if token.expired(now, leeway=0.0):
         raise LoginRequiredError(f"the access token expired at {token.ends}: get a new one")
     return token
+
+
+def authorization(token: AccessToken) -> bytes:
+    """Return the value of the header Authorization."""
+    text = token.value.get_secret_value() if isinstance(token, Token) else text_of(token)
+    return b"Bearer " + text.encode("ascii")

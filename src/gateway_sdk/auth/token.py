@@ -10,7 +10,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from pydantic import SecretStr
 
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import ConfigurationError
 
 DEFAULT_LEEWAY: Final = 30.0

@@ -8,11 +8,11 @@ from typing import IO, Any, Final, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from gateway_sdk._http.request import describe
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.models._base import Model
+from gateway_sdk.models._problems import describe
 
 STDIN: Final = "-"
 

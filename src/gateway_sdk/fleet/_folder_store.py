@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import ConfigurationError, GatewayError, PlanStoreError
 from gateway_sdk.fleet._folder_files import Files, is_outage, open_files, why
 from gateway_sdk.fleet._outage import PATIENCE, outlast
@@ -95,20 +95,17 @@ class FolderStore:
     async def _do(self, work: Callable[[Files], T]) -> T:
         """Work on files in a thread; wait for a file system that does not answer."""
         await self.open()
-        files = self._files
-        assert files is not None  # noqa: S101 - it is open
-        what = f"the store at {self._address}"
         try:
             return await outlast(
-                lambda: asyncio.to_thread(work, files),
+                lambda: asyncio.to_thread(work, cast("Files", self._files)),
                 is_outage=is_outage,
-                what=what,
+                what=f"the store at {self._address}",
                 patience=PATIENCE,
             )
         except GatewayError:
             raise
         except Exception as error:  # noqa: BLE001 - each file system has errors of its own
-            raise PlanStoreError(f"{what}: {why(error)}") from None
+            raise PlanStoreError(f"the store at {self._address}: {why(error)}") from None
 
     async def find_plan(self, name: str) -> PlanRecord | None:
         """Read the header of the plan; None if there is none."""
@@ -328,11 +325,10 @@ def _forget_all(files: Files, plan: PlanRecord) -> int:
         if kind == DONE:
             continue
         before = _read(files, plan, chunk)
-        kept = {
-            index: record
-            for index, record in before.items()
-            if record.failure is None or not record.failure.safe_to_repeat
-        }
+        kept = dict(before)
+        for index, record in before.items():
+            if record.failure and record.failure.safe_to_repeat:
+                del kept[index]
         if len(kept) < len(before):
             if kept:
                 _write(files, plan, chunk, REST, kept)
@@ -346,14 +342,9 @@ def _note_place(plan: PlanRecord, chunk: int) -> str:
 
 
 def _read_note(files: Files, plan: PlanRecord, chunk: int) -> ChunkRecord | None:
-    text = files.read(_note_place(plan, chunk))
-    if text is None:
+    if (text := files.read(_note_place(plan, chunk))) is None:
         return None
     found = json.loads(text)
-    return ChunkRecord(
-        chunk=chunk,
-        state=ChunkState(found["state"]),
-        starts=found["starts"],
-        message=found["message"],
-        at=datetime.fromisoformat(found["at"]),
-    )
+    state, at = ChunkState(found["state"]), datetime.fromisoformat(found["at"])
+    starts, message = found["starts"], found["message"]
+    return ChunkRecord(chunk=chunk, state=state, starts=starts, message=message, at=at)

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Self, cast
 
 from gateway_sdk._call.options import Overrides
 from gateway_sdk._config import check_count, check_wait
-from gateway_sdk._transport.admission import Limit
+from gateway_sdk._transport.rate_limit import Limit
 from gateway_sdk.bulk import Adaptive
 from gateway_sdk.bulk.run import limit_of
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, PlanStoreError

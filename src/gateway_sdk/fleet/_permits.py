@@ -20,7 +20,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import ConfigurationError
 
 _TIMEOUT: Final = 1.0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from gateway_sdk._config import LOGGER, check_count
-from gateway_sdk._repr import safe_repr
-from gateway_sdk._transport.admission import Limit, Limiter, RateLimit, RateLimiter
+from gateway_sdk._python import safe_repr
+from gateway_sdk._transport.rate_limit import Limit, Limiter, RateLimit, RateLimiter
 from gateway_sdk.errors import ConfigurationError
 
 if TYPE_CHECKING:

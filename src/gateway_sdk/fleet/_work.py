@@ -11,7 +11,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from gateway_sdk._config import is_async
-from gateway_sdk._http.request import check_path, describe, encode_json
+from gateway_sdk._http.request import check_path, encode_json
 from gateway_sdk.areas._area import Area
 from gateway_sdk.areas.aml import AmlArea
 from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea
@@ -20,6 +20,7 @@ from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.fleet._json import item_text
 from gateway_sdk.models._base import Model
+from gateway_sdk.models._problems import describe
 from gateway_sdk.operations import CREATE_CUSTOMER, OPERATIONS, Content, Operation
 from gateway_sdk.outcome import Repeatability
 from gateway_sdk.session import GatewaySession

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gateway_sdk._lazy import lazy
+from gateway_sdk._python import lazy
 
 if TYPE_CHECKING:
     from gateway_sdk.models.customer import (

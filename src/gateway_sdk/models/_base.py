@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticSerializationError
 
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk.models._problems import in_plain_words, problem
 
 T = TypeVar("T")

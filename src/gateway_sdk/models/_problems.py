@@ -12,6 +12,7 @@ PROBLEM: Final = "wrong_argument"
 """The type of these errors, which differs from pydantic's own types."""
 
 _LONGEST_VALUE: Final = 40  # characters; longer values are not shown
+_SHOWN_PROBLEMS: Final = 10
 _SHOWN_TYPES: Final = (str, bytes, bool, int, float)
 
 # By type of pydantic's errors. A field with other needs has its own validator.
@@ -123,3 +124,19 @@ def _names(model: type[BaseModel]) -> Iterator[str]:
 def _attribute(model: type[BaseModel], wire_name: Any) -> str:
     fields = model.model_fields.items()
     return next(name for name, field in fields if field.serialization_alias == wire_name)
+
+
+def describe(error: ValidationError) -> str:
+    """Name the first few wrong fields and the reasons, without their values."""
+    problems = error.errors(include_input=False, include_url=False, include_context=False)
+    shown = [_described(problem) for problem in problems[:_SHOWN_PROBLEMS]]
+    more = len(problems) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more else "")
+
+
+def _described(problem: ErrorDetails) -> str:
+    """Name a field by its path, and say what is wrong with it, in our words or in pydantic's."""
+    field = ".".join(map(str, problem["loc"]))[:100]
+    if problem["type"] == PROBLEM:
+        return f"{field or 'the value'} {problem['msg'][:150]}"
+    return f"{field or 'it'}: {problem['msg'][:100]}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk.auth.stores._base import (
     MARK_BYTES,
     MAX_RECORD,

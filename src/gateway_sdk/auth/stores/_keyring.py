@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, parse
 from gateway_sdk.auth.stores._file import PrivateFileStore
 from gateway_sdk.auth.token import Token

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._config import is_loopback
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, new_mark, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError

@@ -1,7 +1,8 @@
-"""Names of a package that are loaded when they are first used (PEP 562)."""
+"""What Python itself lacks: names that are loaded late, and a repr of half-made objects."""
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
 from typing import Any
 
@@ -34,3 +35,20 @@ def lazy(
         return sorted({*vars(sys.modules[package]), *places, *themselves})
 
     return load, names
+
+
+def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return a `__repr__` that also works without some attributes.
+
+    A traceback that shows local variables calls it, and an AttributeError in it would hide the
+    original error.
+    """
+
+    @wraps(describe)
+    def describe_or_say_so(half_built: Any) -> str:
+        try:
+            return describe(half_built)
+        except AttributeError:
+            return f"<{type(half_built).__name__}, not fully made>"
+
+    return describe_or_say_so

@@ -1,4 +1,4 @@
-"""Who may send, and when: slots for requests on the wire, and a limit of their rate."""
+"""A limit of the rate of requests: so many in a time."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -6,53 +6,10 @@ from collections import OrderedDict, deque
 from contextlib import suppress
 from dataclasses import dataclass
 
-import httpx
-
 from gateway_sdk._config import check_count, check_seconds
-from gateway_sdk._repr import safe_repr
+from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk.errors import ConfigurationError
-
-
-class Slots:
-    """Let so many callers in at once; the others wait in the order in which they came.
-
-    A caller that is cancelled while it waits keeps nothing.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.free = size
-        self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
-
-    async def enter(self) -> None:
-        """Take a slot, now or when one comes free."""
-        if self.free:  # then nobody waits: `leave` hands slots over while anybody does
-            self.free -= 1
-            return
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters[waiter] = None
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            if waiter in self._waiters:
-                del self._waiters[waiter]
-            elif not waiter.cancelled():
-                self.leave()  # the slot was handed over in the same turn: pass it on
-            raise
-
-    def leave(self) -> None:
-        """Give the slot back, to the longest waiting caller if there is one."""
-        while self._waiters:
-            waiter, _ = self._waiters.popitem(last=False)
-            if not waiter.done():  # else cancelled, and its task has not run yet
-                waiter.set_result(None)
-                return
-        self.free += 1
-
-    @safe_repr
-    def __repr__(self) -> str:
-        return f"<Slots {self.size - self.free} of {self.size} taken, {len(self._waiters)} waiting>"
 
 
 class Limiter(ABC):
@@ -165,59 +122,3 @@ class RateLimiter(Limiter):
     @safe_repr
     def __repr__(self) -> str:
         return f"<RateLimiter {self._limit}, {len(self._waiters)} waiting>"
-
-
-class Admission:
-    """Lets so many requests in at once, each with a slot of its own.
-
-    Attributes:
-        slots: Those of requests on the wire.
-    """
-
-    def __init__(self, max_connections: int, limiter: Limiter | None) -> None:
-        self.slots = Slots(max_connections)
-        self._limiter = limiter
-
-    async def enter(self, seconds: float | None, transmission: Transmission) -> None:
-        """Take a slot, within the time-out for it, and wait for the turn of the request.
-
-        Args:
-            seconds: The time-out for a slot, or None for none.
-            transmission: Is told how long each wait took.
-
-        Raises:
-            httpx.PoolTimeout: no slot came free in time.
-        """
-        if self.slots.free:
-            await self.slots.enter()
-        else:
-            began = asyncio.get_running_loop().time()
-            try:
-                await self._queue(seconds)
-            finally:
-                transmission.slot_wait = asyncio.get_running_loop().time() - began
-        if self._limiter is not None:
-            try:
-                # With a slot in hand: what passes is sent at once.
-                await self._limiter.admit(transmission)
-            except BaseException:
-                self.slots.leave()
-                raise
-
-    async def _queue(self, seconds: float | None) -> None:
-        # A rate limit lets the queue grow as it must; then only the deadline bounds the wait.
-        paced = self._limiter is not None
-        try:
-            async with asyncio.timeout(None if paced else seconds):
-                await self.slots.enter()
-        except TimeoutError:
-            raise httpx.PoolTimeout("no connection came free") from None
-
-    def leave(self) -> None:
-        """Give the slot back."""
-        self.slots.leave()
-
-    async def aclose(self) -> None:
-        """Close the limiter, if there is one."""
-        if self._limiter is not None:
-            await self._limiter.aclose()

@@ -1,0 +1,26 @@
+"""Files are worth a door and can be read in one go."""
+
+from pathlib import Path
+
+import pytest
+
+import gateway_sdk
+
+ROOT = Path(gateway_sdk.__file__).parent
+FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
+LONGEST, SHORTEST = 350, 30  # lines
+
+DATA = {
+    "_version.py",
+    "cli/__main__.py",  # what `python -m gateway_sdk.cli` runs
+    "fleet/_parts.py",  # a class of fields
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_neither_long_nor_tiny(name: str) -> None:
+    """Packages' faces and data may be short."""
+    lines = len(FILES[name].read_text().splitlines())
+
+    assert lines <= LONGEST
+    assert lines >= SHORTEST or name in DATA or name.endswith("__init__.py")

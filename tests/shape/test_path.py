@@ -1,0 +1,68 @@
+"""The files that a call goes through, from the method of the area to the socket and back."""
+
+import asyncio
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import gateway_sdk
+from gateway_sdk import GatewaySession
+from tests.support.raw_server import OK, raw_server, read_request
+
+ROOT = Path(gateway_sdk.__file__).parent
+ON_EVERY_WAY = {
+    "areas/wallet.py",
+    "_call/call.py",
+    "_call/client.py",
+    "_http/request.py",
+    "_http/reply.py",
+    "_transport/connection.py",
+    "_transport/pool.py",
+    "auth/source.py",
+}
+FILES = {
+    "httpx": ON_EVERY_WAY | {"_transport/httpx_engine.py", "_transport/line.py"},
+    "asyncio": ON_EVERY_WAY | {"_transport/asyncio_engine.py", "_transport/reply_reader.py"},
+}
+
+
+class Followed:
+    """Notes the files of ours whose functions are called."""
+
+    def __init__(self) -> None:
+        self.files: set[str] = set()
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Note a call."""
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(ROOT):
+            self.files.add(path.relative_to(ROOT).as_posix())
+
+
+@pytest.mark.parametrize("engine", FILES)
+async def test_a_call_goes_through_few_files(engine: str) -> None:
+    """A reader follows cancel_order through ten files; a new one has to be worth its door."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await read_request(reader)
+            writer.write(OK)
+
+    followed = Followed()
+    before = sys.getprofile()
+    async with (
+        raw_server(handle) as url,
+        GatewaySession(url, access_token="t", tenant_id="acme", engine=engine) as gateway,  # type: ignore[arg-type]
+    ):
+        await gateway.wallet.cancel_order("w-1", "o-1")  # opens the connection
+        sys.setprofile(followed)
+        try:
+            await gateway.wallet.cancel_order("w-1", "o-1")
+        finally:
+            sys.setprofile(before)
+
+    assert followed.files == FILES[engine]
+    assert len(followed.files) == 10
