@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from benchmarks import page
 from benchmarks.budgets import judge
 from benchmarks.chart import draw
 from benchmarks.parts import PARTS, left_out, settings_of
@@ -70,6 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
         text = json.dumps(results(about, parts, missing), indent=1)
         (folder / FILE).write_text(text + "\n")
         draw(folder / FILE, folder)
+        if folder == RESULTS:
+            page.write()
     return sum(not verdict.met for verdict in verdicts)
 
 

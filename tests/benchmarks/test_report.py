@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from benchmarks import chart
+from benchmarks import chart, page
 from benchmarks.__main__ import RESULTS
 from benchmarks.budgets import BUDGETS, judge
 from benchmarks.parts import PARTS
@@ -187,3 +187,29 @@ def test_the_results_that_are_kept_are_of_a_whole_run() -> None:
     assert {file.name for file in RESULTS.glob("*.svg")} == {
         f"chart-{theme}.svg" for theme in chart.THEMES
     }
+
+
+def test_the_page_ends_with_the_figures_that_are_kept() -> None:
+    """To renew it: `python -m benchmarks.page`."""
+    found = json.loads((RESULTS / "results.json").read_text())
+
+    assert page.PAGE.read_text().endswith("\n\n" + page.tables(found))
+
+
+def test_the_page_keeps_its_text_and_has_the_new_figures(tmp_path: Path) -> None:
+    """Whatever stands before the heading stays; each part and each budget has its rows."""
+    figures = results(machine(), ALL, {})
+    (tmp_path / "results.json").write_text(json.dumps(figures))
+    text = tmp_path / "page.md"
+    text.write_text(f"# Text\n\n{page.HEADING}old\n")
+
+    page.write(tmp_path / "results.json", text)
+    page.write(tmp_path / "results.json", text)
+
+    lines = text.read_text().splitlines()
+    assert lines[:3] == ["# Text", "", page.HEADING.strip()]
+    assert "old" not in lines
+    assert sum(line.startswith("| curl file |") for line in lines) == 1
+    assert sum("missed" in line for line in lines) == sum(
+        not budget["met"] for budget in figures["budgets"]
+    )
