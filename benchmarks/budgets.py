@@ -77,12 +77,12 @@ BUDGETS: Final = (
     ),
     Budget("CPU on httpx / OpenAI", "cpu", OVER_HTTPX, cpu(*ALL), 0.75, "AsyncOpenAI"),
     Budget(
-        "import / httpx, pydantic, tenacity",
+        "import / httpx, tenacity, BaseModel",
         "imports",
-        "import gateway_sdk",
+        "from gateway_sdk import GatewaySession",
         ("cpu_ms",),
-        1.35,
-        "import httpx, pydantic, tenacity",
+        1.4,
+        "import httpx, tenacity; from pydantic import BaseModel",
     ),
     *(
         Budget(f"{ours}: loop held", "opening", ours, HELD, 20.0)

@@ -16,7 +16,7 @@ LEVELS: Final = ((1, 0), (10, 0), (50, 0), (200, 0), (500, 0), (50, 50))
 CURL: Final = "curl"
 LATENCIES: Final = (5, 50, 200)
 STATEMENTS: Final = {
-    "import gateway_sdk": ("gateway_sdk",),
+    "from gateway_sdk import GatewaySession": ("gateway_sdk",),
     "import httpx, pydantic, tenacity": ("httpx",),
     "import httpx, tenacity; from pydantic import BaseModel": ("httpx",),
     "import aiohttp": ("aiohttp",),
