@@ -71,6 +71,16 @@ def test_the_readme_lists_every_variable() -> None:
     assert listed == {variable: name for name, variable in _config.ENVIRONMENT.items()}
 
 
+def test_the_site_lists_every_variable_and_every_extra() -> None:
+    """The README is not part of the site, so its two tables stand there again."""
+    start = (ROOT / "docs" / "index.md").read_text()
+
+    variables = re.findall(r"^\| `(GATEWAY_\w+)` \| .* \| `(\w+)` \|$", CONFIGURATION, re.MULTILINE)
+
+    assert {name: variable for variable, name in variables} == _config.ENVIRONMENT
+    assert _extras_of(start) == _extras_of(README)
+
+
 def _documented() -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \| `(.+?)` \|", CONFIGURATION, re.MULTILINE))
 
@@ -123,11 +133,15 @@ def test_commands_stand_on_one_line_each() -> None:
 def test_the_readme_lists_every_extra() -> None:
     """The table of extras has those that can be installed, in any order."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    table = README.partition("| extra | adds |")[2].partition("\n\n")[0]
 
-    listed = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+    listed = _extras_of(README)
 
     assert sorted(listed) == sorted(project["optional-dependencies"])
+
+
+def _extras_of(page: str) -> list[str]:
+    table = page.partition("| extra | adds |")[2].partition("\n\n")[0]
+    return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
 
 
 def test_the_fields_of_a_customer_are_those_of_the_models() -> None:
