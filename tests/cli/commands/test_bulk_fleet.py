@@ -58,6 +58,14 @@ class Broker:
         assert name == "gateway_sdk.fleet:rates"
         return self
 
+    def kicker(self) -> "Broker":
+        """Return what takes labels."""
+        return self
+
+    def with_labels(self, **labels: str) -> "Broker":
+        """Take labels."""
+        return self
+
     async def kiq(self, address: str, chunk: int) -> None:
         """Send a message."""
         self.done.append(chunk)
