@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 
 from gateway_sdk import GatewaySession, bulk
+from gateway_sdk.otel import OpenTelemetry
 from gateway_sdk.otel._observer import MOST_CHILDREN
 from tests.otel.telemetry import Collector, attributes_of, id_of, parent_of, trace_of
 from tests.support.calls import CALLS
@@ -107,6 +108,24 @@ async def test_a_function_with_a_span_of_its_own_keeps_it(
 
     (made,) = collector.calls
     assert parent_of(made) == id_of(collector.named("own"))
+    assert not made.links
+
+
+async def test_a_large_run_that_nothing_records_has_no_link(
+    monkeypatch: pytest.MonkeyPatch, collector: Collector
+) -> None:
+    """The run's observer has no SDK, and that of the calls has one."""
+    monkeypatch.setattr("gateway_sdk.otel._observer.MOST_CHILDREN", 0)
+    gateway = session(monkeypatch, collector)
+
+    async def call(_: int) -> None:
+        await CALLS["order_history"](gateway)
+
+    async for _ in bulk.run(call, [1], observers=[OpenTelemetry()]):
+        pass
+
+    (made,) = collector.calls
+    assert parent_of(made) is None
     assert not made.links
 
 

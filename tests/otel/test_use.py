@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler, SamplingResult
 from opentelemetry.trace import Link, SpanKind, TraceState
 from opentelemetry.util.types import Attributes
 
@@ -104,17 +104,27 @@ async def test_a_provider_that_fails_changes_no_call(
     assert collector.observer._calls == {}
 
 
-async def test_a_release_without_the_key_of_instrumentors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name is private over there: without it nothing is suppressed, and all else works."""
-    monkeypatch.setattr(_spans, "_SUPPRESS", None)
-    collector = Collector()
+@pytest.mark.parametrize(
+    ("name", "value"), [("_SUPPRESS", None), ("_INSTRUMENTORS", "no.such.module")]
+)
+@pytest.mark.parametrize(
+    ("sampler", "spans"), [(ALWAYS_ON, ["DELETE", "cancel_order"]), (ALWAYS_OFF, [])]
+)
+async def test_without_instrumentors_nothing_is_suppressed(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: Any, sampler: Sampler, spans: list[str]
+) -> None:
+    """None is loaded, or this release has another name for it, which is private there."""
+    monkeypatch.setattr(_spans, name, value)
+    collector = Collector(sampler)
     async with (
         serving() as gateway,
         GatewaySession(gateway.url, access_token="t", observers=[collector.observer]) as sending,
     ):
         await CALLS["cancel_order"](sending)
 
-    assert [span.name for span in collector.spans] == ["DELETE", "cancel_order"]
+    assert [span.name for span in collector.spans] == spans
+    assert "traceparent" in gateway.requests[0]
+    assert not trace.get_current_span().get_span_context().is_valid
 
 
 async def test_a_call_that_is_closed_in_another_context() -> None:
