@@ -57,7 +57,7 @@ class Metrics:
         if error is not None:
             attributes["error.type"] = error
         seconds = attempt.elapsed - attempt.slot_wait - attempt.rate_wait
-        self._requests.record(max(0.0, seconds), attributes)
+        self._requests.record(seconds if seconds > 0 else 0.0, attributes)
 
     def call(self, call: CallInfo, outcome: Outcome, error: str | None, elapsed: float) -> None:
         """Record a call."""

@@ -48,6 +48,7 @@ class _Call:
 
     Attributes:
         span: The span of the call.
+        is_recorded: Whether it is recorded.
         current: The context that has it.
         exchange: The context of the attempt under way; None between attempts.
         attempt: The span of the attempt, until it is ended; None if the call is not recorded.
@@ -55,10 +56,11 @@ class _Call:
         given_up: An attempt that was ended from outside, whose span is still open.
     """
 
-    __slots__ = ("attempt", "attempts", "current", "exchange", "given_up", "span")
+    __slots__ = ("attempt", "attempts", "current", "exchange", "given_up", "is_recorded", "span")
 
     def __init__(self, span: Span, current: Current) -> None:
         self.span = span
+        self.is_recorded = span.is_recording()
         self.current = current
         self.exchange: Current | None = None
         self.attempt: Span | None = None
@@ -118,7 +120,7 @@ class OpenTelemetry(Observer):
         state = self._calls[call]
         state.attempts = number
         span, inside = state.span, state.current.context
-        if span.is_recording():
+        if state.is_recorded:
             span = state.attempt = self._attempt_span(call, number, inside)
             inside = set_span_in_context(span, inside)
         inside = without_instrumentors(inside)
@@ -132,7 +134,9 @@ class OpenTelemetry(Observer):
         if state.exchange is not None:
             state.exchange.leave()
             state.exchange = None
-        if attempt.error in _GAVE_UP:
+        if attempt.error is None:
+            self._end_attempt(call, state, attempt, None)
+        elif attempt.error in _GAVE_UP:
             state.given_up = attempt
         else:
             self._end_attempt(call, state, attempt, error_of_attempt(attempt))
@@ -140,20 +144,20 @@ class OpenTelemetry(Observer):
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
         """Note the retry on the span of the call."""
         del attempt
-        span = self._calls[call].span
-        if span.is_recording():
-            span.add_event("gateway.retry", {"gateway.retry.delay": seconds})
+        state = self._calls[call]
+        if state.is_recorded:
+            state.span.add_event("gateway.retry", {"gateway.retry.delay": seconds})
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
         """End the span of the call."""
         state = self._calls.pop(call)
-        kind = error_of(error)
+        kind = None if error is None else error_of(error)
         if state.given_up is not None:
             self._end_attempt(call, state, state.given_up, kind)
         state.current.leave()
-        if state.span.is_recording():
+        if state.is_recorded:
             done = {"gateway.outcome": outcome.name, "gateway.attempts": state.attempts}
             end(state.span, done, kind)
         self._metrics.call(call, outcome, kind, elapsed)
@@ -179,7 +183,7 @@ class OpenTelemetry(Observer):
         """End the span of a bulk run."""
         del elapsed
         attributes = {"gateway.items.done": done, "gateway.items.failed": failed}
-        end(self._runs.pop(run), attributes, error_of(error))
+        end(self._runs.pop(run), attributes, None if error is None else error_of(error))
 
     def _end_attempt(
         self, call: CallInfo, state: _Call, attempt: Attempt, error: str | None

@@ -66,8 +66,8 @@ def error_of_attempt(attempt: Attempt) -> str | None:
     return attempt.error
 
 
-def error_of(error: BaseException | None) -> str | None:
+def error_of(error: BaseException) -> str | None:
     """Return the `error.type`: the class of an error; None for a caller that gave up."""
-    if error is None or isinstance(error, CancelledError | GeneratorExit):
+    if isinstance(error, CancelledError | GeneratorExit):
         return None
     return type(error).__name__
