@@ -1,5 +1,6 @@
 """The exact request of each of the twelve operations, as it reaches the transport."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import date
@@ -10,7 +11,14 @@ import httpx
 import pytest
 import respx
 
-from gateway_sdk import ConfigurationError, GatewaySession, InvalidArgumentError, operations
+from gateway_sdk import (
+    ConfigurationError,
+    GatewaySession,
+    InvalidArgumentError,
+    RetryPolicy,
+    operations,
+)
+from gateway_sdk._http.request import PIECE
 from gateway_sdk._transport.factory import ENGINES
 from gateway_sdk.models import CreateRequest, PersonData, Revision
 from gateway_sdk.operations import OPERATIONS, Content, Header
@@ -563,3 +571,56 @@ def test_removed_tenant_is_missed_where_it_is_required() -> None:
     assert gateway._caller.options.tenant_id == "acme"
     with pytest.raises(ConfigurationError, match="tenant_id is empty"):
         gateway.with_options(tenant_id="")
+
+
+class Unread(httpx.AsyncBaseTransport):
+    """Hands requests to a function without reading them before."""
+
+    def __init__(self, take: Callable[[httpx.Request], Awaitable[httpx.Response]]) -> None:
+        self._take = take
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return what the function returns."""
+        return await self._take(request)
+
+
+LONG = json.dumps({"text": "ä" * PIECE}, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_long_json_arrives_whole(engine: Any) -> None:
+    """JSON of more than a piece goes out in pieces, and can be sent again."""
+    received: list[bytes] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for reply in (OK.replace(b"200", b"429"), OK):
+            received.append(await read_request(reader))
+            writer.write(reply)
+
+    async with (
+        raw_server(handler) as url,
+        GatewaySession(
+            url, access_token="t", engine=engine, retry=RetryPolicy(backoff=0.0)
+        ) as gateway,
+    ):
+        body = json.loads(LONG)
+        await gateway.send(operations.EXCHANGE_RATE_SERIES, body=body)
+
+    assert [request.partition(b"\r\n\r\n")[2] for request in received] == [LONG, LONG]
+
+
+async def test_long_json_reaches_a_transport_of_the_user_in_pieces() -> None:
+    """A cancellation does not have to wait until all of it is handed over."""
+    pieces: list[bytes] = []
+
+    async def take(request: httpx.Request) -> httpx.Response:
+        pieces.extend([piece async for piece in request.stream])  # type: ignore[union-attr]
+        return httpx.Response(200)
+
+    async with GatewaySession(
+        "https://gateway.test", access_token="t", transport=Unread(take)
+    ) as gateway:
+        await gateway.send(operations.EXCHANGE_RATE_SERIES, body=json.loads(LONG))
+
+    assert b"".join(pieces) == LONG
+    assert max(map(len, pieces)) == PIECE
