@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 from starlette.responses import Response
 
-from gateway_sdk.bulk._journal.line import Line
+from gateway_sdk.bulk._journal.line import JournalLine
 from gateway_sdk.sandbox import Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from tests.cli.commands.journeys import (
@@ -112,7 +112,7 @@ def test_replies_of_another_shape_are_told_and_have_no_rows(
     """They stay in the file as they came, for the interface leaves them open."""
     rows = tmp_path / "rates.csv"
     assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
-    found = [Line.decode(line) for line in out.read_bytes().splitlines()]
+    found = [JournalLine.decode(line) for line in out.read_bytes().splitlines()]
     changed = [replace(line, value={"series": [1.5]}) for line in found[:2]] + found[2:]
     out.write_bytes(b"".join(line.encode() for line in changed))
 

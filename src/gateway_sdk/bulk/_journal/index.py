@@ -7,7 +7,14 @@ from typing import Final
 
 from gateway_sdk.bulk._dedup import DIGEST_BYTES
 from gateway_sdk.bulk._journal.file import JournalFile
-from gateway_sdk.bulk._journal.line import HEAD_START, Failure, Head, Line, LineState, head_of
+from gateway_sdk.bulk._journal.line import (
+    HEAD_START,
+    Failure,
+    Head,
+    JournalLine,
+    LineState,
+    head_of,
+)
 
 UNREADABLE: Final = Failure(
     error="ReplyLostError",
@@ -72,11 +79,11 @@ def repaired(job: str, text: bytes) -> Iterator[bytes]:
     for head, piece in split_damaged(text):
         if head is None:
             if piece.strip(_NOTHING) or len(piece) >= _SHORT:
-                yield Line(job=job, key=bytes(DIGEST_BYTES), state=LineState.LOST).encode()
+                yield JournalLine(job=job, key=bytes(DIGEST_BYTES), state=LineState.LOST).encode()
         elif _is_whole(piece):
             yield piece[: head.length - 1] + b"\n"
         elif head.once:
-            yield Line(
+            yield JournalLine(
                 job=job, key=head.key, once=True, state=LineState.FAILED, failure=UNREADABLE
             ).encode()
 
@@ -91,7 +98,7 @@ def _is_whole(piece: bytes) -> bool:
     """Tell whether a line is unchanged, except for its end."""
     head = Head.of(piece)
     try:
-        Line.decode(piece[: head.length - 1] if head else piece)
+        JournalLine.decode(piece[: head.length - 1] if head else piece)
     except ValueError:
         return False
     return True
@@ -166,7 +173,7 @@ class Index:
         end = -1
         for number, (offset, text) in enumerate(self._file.lines(), 1):
             try:
-                line = Line.decode(text)
+                line = JournalLine.decode(text)
             except ValueError:
                 if self._is_torn(text):
                     self._torn = offset
@@ -187,7 +194,7 @@ class Index:
         if self._lacks_end:
             self._file.append(b"\n")
 
-    def _take(self, offset: int, line: Line) -> None:
+    def _take(self, offset: int, line: JournalLine) -> None:
         self._lines += 1
         self._check_job(line.job)
         key = _LOST if line.state is LineState.LOST else line.key
@@ -196,7 +203,7 @@ class Index:
         else:
             self._offsets.pop(key, None)
 
-    def _counts(self, line: Line) -> bool:
+    def _counts(self, line: JournalLine) -> bool:
         if line.state is LineState.INTERRUPTED:
             return False
         if self._retry_failed and line.state is LineState.FAILED and line.failure is not None:

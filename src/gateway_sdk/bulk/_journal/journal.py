@@ -10,7 +10,7 @@ from gateway_sdk import errors
 from gateway_sdk.bulk._dedup import Dedup, KeyFunction, digest_of
 from gateway_sdk.bulk._journal.file import CHANGED, JournalFile
 from gateway_sdk.bulk._journal.index import UNREADABLE, Index
-from gateway_sdk.bulk._journal.line import Failure, Line, LineState
+from gateway_sdk.bulk._journal.line import Failure, JournalLine, LineState
 from gateway_sdk.bulk._observers import ItemObserver
 from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
@@ -84,7 +84,7 @@ class Journal(Dedup[Item, Value]):
         if offset is None:
             return None
         try:
-            line = Line.decode(self._file.read(offset))
+            line = JournalLine.decode(self._file.read(offset))
         except (OSError, ValueError):
             raise self._file.error(CHANGED) from None
         if line.key != digest:
@@ -126,7 +126,7 @@ class Journal(Dedup[Item, Value]):
             if not self._index.is_complete:
                 self._maybe_sent.add(key)
                 return False
-            line = Line(job=self._job, key=key, once=True, state=LineState.BEGUN, item=item)
+            line = JournalLine(job=self._job, key=key, once=True, state=LineState.BEGUN, item=item)
             self._begun[key] = self._append(digest, line.encode())
         await self._file.wait_until_synced(self._begun[key])
         return True
@@ -165,12 +165,12 @@ class Journal(Dedup[Item, Value]):
 
     def _line(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
-    ) -> Line:
+    ) -> JournalLine:
         failed = result.error is not None
         value = None
         if not failed:
             value = result.value if self._dump is None else self._dump(result.value)
-        return Line(
+        return JournalLine(
             job=self._job,
             key=digest or b"",
             once=observer.sends_once,

@@ -92,7 +92,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class JournalLine:
     """One line; each line has all of these columns.
 
     Attributes:
@@ -176,7 +176,7 @@ _CHECK: Final = b',"check":"%b-%08x-%08x"'
 def head_of(job: str) -> tuple[bytes, int]:
     """Return the start of every line of a job, and the length of the whole head in bytes."""
     start = to_json({"job": job})[:-1] + b',"key":"'
-    line = Line(job=job, key=bytes(16), state=LineState.DONE).encode()
+    line = JournalLine(job=job, key=bytes(16), state=LineState.DONE).encode()
     return start, cast("Head", Head.of(line)).size
 
 
