@@ -5,25 +5,18 @@ import re
 from typing import Final
 
 from gateway_sdk import errors
-from gateway_sdk.cli.failure import (
-    APPLIED,
-    FAILED,
-    MISUSED,
-    REFUSED,
-    UNCHANGED,
-    UNKNOWN,
-    CommandError,
-)
+from gateway_sdk.cli import failure
+from gateway_sdk.cli.failure import CommandError
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.operations import CREATE_CUSTOMER, REVISE_CUSTOMER
 from gateway_sdk.outcome import Outcome, Repeatability
 
 STATUSES: Final = {
-    Outcome.NOT_SENT: UNCHANGED,
-    Outcome.REFUSED: REFUSED,
-    Outcome.UNKNOWN: UNKNOWN,
-    Outcome.APPLIED: APPLIED,
+    Outcome.NOT_SENT: failure.UNCHANGED,
+    Outcome.REFUSED: failure.REFUSED,
+    Outcome.UNKNOWN: failure.UNKNOWN,
+    Outcome.APPLIED: failure.APPLIED,
 }
 
 MISUSES: Final = (
@@ -83,11 +76,11 @@ def explain(error: GatewayError) -> CommandError:
 def status_of(error: GatewayError) -> int:
     """Return the exit status: after a call it says what became of it."""
     if isinstance(error, MISUSES):
-        return MISUSED
+        return failure.MISUSED
     if error.operation is None or isinstance(error, errors.LoginError):
-        return FAILED
+        return failure.FAILED
     if error.repeatability is Repeatability.READ and error.outcome is not Outcome.REFUSED:
-        return UNCHANGED
+        return failure.UNCHANGED
     return STATUSES[error.outcome]
 
 

@@ -12,30 +12,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, T
 from rich.table import Column
 from rich.text import Text
 
+from gateway_sdk import errors
 from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.advice import quote
 from gateway_sdk.cli.failure import REFUSED, UNCHANGED, CommandError
 from gateway_sdk.cli.output.console import Show
 from gateway_sdk.cli.output.values import format_span, printable
 from gateway_sdk.cli.series import to_journal
-from gateway_sdk.errors import (
-    AuthError,
-    ConnectionFailedError,
-    DeadlineExceededError,
-    ForbiddenError,
-    GatewayError,
-    NotFoundError,
-    RedirectError,
-    UnauthorizedError,
-)
+from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
 from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
 
-HOPELESS: Final = (AuthError, UnauthorizedError)
+HOPELESS: Final = (errors.AuthError, errors.UnauthorizedError)
 """What happens to one call happens to all that follow."""
 
-HOPELESS_AT_FIRST: Final = (ConnectionFailedError, ForbiddenError, RedirectError)
+HOPELESS_AT_FIRST: Final = (
+    errors.ConnectionFailedError,
+    errors.ForbiddenError,
+    errors.RedirectError,
+)
 """Likewise, as long as nothing has come: then it is about the gateway, and not about a series."""
 
 MOST_KINDS: Final = 5
@@ -130,7 +126,7 @@ class Tally:
         """Count a result."""
         error, from_journal = result.error, result.from_journal
         self.asked += not from_journal
-        if self._leaves_out and isinstance(error, NotFoundError):
+        if self._leaves_out and isinstance(error, errors.NotFoundError):
             self.skip()
             self.left_out[result.item.base, result.item.symbols] = quote(error)
             return
@@ -138,7 +134,9 @@ class Tally:
         if error is None:
             self.earlier += from_journal
             self.fetched += not from_journal
-        elif isinstance(error, DeadlineExceededError) and self._deadline and not from_journal:
+        elif (
+            isinstance(error, errors.DeadlineExceededError) and self._deadline and not from_journal
+        ):
             self.late += 1
         else:
             self._add_failure(result.item, error)
@@ -155,7 +153,7 @@ class Tally:
         self._kinds[kind] += 1
         self._such_as.setdefault(kind, printable(f"{query.symbols} for {query.base}") + words)
         self._refused += getattr(error, "outcome", None) is Outcome.REFUSED
-        self._unknown += isinstance(error, NotFoundError)
+        self._unknown += isinstance(error, errors.NotFoundError)
 
     def summary(self) -> str:
         """Say how many there are."""

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -63,28 +63,24 @@ def login(
             MISUSED,
         )
     settings = settings_of(ctx, new_profile=True, auth_url=auth_url, client_id=client_id)
-    store, values = settings.store(), settings.values
+    settings.store()  # all that is missing is told before anything else
+    values = settings.values
     flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
     # A person who pastes has the browser elsewhere, and a text browser would take the terminal.
     chosen: Browser = browser or (False if no_browser or paste else None)
-
-    async def get_and_keep() -> Token:
-        await try_out_store(settings)
-        token = await log_in(
-            flow,
-            redirect_uri=redirect_uri,
-            browser=chosen,
-            paste=PasteFromTerminal() if paste else None,
-            timeout=timeout,
-        )
-        await store.save(token)
-        return token
-
-    token = run(get_and_keep())
+    way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
+    token = run(_get_and_keep(settings, flow, paste=PasteFromTerminal() if paste else None, **way))
     by_option = set(OPTIONS.values()) & set(settings.sources.values())
     if remembered := bool(ctx.find_root().params["profile"] or by_option):
         save_profile(settings.profile, values)
     _report(settings, token, remembered=remembered)
+
+
+async def _get_and_keep(settings: Settings, flow: ImplicitFlow, **way: Any) -> Token:
+    await try_out_store(settings)
+    token = await log_in(flow, **way)
+    await settings.store().save(token)
+    return token
 
 
 async def try_out_store(settings: Settings) -> None:
