@@ -1,5 +1,6 @@
 """The pages in a real browser: what they load, how accessible they are, and their search."""
 
+import re
 from collections.abc import AsyncGenerator
 from typing import Any, Literal
 
@@ -11,6 +12,17 @@ from playwright.async_api import Browser, Page, expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PAGES = ("index", "tutorials/first-call", "how-to/unknown-outcome", "reference/session", "outcomes")
+ANSWERS = {
+    "cancel_order": "reference/areas#gateway_sdk.areas.wallet.WalletArea.cancel_order",
+    "timeout of one call": "how-to/deadlines#limit-the-time-of-one-call",
+    "headless login": "how-to/headless-login",
+    "personal data": "observing#personal-data",
+    "resume after kill": "tutorials/bulk-run#resume-after-a-crash-or-kill-9",
+    "ten machines": "tutorials/fleet#on-ten-machines",
+    "queue worker errors": "how-to/queues#which-errors-to-catch-in-a-queue-worker",
+    "decimal": "how-to/decimals",
+    "environment variables": "configuration#environment-variables",
+}
 SIZES = {"wide": (1300, 900), "narrow": (390, 800)}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
@@ -64,6 +76,22 @@ async def test_the_page_does_not_scroll_sideways(page: Page, address: str) -> No
         await page.goto(f"{address}/{name}.html")
         widths = await page.evaluate("[document.body.scrollWidth, window.innerWidth]")
         assert widths[0] <= widths[1], name
+
+
+@pytest.mark.parametrize("scheme", ["light"], indirect=True)
+@pytest.mark.parametrize("page", ["wide"], indirect=True)
+async def test_the_search_answers_what_users_ask(page: Page, address: str) -> None:
+    """The first result is the place with the answer; headings decide that."""
+    for asked, place in ANSWERS.items():
+        await page.goto(f"{address}/index.html", wait_until="networkidle")
+        await page.keyboard.press("Control+k")
+        await page.keyboard.type(asked)
+        name, _, heading = place.partition("#")
+        expected = re.compile(
+            rf"/{name}\.html\?h=[^#]*{f'#{re.escape(heading)}' if heading else ''}$"
+        )
+        result = page.locator("a[role=option]").first
+        await expect(result, asked).to_have_attribute("href", expected, timeout=20_000)
 
 
 @pytest.mark.parametrize("scheme", ["light"], indirect=True)
