@@ -278,7 +278,7 @@ class Faults:
 
     @property
     def operations(self) -> set[str]:
-        """The operations that have a fault of their own."""
+        """The operations that have their own fault."""
         return {rule.operation for rule in self._rules if rule.operation is not None}
 
     def unfired(self) -> list[str]:

@@ -156,7 +156,7 @@ class Sandbox:
 
     @contextmanager
     def serve_in_thread(self, host: str = "127.0.0.1", port: int = 0) -> Generator[str]:
-        """Serve as `serve` does, in an event loop of its own in another thread.
+        """Serve as `serve` does, in another thread with its own event loop.
 
         For tests that run no event loop, or several.
 

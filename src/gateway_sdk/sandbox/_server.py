@@ -75,7 +75,7 @@ async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
 
 @contextmanager
 def serve_in_thread(app: ASGIApp, host: str, port: int) -> Generator[str]:
-    """Serve as `serve` does, in another thread with an event loop of its own."""
+    """Serve as `serve` does, in another thread with its own event loop."""
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(serve(app, host, port)) as base_url,

@@ -1,4 +1,4 @@
-"""One server for many tests: each has a tenant with a sandbox of its own, at the same address."""
+"""One server for many tests: each test has a tenant with its own sandbox, at one address."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ class SandboxTenant:
         sandbox: Its own sandbox: data, faults, received calls.
         base_url: The address of the server.
         tenant_id: Its header tenantId.
-        access_token: A token of its own; the token of the server is valid too.
+        access_token: Its own token; the token of the server is valid too.
     """
 
     sandbox: Sandbox
@@ -50,7 +50,7 @@ class SandboxServer:
     @classmethod
     @contextmanager
     def start(cls, host: str = "127.0.0.1", port: int = 0) -> Generator["SandboxServer"]:
-        """Serve in another thread, with an event loop of its own; port 0 takes a free port.
+        """Serve in another thread with its own event loop; port 0 takes a free port.
 
         Raises:
             OSError: If the address cannot be bound, for instance because its port is in use.
