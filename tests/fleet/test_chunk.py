@@ -2,12 +2,14 @@
 
 import asyncio
 from typing import Any
+from unittest.mock import create_autospec
 
 import httpx
 import pytest
 
-from gateway_sdk import Token
+from gateway_sdk import GatewaySession, Token
 from gateway_sdk.errors import (
+    ConfigurationError,
     InvalidArgumentError,
     LoginRequiredError,
     PlanStoreError,
@@ -409,6 +411,23 @@ async def test_there_is_no_such_chunk(chunk: Any) -> None:
     async with session(CountingGateway()) as made:
         with pytest.raises(InvalidArgumentError, match="from 0 to 1"):
             await plan.run(chunk, made)
+
+
+async def test_a_session_that_cannot_do_it_is_refused() -> None:
+    """Before the first item: none of them is to blame."""
+    store, gateway = MemoryStore(), CountingGateway()
+    plan = await customers_job(store).plan([customer(0)])
+
+    with pytest.raises(InvalidArgumentError, match="must be a GatewaySession"):
+        await plan.run(0, None)  # type: ignore[arg-type]
+    async with session(gateway) as made:
+        with pytest.raises(ConfigurationError, match="create_customer needs a tenant"):
+            await plan.run(0, made.with_options(tenant_id=None))
+    assert (store.states, gateway.requests) == ({}, 0)
+    double = create_autospec(GatewaySession, instance=True)
+    double.customer.create_customer.return_value = {"id": 1}
+    await plan.run(0, double)
+    assert all_done(store, 1)
 
 
 class Tokens:

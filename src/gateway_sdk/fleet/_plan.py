@@ -79,13 +79,15 @@ class Plan:
             gateway: The session that makes the calls. It may be shared by all chunks of a process.
 
         Raises:
-            InvalidArgumentError: there is no such chunk.
+            InvalidArgumentError: there is no such chunk, or *gateway* is no session.
+            ConfigurationError: the session has no tenant, and the operation needs one.
             PoisonChunkError: the chunk was started too often without an end.
             PlanStoreError: the store cannot be used; what is stored stays.
         """
         number, chunks = chunk, self._record.chunks
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < chunks:
             raise InvalidArgumentError(f"chunk must be a whole number from 0 to {chunks - 1}")
+        self._parts.work.check(gateway)
         await self._store.open()
         await Chunk(self._record, number, self._parts, gateway).run()
 

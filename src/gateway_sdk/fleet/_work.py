@@ -21,7 +21,7 @@ from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.fleet._json import item_text
 from gateway_sdk.models._base import Model
 from gateway_sdk.models._problems import describe
-from gateway_sdk.operations import CREATE_CUSTOMER, OPERATIONS, Content, Operation
+from gateway_sdk.operations import CREATE_CUSTOMER, OPERATIONS, Content, Header, Operation
 from gateway_sdk.outcome import Repeatability
 from gateway_sdk.session import GatewaySession
 
@@ -58,6 +58,16 @@ class Work(ABC):
             InvalidArgumentError: the item does not fit; the message does not show its values.
         """
 
+    def check(self, gateway: object) -> None:
+        """Refuse a session with which every item would fail.
+
+        Raises:
+            InvalidArgumentError: it is no session.
+            ConfigurationError: it lacks a setting.
+        """
+        if not isinstance(gateway, GatewaySession):
+            raise InvalidArgumentError("gateway must be a GatewaySession")
+
     @abstractmethod
     async def call(self, gateway: GatewaySession, text: str) -> Any:
         """Make the call for an item, and return the value."""
@@ -73,6 +83,7 @@ class OperationWork(Work):
         self.name = operation.name
         self.sends_once = operation.repeatability is Repeatability.ONCE
         self._takes_request = operation is CREATE_CUSTOMER
+        self._needs_tenant = operation.tenant_id is Header.ALWAYS
         self._attribute, area = next(
             (attribute, area) for attribute, area in _AREAS if hasattr(area, operation.name)
         )
@@ -92,6 +103,15 @@ class OperationWork(Work):
         text = item_text(dict(item) if isinstance(item, Mapping) else item)
         _drive(self._start(self._checked, text))
         return text
+
+    def check(self, gateway: object) -> None:
+        """Refuse a session without the tenant that the operation needs."""
+        super().check(gateway)
+        caller: Any = vars(gateway).get("_caller")  # a double of a session has none
+        if self._needs_tenant and caller is not None and caller.options.tenant_id is None:
+            raise ConfigurationError(
+                f"{self.name} needs a tenant: set GATEWAY_TENANT_ID for the workers"
+            )
 
     async def call(self, gateway: GatewaySession, text: str) -> Any:
         """Call the method of the area."""
