@@ -22,8 +22,8 @@ from gateway_sdk import fleet
 PATIENCE: Final = 60.0
 """Seconds beyond three times the ideal time after which a run is given up."""
 
-POLL: Final = 0.1
-"""Seconds between two looks at the store."""
+LOOKS: Final = 100
+"""Looks at the store in the ideal time; each of them counts all results."""
 
 Deed = tuple[float, str, Callable[[], None]]
 """When something is done (in seconds), what it is called, and what it is."""
@@ -211,7 +211,7 @@ async def _watched(
             for index in range(len(workers)):
                 workers.kill(index)
         done += ["ended by itself"] * workers.revive()
-        await asyncio.sleep(POLL)
+        await asyncio.sleep(max(scenario.ideal / LOOKS, 0.05))
     return time.monotonic() - began, done
 
 
