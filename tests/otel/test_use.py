@@ -58,6 +58,40 @@ def test_the_package_itself_does_not_load_it() -> None:
     assert done.stdout == "False\n"
 
 
+LATER = """
+import asyncio
+from opentelemetry.metrics import set_meter_provider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from gateway_sdk import GatewayError, GatewaySession
+from gateway_sdk.otel import OpenTelemetry
+
+async def main():
+    gateway = GatewaySession("https://gateway.test", access_token="t", observers=[OpenTelemetry()])
+    await gateway.aclose()
+    reader = InMemoryMetricReader()
+    for provider in (MeterProvider([reader]), None):
+        try:
+            await gateway.wallet.cancel_order("c", "o")
+        except GatewayError:
+            pass
+        if provider:
+            set_meter_provider(provider)
+    (resource,) = reader.get_metrics_data().resource_metrics
+    for metric in resource.scope_metrics[0].metrics:
+        print(metric.name, [point.count for point in metric.data.data_points])
+
+asyncio.run(main())
+"""
+
+
+def test_metrics_begin_when_the_global_provider_is_set() -> None:
+    """It may be set after the observer is made: calls from then on are counted."""
+    done = subprocess.run([sys.executable, "-c", LATER], check=True, capture_output=True, text=True)
+
+    assert done.stdout == "gateway.client.call.duration [1]\n"
+
+
 class Failing(Sampler):
     """Raises for spans of a kind."""
 

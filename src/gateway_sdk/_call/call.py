@@ -168,7 +168,7 @@ class Call:
         call = self._run(path, content, document_only)
         if self._watch is None:
             return call
-        self._context = copy_context()  # before observers change theirs
+        self._context = copy_context() if self._operation.content is Content.ANY else None
         repeatability = self._operation.repeatability
         return self._watch.follow(call, lambda: outcome_of(self.attempts, repeatability))
 
@@ -205,7 +205,7 @@ class Call:
         from gateway_sdk._http.body import make_body  # noqa: PLC0415 - few calls have a document
 
         body = await make_body(self._operation, content, **document_only)
-        body.context = self._context
+        body.context = self._context  # the caller's code reads it: not in what observers set
         self._content, self._length = body, body.length
         self._framing = framing(self._operation.method, body.length, body.content_type)
 

@@ -33,7 +33,11 @@ If one raises, nothing is sent."""
 
 
 class Watch:
-    """The observers of one call."""
+    """The observers of one call.
+
+    An error of a hook is logged and changes nothing. What every call does has no `tell`, which
+    would take longer than the hook of an observer that does nothing.
+    """
 
     __slots__ = ("_call", "_observers", "_told")
 
@@ -60,21 +64,31 @@ class Watch:
         """Report that the call begins."""
         for observer in self._observers:
             self._told += 1
-            tell(observer.call_started, self._call)
+            try:
+                observer.call_started(self._call)
+            except Exception:  # noqa: BLE001 - it is logged
+                _log_failure()
 
     def begun(self, number: int) -> RawHeaders | None:
         """Report that an attempt begins, and return the header fields that it has to send too."""
         fields: RawHeaders | None = None
         for observer in self._observers:
-            given = tell(observer.attempt_started, self._call, number)
-            if given and (more := tell(_checked_fields, given)):
-                fields = replace_fields(fields, more) if fields else more
+            try:
+                given = observer.attempt_started(self._call, number)
+                if given:
+                    more = _checked_fields(given)
+                    fields = replace_fields(fields, more) if fields else more
+            except Exception:  # noqa: BLE001 - it is logged
+                _log_failure()
         return fields
 
     def ended(self, attempt: Attempt) -> None:
         """Report an attempt."""
         for observer in reversed(self._observers):
-            tell(observer.attempt_finished, self._call, attempt)
+            try:
+                observer.attempt_finished(self._call, attempt)
+            except Exception:  # noqa: BLE001 - it is logged
+                _log_failure()
 
     def scheduled(self, attempt: Attempt, seconds: float) -> None:
         """Report a retry."""
@@ -87,7 +101,9 @@ class Watch:
             self._told -= 1
             observer = self._observers[self._told]
             try:
-                tell(observer.call_finished, self._call, outcome, error, elapsed)
+                observer.call_finished(self._call, outcome, error, elapsed)
+            except Exception:  # noqa: BLE001 - it is logged
+                _log_failure()
             except BaseException:
                 self.finished(outcome, error, elapsed)
                 raise
@@ -97,9 +113,14 @@ def tell(hook: Callable[..., Any], *what: object) -> Any:
     """Return what a hook returns; None if it fails, which is logged and changes nothing."""
     try:
         return hook(*what)
-    except Exception:  # noqa: BLE001 - ruff does not know that LOGGER is a logger
-        LOGGER.exception("an observer failed")
+    except Exception:  # noqa: BLE001 - it is logged
+        _log_failure()
         return None
+
+
+def _log_failure() -> None:
+    """Log the error that is handled now, which a hook raised."""
+    LOGGER.exception("an observer failed")
 
 
 def _checked_fields(given: object) -> RawHeaders:
@@ -108,7 +129,7 @@ def _checked_fields(given: object) -> RawHeaders:
     Raises:
         ConfigurationError: they are no mapping, or hold what `headers` must not set.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(given, (dict, Mapping)):  # dict first: it is told apart faster
         raise ConfigurationError("attempt_started must return a mapping of names to values")
     return [
         (_checked_name(name), check_header_value("a header field", text).encode("latin-1"))

@@ -42,6 +42,12 @@ class Metrics:
             explicit_bucket_boundaries_advisory=boundaries,
         )
 
+    @property
+    def are_taken(self) -> bool:
+        """Whether a provider takes the metrics; without one they need not be made."""
+        # Private in opentelemetry: None in what the API makes until a provider is set.
+        return getattr(self._calls, "_real_instrument", self._calls) is not None
+
     def attempt(self, call: CallInfo, attempt: Attempt, error: str | None) -> None:
         """Record an attempt, without the time for which it waited in the session."""
         attributes: dict[str, str | int] = {

@@ -49,6 +49,7 @@ class _Call:
     Attributes:
         span: The span of the call.
         is_recorded: Whether it is recorded.
+        is_noted: Whether it is recorded, or a meter provider takes the call's metrics.
         current: The context that has it.
         exchange: The context of the attempt under way; None between attempts.
         attempt: The span of the attempt, until it is ended; None if the call is not recorded.
@@ -56,16 +57,16 @@ class _Call:
         given_up: An attempt that was ended from outside, whose span is still open.
     """
 
-    __slots__ = ("attempt", "attempts", "current", "exchange", "given_up", "is_recorded", "span")
+    exchange: Current | None = None
+    attempt: Span | None = None
+    attempts = 0
+    given_up: Attempt | None = None
 
-    def __init__(self, span: Span, current: Current) -> None:
+    def __init__(self, span: Span, current: Current, *, is_measured: bool) -> None:
         self.span = span
         self.is_recorded = span.is_recording()
+        self.is_noted = self.is_recorded or is_measured
         self.current = current
-        self.exchange: Current | None = None
-        self.attempt: Span | None = None
-        self.attempts = 0
-        self.given_up: Attempt | None = None
 
 
 class OpenTelemetry(Observer):
@@ -109,18 +110,18 @@ class OpenTelemetry(Observer):
         span = self._tracer.start_span(
             name,
             outside,
-            SpanKind.INTERNAL,
-            {"gateway.operation": name},
-            _links(outside) if _RUN in outside else None,
+            attributes={"gateway.operation": name},
+            links=_links(outside) if _RUN in outside else None,
         )
-        self._calls[call] = _Call(span, Current(set_span_in_context(span, outside)))
+        current = Current(set_span_in_context(span, outside))
+        self._calls[call] = _Call(span, current, is_measured=self._metrics.are_taken)
 
     def attempt_started(self, call: CallInfo, number: int) -> Mapping[str, str] | None:
         """Start the span of an attempt, and return the fields that carry the trace."""
         state = self._calls[call]
-        state.attempts = number
         span, inside = state.span, state.current.context
         if state.is_recorded:
+            state.attempts = number
             span = state.attempt = self._attempt_span(call, number, inside)
             inside = set_span_in_context(span, inside)
         inside = without_instrumentors(inside)
@@ -134,6 +135,8 @@ class OpenTelemetry(Observer):
         if state.exchange is not None:
             state.exchange.leave()
             state.exchange = None
+        if not state.is_noted:
+            return
         if attempt.error is None:
             self._end_attempt(call, state, attempt, None)
         elif attempt.error in _GAVE_UP:
@@ -153,6 +156,9 @@ class OpenTelemetry(Observer):
     ) -> None:
         """End the span of the call."""
         state = self._calls.pop(call)
+        if not state.is_noted:
+            state.current.leave()
+            return
         kind = None if error is None else error_of(error)
         if state.given_up is not None:
             self._end_attempt(call, state, state.given_up, kind)
