@@ -131,10 +131,11 @@ def _checked_fields(given: object) -> RawHeaders:
     """
     if not isinstance(given, (dict, Mapping)):  # dict first: it is told apart faster
         raise ConfigurationError("attempt_started must return a mapping of names to values")
-    return [
-        (_checked_name(name), check_header_value("a header field", text).encode("latin-1"))
-        for name, text in given.items()
-    ]
+    fields: RawHeaders = []
+    for name, text in given.items():
+        value = check_header_value("a header field", text)
+        fields.append((_checked_name(name), value.encode("latin-1")))
+    return fields
 
 
 @lru_cache(maxsize=64)  # an observer gives the same names to each attempt

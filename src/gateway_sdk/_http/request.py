@@ -139,9 +139,12 @@ class RequestTemplate(RequestBase):
 
     def without(self, more: RawHeaders) -> RequestBase:
         """Return the same without the fields that *more* replaces; usually there are none."""
-        taken = {name.lower() for name, _ in more}
-        if taken.isdisjoint(self._taken):
-            return self
+        for name, _ in more:
+            if name.lower() in self._taken:
+                return self._without({name.lower() for name, _ in more})
+        return self
+
+    def _without(self, taken: set[bytes]) -> RequestBase:
         kept = [field for field in self.fields if field[0].lower() not in taken]
         return RequestBase(self.operation.method, self.address, kept)
 

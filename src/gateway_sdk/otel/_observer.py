@@ -88,7 +88,8 @@ class OpenTelemetry(Observer):
 
         Args:
             tracer_provider: Makes the spans; None for the global one.
-            meter_provider: Takes the metrics; None for the global one.
+            meter_provider: Takes the metrics; None for the global one, and only of calls that
+                begin when it is set.
             propagate: Whether requests carry the trace context (`traceparent`, `tracestate`).
 
         Raises:
