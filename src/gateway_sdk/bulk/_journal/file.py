@@ -108,7 +108,10 @@ class JournalFile:
         try:
             lock(descriptor)
         except OSError:
-            raise self.error("is in use by another run: wait for its end") from None
+            raise self.error(
+                "is in use by another run: wait for its end, and close a run whose loop you left"
+                " early, with contextlib.aclosing"
+            ) from None
         with suppress(FileNotFoundError):
             if os.path.samestat(status, self.path.stat()):
                 return descriptor
