@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 
 from gateway_sdk._transport.factory import DEFAULTS, ENGINES
-from gateway_sdk._transport.httpx_engine import HttpxEngine, load_lines
+from gateway_sdk._transport.httpx_engine import HttpxEngine, load_module
 from gateway_sdk._transport.transmission import DirectRequest, DirectResponse
 
 USUAL: Final = ENGINES[0]
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     DEFAULTS["engine"] = config.option.engine
     # Otherwise the first call loads them in a thread, which virtual time cannot wait for.
-    HttpxEngine.lines = load_lines()
+    HttpxEngine.module = load_module()
     if not config.pluginmanager.has_plugin("gateway_sdk"):  # the SDK was installed without it
         config.pluginmanager.import_plugin("_gateway_sdk_pytest")
     config.stash[LEFT_OUT] = {}

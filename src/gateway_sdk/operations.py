@@ -1,4 +1,8 @@
-"""The interface as data: the twelve operations, each with its source. No logic here."""
+"""The interface as data: the twelve operations, each with its source. No logic here.
+
+All header fields of a request are made in `_http/request.py`, but for the access token, which
+`_call/call.py` adds to each attempt.
+"""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -24,7 +24,7 @@ ON_EVERY_WAY = {
     "auth/source.py",
 }
 FILES = {
-    "httpx": ON_EVERY_WAY | {"_transport/httpx_engine.py", "_transport/line.py"},
+    "httpx": ON_EVERY_WAY | {"_transport/httpx_engine.py", "_transport/httpcore_connection.py"},
     "asyncio": ON_EVERY_WAY | {"_transport/asyncio_engine.py", "_transport/reply_reader.py"},
 }
 

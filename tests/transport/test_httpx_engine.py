@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession
-from gateway_sdk._transport import httpx_engine, line
-from gateway_sdk._transport.httpx_engine import HttpxEngine, load_lines
+from gateway_sdk._transport import httpcore_connection, httpx_engine
+from gateway_sdk._transport.httpx_engine import HttpxEngine, load_module
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 from tests.support.raw_server import OK, raw_server, read_request
 
@@ -274,8 +274,8 @@ async def test_a_connection_that_cannot_be_looked_into_is_not_used_again(
     engine: HttpxEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Where another release of httpcore hides what it read, that is said, once for all calls."""
-    line._warn_once.cache_clear()
-    monkeypatch.setattr(line, "_excess_of", lambda http: http.renamed)
+    httpcore_connection._warn_once.cache_clear()
+    monkeypatch.setattr(httpcore_connection, "_excess_of", lambda http: http.renamed)
     with caplog.at_level(logging.WARNING, "gateway_sdk"):
         async with raw_server(answer) as url:
             for _ in range(3):
@@ -285,7 +285,7 @@ async def test_a_connection_that_cannot_be_looked_into_is_not_used_again(
     (record,) = caplog.records
     assert "every request has a connection of its own" in record.getMessage()
     assert httpcore.__version__ in record.getMessage()
-    line._warn_once.cache_clear()
+    httpcore_connection._warn_once.cache_clear()
 
 
 # --- loading ----------------------------------------------------------------------------------
@@ -297,9 +297,9 @@ async def test_httpcore_is_loaded_beside_the_event_loop(monkeypatch: pytest.Monk
 
     def load() -> Any:
         threads.append(threading.current_thread())
-        return load_lines()
+        return load_module()
 
-    monkeypatch.setattr(httpx_engine, "load_lines", load)
+    monkeypatch.setattr(httpx_engine, "load_module", load)
     async with raw_server(answer) as url:
         monkeypatch.setattr(HttpxEngine, "lines", None)
         async with GatewaySession(url, access_token="t") as session:

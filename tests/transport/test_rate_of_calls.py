@@ -22,7 +22,7 @@ from gateway_sdk import (
     RetryPolicy,
     operations,
 )
-from gateway_sdk._transport.line import Line
+from gateway_sdk._transport.httpcore_connection import HttpcoreConnection
 from gateway_sdk._transport.transmission import DirectRequest
 from tests.support.calls import CALLS
 from tests.support.virtual_time import now, run
@@ -62,7 +62,7 @@ Way = Callable[[pytest.MonkeyPatch, Gateway], dict[str, Any]]
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, gateway: Gateway) -> dict[str, Any]:
-    async def send(line: Line, request: DirectRequest) -> httpcore.Response:
+    async def send(connection: HttpcoreConnection, request: DirectRequest) -> httpcore.Response:
         fields = [*request.base.fields, *request.fields]
         reply = await gateway.handle_async_request(
             httpx.Request(request.base.method.decode(), request.base.address, headers=fields)
@@ -71,7 +71,7 @@ def _engine(monkeypatch: pytest.MonkeyPatch, gateway: Gateway) -> dict[str, Any]
             reply.status_code, headers=reply.headers.raw, content=await reply.aread()
         )
 
-    monkeypatch.setattr(Line, "send", send)
+    monkeypatch.setattr(HttpcoreConnection, "send", send)
     return {"engine": "httpx"}
 
 

@@ -97,7 +97,7 @@ class AsyncioEngine(DirectTransport):
 
     def end(self, exchange: "Exchange", connection: Connection, origin: bytes) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""
-        if exchange.can_be_followed:
+        if exchange.can_be_reused:
             self._pool.keep(connection, origin, connection)
         else:
             connection.abort()
@@ -150,9 +150,9 @@ class Exchange:
         self._has_begun = self._is_sent = self._gives_up = False
 
     @property
-    def can_be_followed(self) -> bool:
+    def can_be_reused(self) -> bool:
         """Whether the connection may serve another request."""
-        return self._is_sent and self.reply.can_be_followed
+        return self._is_sent and self.reply.can_be_reused
 
     async def send(
         self, head: bytes, content: bytes | httpx.AsyncByteStream, length: int | None

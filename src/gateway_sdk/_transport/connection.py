@@ -212,7 +212,10 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def is_fit(self) -> bool:
-        """Tell whether it can be used again: it is open, and nothing has come that is not read.
+        """Tell whether its socket is fit for another request: open, and nothing unread has come.
+
+        `Pool.take` asks before each use; whether the last reply allows another request is
+        `can_be_reused` of the engine.
 
         Either may be known only to the system yet. A few bytes of TLS make it unfit, too.
         """

@@ -21,7 +21,7 @@ from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import DirectRequest, DirectResponse, DirectTransport
 
-_LINES: Final = "gateway_sdk._transport.line"
+_CONNECTIONS: Final = "gateway_sdk._transport.httpcore_connection"
 
 
 class HttpxEngine(DirectTransport):
@@ -30,7 +30,7 @@ class HttpxEngine(DirectTransport):
     `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte left.
     """
 
-    lines: ClassVar[Any] = None
+    module: ClassVar[Any] = None
     """The module that makes connections, once it is loaded."""
 
     def __init__(
@@ -45,13 +45,13 @@ class HttpxEngine(DirectTransport):
         ssl_context.set_alpn_protocols(["http/1.1"])
         self._admission = Admission(max_connections, limiter)
         self._ssl_context = ssl_context
-        self._pool = Pool[Any](clock)  # of lines
+        self._pool = Pool[Any](clock)  # of HttpcoreConnection
         self._route = Route(ssl_context, proxy, made=self._pool.add, lost=self._pool.forget)
 
     async def prepare(self) -> None:
         """Load what makes connections, in a thread: it would hold the event loop up."""
-        if HttpxEngine.lines is None:
-            HttpxEngine.lines = await asyncio.to_thread(load_lines)
+        if HttpxEngine.module is None:
+            HttpxEngine.module = await asyncio.to_thread(load_module)
 
     async def exchange(self, request: DirectRequest) -> DirectResponse:
         """Send a request; the stream of the reply holds a slot until it is closed.
@@ -60,22 +60,22 @@ class HttpxEngine(DirectTransport):
             httpx.PoolTimeout: no slot came free in time.
             httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
         """
-        if self.lines is None:
+        if self.module is None:
             await self.prepare()
-        base, lines = request.base, cast("Any", self.lines)
+        base, module = request.base, cast("Any", self.module)
         await self._admission.enter(request.timeout.pool, request.transmission)
-        line = None
+        connection = None
         try:
-            line = self._pool.take(base.origin)
-            if line is None:
-                line = lines.Line(base.address, self._ssl_context, self._route)
-            reply = await line.send(request)
+            connection = self._pool.take(base.origin)
+            if connection is None:
+                connection = module.HttpcoreConnection(base.address, self._ssl_context, self._route)
+            reply = await connection.send(request)
         except BaseException:
-            if line is not None:
-                line.cut()
+            if connection is not None:
+                connection.cut()
             self._admission.leave()
             raise
-        stream = lines.ReplyBody(reply, partial(self._end, line, base.origin))
+        stream = module.ReplyBody(reply, partial(self._end, connection, base.origin))
         return DirectResponse(reply.status, reply.headers, b"", stream)
 
     async def aclose(self) -> None:
@@ -83,12 +83,12 @@ class HttpxEngine(DirectTransport):
         await self._pool.aclose()
         await self._admission.aclose()
 
-    def _end(self, line: Any, origin: bytes, *, whole: bool) -> None:
+    def _end(self, connection: Any, origin: bytes, *, whole: bool) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""
-        if whole and line.can_be_followed:
-            self._pool.keep(line.connection, origin, line)
+        if whole and connection.can_be_reused:
+            self._pool.keep(connection.connection, origin, connection)
         else:
-            line.cut()
+            connection.cut()
         self._admission.leave()
 
     @safe_repr
@@ -96,8 +96,8 @@ class HttpxEngine(DirectTransport):
         return f"<HttpxEngine {self._admission.slots!r}, {self._pool!r}>"
 
 
-def load_lines() -> Any:
+def load_module() -> Any:
     """Load all that a first call needs; anyio has its part for asyncio loaded by an event loop."""
-    lines = import_module(_LINES)
-    asyncio.run(lines.warm_up())
-    return lines
+    module = import_module(_CONNECTIONS)
+    asyncio.run(module.warm_up())
+    return module

@@ -70,7 +70,7 @@ class ReplyReader:
         return self.is_whole or self.failure is not None
 
     @property
-    def can_be_followed(self) -> bool:
+    def can_be_reused(self) -> bool:
         """Whether the connection may serve another request, and nothing came behind this reply."""
         return self.is_whole and self._keeps_alive and not self.has_excess
 

@@ -90,7 +90,7 @@ class DirectTransport(httpx.AsyncBaseTransport):
 
     @abstractmethod
     async def exchange(self, request: DirectRequest) -> DirectResponse:
-        """Send a request and return its reply.
+        """Send a request and return its reply; see `AsyncioEngine` and `HttpxEngine`.
 
         Raises:
             httpx.TransportError: as from `handle_async_request`.

@@ -17,7 +17,11 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 
 class TokenSource(Protocol):
-    """Returns access tokens; it may also have a method `reject`, as `RejectingTokenSource`."""
+    """Returns access tokens; it may also have a method `reject`, as `RejectingTokenSource`.
+
+    `as_token_source` makes one of whatever a session gets; `SharedTokenSource` is the one that
+    logs in and renews its token.
+    """
 
     async def token(self, rejected: Any = None) -> AccessToken:
         """Return a token that can be sent.

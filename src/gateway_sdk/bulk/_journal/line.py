@@ -1,4 +1,10 @@
-"""One line of a journal, written and read."""
+"""One line of a journal, written and read.
+
+Shortened, it looks so:
+
+{"job":"rates","key":"9f86…","once":false,"check":"000001f4-1c291ca3-5d4a0a2b","state":"done",
+"item":{"base":"EUR"},"value":{"rates":{}},"error":null,…,"attempts":1,"elapsed":0.12,"time":"…"}
+"""
 
 import re
 from collections.abc import Mapping

@@ -28,7 +28,7 @@ _SUCCESS: Final = range(200, 300)
 _FAILURES: Final = (httpcore.ProtocolError, httpcore.NetworkError, httpcore.TimeoutException)
 
 
-class Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
+class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
     """A connection to the gateway, for one request after the other.
 
     Attributes:
@@ -71,7 +71,7 @@ class Line(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
             raise _failure_of_httpx(error) from None
 
     @property
-    def can_be_followed(self) -> bool:
+    def can_be_reused(self) -> bool:
         """Whether a whole reply has come and nothing behind it: another request may follow."""
         if self.connection is None or not self._http.is_idle():
             return False
