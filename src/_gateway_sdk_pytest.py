@@ -27,6 +27,9 @@ MARKERS = {
 # What the extra [sandbox] installs, as modules.
 EXTRA = ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn")
 OBEYING = {"gateway_sandbox", "gateway_tenant"}
+# The arguments of the marker `gateway`: a project may have a marker of its own of this name.
+ARGUMENTS = {"seed", "strict", "allow", "keep_bodies"}
+STOPPED = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,12 +40,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Refuse a marker of a test that uses no gateway, where it would do nothing."""
-    names = {mark.name for mark in item.own_markers} & {"gateway", "gateway_fault"}
+    names = {mark.name for mark in item.own_markers if _is_ours(mark)}
     if names and OBEYING.isdisjoint(getattr(item, "fixturenames", ())):
         raise pytest.UsageError(
             f"{item.nodeid}: the marker {min(names)} has no effect here, because the test uses "
             "none of gateway_sandbox, gateway_session, gateway_url, gateway_env, gateway_tenant"
         )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Note that a test was skipped or failed: then it may not have made its calls."""
+    if call.excinfo is not None:
+        item.stash[STOPPED] = True
 
 
 @pytest.fixture
@@ -122,6 +132,13 @@ def gateway_tenant(
     gateway_server.remove(tenant)
 
 
+def _is_ours(mark: pytest.Mark) -> bool:
+    """Tell whether a marker can only be one of this plugin."""
+    if mark.name != "gateway":
+        return mark.name == "gateway_fault"
+    return not mark.args and bool(mark.kwargs) and mark.kwargs.keys() <= ARGUMENTS
+
+
 def _options(request: pytest.FixtureRequest) -> "Options":
     """Return what the markers of the test ask for; those of the test itself come last."""
     _require_extra(request)
@@ -142,14 +159,16 @@ def _options(request: pytest.FixtureRequest) -> "Options":
 def _checked(
     request: pytest.FixtureRequest, sandbox: "Sandbox", options: "Options"
 ) -> Generator[None]:
-    """Check at the end of a strict test what the sandbox received, unless it has failed anyway."""
+    """Check at the end of a strict test what the sandbox received, if it came to its end."""
     try:
         sandbox.allow(*options.allow)
     except ValueError as error:
         raise pytest.UsageError(f"{request.node.nodeid}: {error}") from None
     failed = request.session.testsfailed
+    stash = request.node.stash
+    stash[STOPPED] = False  # a test that is run again is the same node
     yield
-    if options.strict and request.session.testsfailed == failed:
+    if options.strict and not stash[STOPPED] and request.session.testsfailed == failed:
         sandbox.assert_as_expected()
 
 

@@ -4,6 +4,8 @@ from gateway_sdk import GatewaySession
 
 async with GatewaySession("https://gateway.example.com", access_token="...") as gateway:
     countries = await gateway.country_data.list_countries()
+
+PYTEST_DONT_REWRITE: else pytest warns if the package was imported before its plugin.
 """
 
 from typing import TYPE_CHECKING

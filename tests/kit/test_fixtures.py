@@ -228,6 +228,20 @@ def test_no_repr_shows_a_token(gateway_server: SandboxServer) -> None:
     assert tenant.access_token not in repr(tenant)
 
 
+def test_a_failure_shows_no_value_of_a_request(run_inside: Run) -> None:
+    """Not the expected ones either, which pytest would show as arguments of the SDK's functions."""
+    tests = """
+@pytest.mark.gateway(keep_bodies=True)
+def test_it(gateway_sandbox):
+    gateway_sandbox.assert_received("create_customer", tenant="-".join(["can", "ary"]))
+"""
+
+    ended = run_inside(tests)
+
+    ended.assert_outcomes(failed=1)
+    ended.stdout.no_fnmatch_line("*can-ary*")
+
+
 def test_a_server_in_a_thread_names_the_port_that_is_taken(gateway_url: str) -> None:
     """The error of the other thread is raised where the server was started."""
     port = int(gateway_url.rpartition(":")[2])

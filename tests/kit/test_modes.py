@@ -108,6 +108,17 @@ def test_address(gateway_server, gateway_tenant, worker_id, number, pytestconfig
     assert found[0] != found[1]
 
 
+def test_the_package_may_be_imported_before_pytest_starts(run_inside: Run) -> None:
+    """Of packages with a plugin, pytest warns if it cannot rewrite them any more."""
+    tests = """
+def test_it():
+    import gateway_sdk
+    pytest.register_assert_rewrite("gateway_sdk")
+"""
+
+    run_inside(tests).assert_outcomes(passed=1)
+
+
 def test_a_run_that_does_not_use_the_plugin_does_not_import_the_sdk(run_apart: Run) -> None:
     """The plugin is loaded wherever the SDK is installed, and costs the import of one file."""
     tests = """

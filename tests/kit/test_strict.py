@@ -2,6 +2,7 @@
 
 import pytest
 
+import _gateway_sdk_pytest
 from gateway_sdk.sandbox import Fault
 from gateway_sdk.sandbox._markers import ARGUMENTS
 from tests.kit.conftest import Run
@@ -118,6 +119,25 @@ def test_another(balance):
     ended.stdout.no_fnmatch_line("*never happened*")
 
 
+def test_a_test_that_was_skipped_is_not_failed(run_inside: Run) -> None:
+    """It need not come to the calls that its faults are for."""
+    tests = """
+@pytest.fixture
+def skipping(gateway_sandbox):
+    pytest.skip("no network")
+
+@pytest.mark.gateway_fault("cancel_order", "cut_body")
+def test_it(gateway_sandbox):
+    pytest.skip("no network")
+
+@pytest.mark.gateway_fault("cancel_order", "cut_body")
+def test_a_fixture(skipping):
+    pass
+"""
+
+    run_inside(STRICT + tests).assert_outcomes(skipped=2)
+
+
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
@@ -168,6 +188,30 @@ class TestSeveral:
     ended.assert_outcomes(errors=1, passed=1)
     name = marker.partition("(")[0]
     ended.stdout.fnmatch_lines([f"*::test_it: the marker {name} has no effect here, because the *"])
+
+
+def test_a_marker_of_the_project_of_the_same_name_is_left_alone(run_inside: Run) -> None:
+    """Whoever has the SDK installed may have had a marker `gateway` before."""
+    tests = """
+@pytest.mark.gateway
+def test_plain():
+    pass
+
+@pytest.mark.gateway("stripe")
+def test_with_a_value():
+    pass
+
+@pytest.mark.gateway(provider="stripe", strict=True)
+def test_with_a_name():
+    pass
+"""
+
+    run_inside(tests).assert_outcomes(passed=3)
+
+
+def test_the_plugin_knows_all_arguments_of_its_marker() -> None:
+    """It has names of its own, because it does not import the SDK."""
+    assert set(ARGUMENTS) == _gateway_sdk_pytest.ARGUMENTS
 
 
 def test_the_registered_markers_tell_all_arguments(run_inside: Run) -> None:

@@ -100,6 +100,7 @@ class Received:
             AssertionError: It is not this number of calls; None means one or more.
             ValueError: The operation is unknown, or bodies are compared and were not kept.
         """
+        __tracebackhide__ = True  # pytest would show the arguments, which are personal data
         check_operation(operation)
         if len(self.calls) >= MAX_RECEIVED:
             raise ValueError(f"only the last {MAX_RECEIVED} calls are known: clear() them earlier")
