@@ -47,7 +47,7 @@ def open_content(word: str) -> Path | IO[bytes] | bytes:
     What is typed is read here, because reading on after its end would ask for more.
     """
     if word == STDIN:
-        stdin = _stdin()
+        stdin = standard_input()
         return stdin.read() if stdin.isatty() else stdin
     path = Path(word)
     try:
@@ -59,7 +59,12 @@ def open_content(word: str) -> Path | IO[bytes] | bytes:
         _refuse_file(word, error)
 
 
-def _stdin() -> IO[bytes]:
+def standard_input() -> IO[bytes]:
+    """Give standard input; who types is told how to end it.
+
+    Raises:
+        CommandError: there is none.
+    """
     if sys.stdin is None:
         raise CommandError("there is no standard input to read", MISUSED)
     if sys.stdin.isatty():
@@ -78,7 +83,7 @@ def read_json(word: str) -> Any:
     """
     name = name_of(word)
     try:
-        data = _stdin().read() if word == STDIN else Path(word).read_bytes()
+        data = standard_input().read() if word == STDIN else Path(word).read_bytes()
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
     except OSError as error:
         _refuse_file(word, error)

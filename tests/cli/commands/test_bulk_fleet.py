@@ -118,7 +118,7 @@ def test_items_come_from_standard_input(
 ) -> None:
     """As from any program that writes JSON lines."""
     given = Path("queries.jsonl").read_text()
-    monkeypatch.setattr("sys.stdin", io.StringIO(given))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
 
     assert call_gateway("bulk", "plan", "jobs:rates", "-").err == "rates: 5 items in 1 chunks\n"
 
@@ -213,6 +213,7 @@ def test_a_chunk_that_never_ends_is_left_out(planned: Call, served: Sandbox, job
         (["status", "jobs:rates"], None, "it was not planned, or not to its end"),
         (["plan", "jobs:rates", "nowhere"], 2, "cannot read nowhere: No such file"),
         (["plan", "jobs:rates", "jobs.py"], 2, "line 1 of jobs.py is not JSON"),
+        (["plan", "jobs:rates", sys.executable], 2, "is not JSON"),  # nor UTF-8
         (["plan", "jobs:rates", "queries.jsonl", "--chunk", "0"], 2, "--chunk"),
     ],
 )
@@ -224,6 +225,14 @@ def test_misuse_is_told(
 
     assert message in ended.err
     assert ended.status == status or (status is None and ended.status)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_item(call_gateway: Call, tmp_path: Path) -> None:
+    """Windows' editors write one."""
+    queries = tmp_path / "queries.jsonl"
+    queries.write_bytes(b"\xef\xbb\xbf" + queries.read_bytes())
+
+    assert "5 items" in call_gateway("bulk", "plan", "jobs:rates", "queries.jsonl").err
 
 
 def test_a_module_that_lacks_another_shows_it(

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, T
 from rich.table import Column
 from rich.text import Text
 
+from gateway_sdk.cli.content import STDIN, standard_input
 from gateway_sdk.cli.failure import FAILED, MISUSED, UNCHANGED, CommandError
 from gateway_sdk.cli.output.console import progress
 from gateway_sdk.cli.output.stdout import say, write_text
@@ -227,11 +228,11 @@ def _job(text: str) -> Job:
 def _lines(path: str) -> Iterator[Any]:
     """Read the items of a file, line by line."""
     try:
-        with sys.stdin if path == "-" else Path(path).open(encoding="utf-8") as file:
+        with standard_input() if path == STDIN else Path(path).open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
-                    yield json.loads(line)
-                except ValueError:
+                    yield json.loads(line)  # it knows a byte order mark
+                except (RecursionError, ValueError):  # also of what is not UTF-8
                     raise CommandError(
                         f"line {number} of {printable(path)} is not JSON", MISUSED
                     ) from None
