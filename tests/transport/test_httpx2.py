@@ -1,5 +1,6 @@
 """Transports and clients of httpx2, which has httpx's classes under another name."""
 
+import asyncio
 import importlib
 import importlib.util
 import sys
@@ -165,6 +166,29 @@ async def test_a_hook_that_reads_and_raises_for_status(library: Any) -> None:
 
     assert caught.value.payload is not None
     assert caught.value.payload.message == "taken"
+
+
+async def test_a_transport_that_reads_the_reply(library: Any) -> None:
+    """What it has read is the reply; its stream has ended, and is not read a second time."""
+
+    class Reading(library.AsyncHTTPTransport):  # type: ignore[misc] # of a library that is given
+        async def handle_async_request(self, request: Any) -> Any:
+            response = await super().handle_async_request(request)
+            await response.aread()
+            return response
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await read_request(reader)
+            writer.write(OK)
+
+    async with (
+        raw_server(handle) as url,
+        session(url, transport=Reading(), timeout=2.0) as gateway,
+    ):
+        values = [await CALLS["spot_trading_available_balance"](gateway) for _ in range(2)]
+
+    assert values == [{}, {}]
 
 
 async def test_its_client_is_never_closed(library: Any) -> None:

@@ -1,7 +1,7 @@
 """Every usual way to intercept requests intercepts ours, and adds nothing to them."""
 
 import gzip
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -147,6 +147,34 @@ async def test_mistakes_in_a_transport_go_through() -> None:
 
     with pytest.raises(KeyError, match="mistake"):
         await session(transport=httpx.MockTransport(fail)).aml.upload_document(b"x")
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_own_transport_may_read_the_reply(encoding: str) -> None:
+    """A reply that a transport has read, to log it, is not read from the connection again."""
+    body = gzip.compress(b"[1]") if encoding else b"[1]"
+    given = {"content-type": "application/json", "content-encoding": encoding}
+
+    class Reading(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            response = httpx.Response(200, headers=given, stream=_ReadOnce(body))
+            await response.aread()
+            return response
+
+    value = await session(transport=Reading()).wallet.spot_trading_available_balance()
+
+    assert value == [1]
+
+
+class _ReadOnce(httpx.AsyncByteStream):
+    """A stream that is at its end after the first look, as that of a connection."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = list(pieces)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while self._pieces:
+            yield self._pieces.pop(0)
 
 
 # --- http_client= ---------------------------------------------------------------------------

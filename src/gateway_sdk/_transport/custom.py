@@ -8,9 +8,8 @@ from typing import Any, Final, Protocol
 import httpx
 
 from gateway_sdk._transport.rate_limit import Limiter
-from gateway_sdk._transport.transmission import EXTENSION, Transmission
+from gateway_sdk._transport.transmission import EXTENSION, Transmission, unread, with_content
 
-_DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _LIBRARIES: Final = ("httpx", "httpx2")
 
 
@@ -77,18 +76,10 @@ class ClientTransport(httpx.AsyncBaseTransport):
                 request, auth=None, follow_redirects=False, stream=True
             )
         except self._library.HTTPStatusError as error:  # of a hook: to us a status is an answer
-            return self._read_already(error.response)
-        return self._read_already(response) if response.is_stream_consumed else response
-
-    def _read_already(self, response: Any) -> Any:
-        """Return a reply that a hook is done with, with the content that it read, if it did."""
-        content = response.content if response.is_stream_consumed else b""
-        headers = [
-            (name, value)
-            for name, value in response.headers.multi_items()
-            if name.lower() not in _DECODED
-        ]
-        return self._library.Response(response.status_code, headers=headers, content=content)
+            response = error.response
+            if not response.is_stream_consumed:  # the client has closed it
+                return with_content(response, b"", self._library)
+        return unread(response, self._library)
 
 
 class _Adapter(httpx.AsyncBaseTransport):
@@ -109,7 +100,7 @@ class _Adapter(httpx.AsyncBaseTransport):
             extensions=request.extensions,
         )
         with _failures_of(self._library):
-            response = await self._transport.handle_async_request(theirs)
+            response = unread(await self._transport.handle_async_request(theirs), self._library)
         body = _AdaptedBody(response.stream, self._library)
         return httpx.Response(response.status_code, headers=response.headers.raw, stream=body)
 

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import httpx
 
@@ -13,6 +13,7 @@ from gateway_sdk._http.request import PIECE, RawHeaders, RequestBase
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
 
+_DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _NO_TIMEOUTS: Final[Mapping[str, float | None]] = MappingProxyType(
     dict.fromkeys(("connect", "read", "write", "pool"))
 )
@@ -166,5 +167,26 @@ async def send_by_httpx(
             extensions={"timeout": request.timeout.as_dict(), EXTENSION: request.transmission},
         )
     )
+    response = unread(response, httpx)
     stream = cast("httpx.AsyncByteStream", response.stream)
     return DirectResponse(response.status_code, response.headers.raw, b"", stream)
+
+
+def unread(response: Any, library: Any) -> Any:
+    """Return a reply whose stream can be read: one that was read before is made of its content.
+
+    A second look at the stream would wait for more, on a connection that serves other requests.
+    """
+    if not response.is_stream_consumed or isinstance(response.stream, library.ByteStream):
+        return response
+    return with_content(response, response.content, library)
+
+
+def with_content(response: Any, content: bytes, library: Any) -> Any:
+    """Return a reply with its content in place of its stream; it is decompressed already."""
+    headers = [
+        (name, value)
+        for name, value in response.headers.multi_items()
+        if name.lower() not in _DECODED
+    ]
+    return library.Response(response.status_code, headers=headers, content=content)
