@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import traceback
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +11,8 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from gateway_sdk import GatewayError, GatewaySession, Reply, errors
+from gateway_sdk import ConnectionFailedError, GatewayError, GatewaySession, Reply, errors
+from gateway_sdk._transport.factory import ENGINES, EngineName
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import OK, Handler, raw_server, read_request
 from tests.support.secrecy import CANARY, logged, texts_of
@@ -179,3 +182,18 @@ def _is_of_a_call(kind: object) -> bool:
     if not isinstance(kind, type) or not issubclass(kind, GatewayError) or kind is GatewayError:
         return False
     return kind is errors.TokenRejectedError or not issubclass(kind, errors.AuthError)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_no_token_in_the_variables_of_a_traceback(engine: EngineName) -> None:
+    """A traceback that also shows variables holds no header of a request that was not sent."""
+    with socket.socket() as bound:  # nothing listens there
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+        async with session(url, engine=engine, retry=None) as gateway:
+            with pytest.raises(ConnectionFailedError) as caught:
+                await gateway.country_data.list_countries()
+
+    shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert shown.__cause__ is not None
+    assert CANARY not in "".join(shown.__cause__.format())

@@ -72,7 +72,8 @@ def raise_failure(
         raise error  # our engines never raise it, so it is a bug that must be seen
     failure = _failure_of(error, request, reply)
     if isinstance(failure, ConnectionFailedError) and isinstance(error, httpx.HTTPError):
-        raise failure from error
+        # The frames of our engines hold the request with its token, for tracebacks with variables.
+        raise failure from error.with_traceback(None) if is_ours else error
     raise failure from None  # the cause's text may show what the server sent
 
 
