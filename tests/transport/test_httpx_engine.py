@@ -301,11 +301,11 @@ async def test_httpcore_is_loaded_beside_the_event_loop(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(httpx_engine, "load_module", load)
     async with raw_server(answer) as url:
-        monkeypatch.setattr(HttpxEngine, "lines", None)
+        monkeypatch.setattr(HttpxEngine, "module", None)
         async with GatewaySession(url, access_token="t") as session:
             assert len(threads) == 1
             await session.kyc.send_webhook()
-        monkeypatch.setattr(HttpxEngine, "lines", None)
+        monkeypatch.setattr(HttpxEngine, "module", None)
         session = GatewaySession(url, access_token="t")
         await session.kyc.send_webhook()
         await session.kyc.send_webhook()
