@@ -4,6 +4,7 @@ import asyncio
 import errno
 import importlib
 import logging
+import pickle
 import resource
 import sys
 import uuid
@@ -32,6 +33,7 @@ from tests.fleet.gateways import (
     session,
 )
 from tests.support.s3_server import S3Server, running
+from tests.support.secrecy import CANARY
 
 LOST = Failure(error="ReplyLostError", outcome="UNKNOWN", safe_to_repeat=True, retryable=True)
 BUSY = Failure(error="ServerError", status=503, operation="x", message="m", outcome="REFUSED")
@@ -315,6 +317,39 @@ async def test_a_file_that_was_written_over_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(PlanStoreError, match=r"damaged .* delete it, and submit the plan again"):
         await store.known(plan, 0)
+
+
+async def test_a_damaged_file_is_no_outage(tmp_path: Path) -> None:
+    """Waiting would not help, whatever pyarrow calls the error."""
+    store = FolderStore(str(tmp_path))
+    plan = plan_of()
+    await store.write_results(plan, 0, [result(0, BUSY), result(1)])
+    (file,) = (tmp_path / "job" / "results").glob("*/*.parquet")
+    data = bytearray(file.read_bytes())
+    data[4:80] = bytes(76)
+    file.write_bytes(data)
+
+    with pytest.raises(PlanStoreError, match="damaged"):
+        await store.known(plan, 0)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"name": "job", "of": "another version"}'])
+async def test_a_header_that_cannot_be_read_is_an_error(tmp_path: Path, text: str) -> None:
+    """It says what helps."""
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "plan.json").write_text(text)
+
+    with pytest.raises(PlanStoreError, match=r"plan\.json of the store is damaged"):
+        await FolderStore(str(tmp_path)).find_plan("job")
+
+
+def test_credentials_are_not_pickled(tmp_path: Path) -> None:
+    """A store without options may go to other processes."""
+    store = pickle.loads(pickle.dumps(FolderStore(str(tmp_path))))  # noqa: S301 - our own
+
+    assert repr(store) == repr(FolderStore(str(tmp_path)))
+    with pytest.raises(TypeError, match="may hold a password"):
+        pickle.dumps(FolderStore("s3://bucket/rates", options={"secret": CANARY}))
 
 
 async def test_files_of_others_are_left_alone(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """The shared rate limit with a real Redis, and with one that is lost, refuses or is not there."""
 
 import asyncio
+import pickle
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -67,6 +69,36 @@ async def test_two_clients_share_one_limit(redis: RedisServer) -> None:
     assert time.monotonic() - began >= (2 * each - burst) / rate - 0.005 * len(clients)
     for permits in clients:
         await permits.aclose()
+
+
+async def test_a_clock_that_is_set_forward_is_read_again(redis: RedisServer) -> None:
+    """Another process has read it before: it waits no longer than the clock needs."""
+    waits: list[float] = []
+
+    async def note(seconds: float) -> None:
+        waits.append(seconds)
+
+    behind = Permits(redis.url, "limit", 50, 5, note)
+    ahead = Permits(redis.url, "limit", 50, 5)
+    assert await behind.take(1)
+    behind._ahead -= 3600.0
+    assert await ahead.take(5)
+
+    assert await behind.take(1)
+
+    assert max(waits) < 1
+    for permits in (behind, ahead):
+        await permits.aclose()
+
+
+async def test_a_reply_without_sense_is_an_error_of_the_settings(redis: RedisServer) -> None:
+    """Nothing is sent."""
+    permits = Permits(redis.url, "limit", 50, 5)
+    permits._store.check = create_autospec(permits._store.check, side_effect=ValueError)
+
+    with pytest.raises(ConfigurationError, match="refuses"):
+        await permits.take(1)
+    await permits.aclose()
 
 
 async def test_limits_of_other_names_do_not_disturb_each_other(redis: RedisServer) -> None:
@@ -179,6 +211,8 @@ async def test_a_user_without_permissions_is_an_error_of_the_settings(tmp_path: 
         ({"requests": 10, "burst": 10}, "burst must be less"),
         ({"requests": 10, "burst": 0}, "burst"),
         ({"redis": "http://localhost"}, "rediss://"),
+        ({"redis": "redis://:secret/a@localhost"}, "percent-encoded"),
+        ({"redis": "redis://:secret\u2100@localhost"}, "percent-encoded"),
         ({"key": ""}, "key is empty"),
         ({"without_redis": 10}, "without_redis must be"),
     ],
@@ -187,8 +221,15 @@ def test_wrong_settings_are_refused_at_once(settings: dict[str, object], message
     """The message names the setting."""
     given = {"requests": 100, "redis": "redis://localhost", **settings}
 
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(ConfigurationError, match=message) as caught:
         SharedRateLimit(**given)  # type: ignore[arg-type]
+    assert "secret" not in str(caught.value)
+
+
+def test_its_password_is_not_pickled() -> None:
+    """Each process makes its own."""
+    with pytest.raises(TypeError, match="may hold a password"):
+        pickle.dumps(SharedRateLimit(100, "redis://:secret@localhost"))
 
 
 def test_the_extra_is_named_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import ConfigurationError, GatewayError, PlanStoreError
@@ -80,6 +80,13 @@ class FolderStore:
     def __repr__(self) -> str:
         return f"<FolderStore {self._address}>"
 
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        if self._options:
+            raise TypeError(
+                "the options of a FolderStore may hold a password: it cannot be pickled"
+            )
+        return type(self), (self._address,)
+
     async def open(self) -> None:
         """Load the file system.
 
@@ -110,7 +117,7 @@ class FolderStore:
     async def find_plan(self, name: str) -> PlanRecord | None:
         """Read the header of the plan; None if there is none."""
         text = await self._do(lambda files: files.read(f"{name}/plan.json"))
-        return None if text is None else PlanRecord(**json.loads(text))
+        return None if text is None else _header(text)
 
     async def write_items(self, name: str, plan_id: str, chunk: int, items: Sequence[str]) -> None:
         """Write the items of a chunk, one on each line."""
@@ -123,7 +130,7 @@ class FolderStore:
         def work(files: Files) -> PlanRecord:
             place = f"{plan.name}/plan.json"
             files.create(place, json.dumps(asdict(plan)).encode())
-            sealed = PlanRecord(**json.loads(files.read(place) or b"{}"))
+            sealed = _header(files.read(place) or b"")
             for plan_id in files.names(f"{plan.name}/items"):
                 if plan_id != sealed.id:
                     files.remove(f"{plan.name}/items/{plan_id}")
@@ -275,6 +282,21 @@ class FolderStore:
             note = await self._do(read)
             if note is not None:  # else it has ended meanwhile
                 yield note
+
+
+def _header(text: bytes) -> PlanRecord:
+    """Read the header of a plan.
+
+    Raises:
+        PlanStoreError: it is none, or that of another version.
+    """
+    try:
+        return PlanRecord(**json.loads(text))
+    except (TypeError, ValueError):
+        raise PlanStoreError(
+            "the plan.json of the store is damaged, or of another version of gateway-sdk: use that"
+            " version, or plan under another name"
+        ) from None
 
 
 def _results(plan: PlanRecord) -> str:

@@ -116,7 +116,8 @@ def from_parquet(data: bytes) -> list[ItemRecord]:
     try:
         rows = parquet.read_table(pa.BufferReader(data), use_threads=False).to_pylist()
         return [_record(row) for row in rows]
-    except (pa.ArrowException, KeyError, ValueError) as error:
+    # pyarrow raises an OSError for some damages; no file is read here.
+    except (pa.ArrowException, KeyError, OSError, ValueError) as error:
         raise PlanStoreError(
             f"a file of results is damaged ({type(error).__name__}): delete it, and submit the plan"
             " again"

@@ -29,6 +29,9 @@ _TIMEOUT: Final = 1.0
 _CLOCK_LIFE: Final = 30.0
 """Seconds after which the clock of Redis is read again: two good clocks drift less than 1 ms."""
 
+_CLOCK_ERROR: Final = 0.1
+"""Seconds by which the clock of Redis, as two processes have read it, may differ."""
+
 _REFUSALS: Final = (AuthenticationError, AuthorizationError)  # kinds of ConnectionError
 _OUTAGES: Final = (
     BusyLoadingError,
@@ -63,6 +66,8 @@ class Permits:
         self._store = RedisStateStore(self._redis, key)
         self._rates = [Rate(rate, Duration.SECOND, burst=burst)]
         self._algorithm = GCRA()
+        # While the clocks agree, the whole burst is there again after this time.
+        self._longest = burst / rate + _CLOCK_ERROR
         self._ahead = 0.0  # seconds of Redis' clock before ours
         self._read_at: float | None = None
 
@@ -80,8 +85,11 @@ class Permits:
         """
         try:
             while wait := await self._wait_after_asking(count):
-                await self._sleep(wait)
-        except (RedisError, OSError) as error:
+                if wait > self._longest:  # one of the clocks was set: read that of Redis again
+                    self._read_at = None
+                await self._sleep(min(wait, self._longest))
+        # The others are those of a reply that makes no sense.
+        except (RedisError, OSError, IndexError, TypeError, ValueError) as error:
             return self._judge(error.__cause__ or error)  # what failed while connecting is a cause
         return True
 

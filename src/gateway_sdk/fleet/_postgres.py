@@ -206,7 +206,12 @@ def _checked_place(dsn: str) -> str:
     """
     if not isinstance(dsn, str):
         raise ConfigurationError("the DSN of PostgreSQL must be a string")
-    parts = urlsplit(dsn)
+    try:
+        parts = urlsplit(dsn)
+    except ValueError:  # its text may contain the password
+        raise ConfigurationError(_ENCODE) from None
+    if "@" in parts.path:  # what looks like the host is a part of the password
+        raise ConfigurationError(_ENCODE)
     options = parse_qs(parts.query)
     hosts = parts.netloc.rpartition("@")[2] or ",".join(options.get("host", []))
     database = unquote(parts.path.strip("/")) or ",".join(options.get("dbname", []))
@@ -223,6 +228,10 @@ def _checked_place(dsn: str) -> str:
         )
     return f"{hosts}/{database}"
 
+
+_ENCODE: Final = (
+    "the DSN of PostgreSQL is invalid: characters such as / in its password must be percent-encoded"
+)
 
 _SSL_MODES: Final = ("disable", "require", "verify-ca", "verify-full")
 

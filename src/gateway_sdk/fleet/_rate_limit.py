@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 from urllib.parse import urlsplit
 
 from gateway_sdk._config import LOGGER, check_count
@@ -64,13 +64,27 @@ class SharedRateLimit(Limit):
         if burst >= self.requests:
             raise ConfigurationError("burst must be less than requests")
         object.__setattr__(self, "burst", burst)
-        if urlsplit(self.redis).scheme not in ("redis", "rediss", "unix"):
-            raise ConfigurationError("redis must be a URL with rediss://, redis:// or unix://")
         if not self.key:
             raise ConfigurationError("key is empty: it is the name of the limit in Redis")
         if self.without_redis is not None and not isinstance(self.without_redis, RateLimit):
             raise ConfigurationError("without_redis must be a RateLimit, or None to send nothing")
         _load_permits()
+        self._check_url()
+
+    def _check_url(self) -> None:
+        try:
+            scheme = urlsplit(self.redis).scheme
+            if scheme in ("redis", "rediss", "unix"):
+                self.make_limiter()
+                return
+        except ValueError:  # its text may contain a part of the password
+            raise ConfigurationError(
+                "redis is invalid: characters such as / in its password must be percent-encoded"
+            ) from None
+        raise ConfigurationError("redis must be a URL with rediss://, redis:// or unix://")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a SharedRateLimit may hold a password: it cannot be pickled")
 
     def make_limiter(self) -> "SharedLimiter":
         """Return what keeps this limit for one session."""
