@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
@@ -160,6 +161,24 @@ async def test_a_plan_that_broke_off_does_not_exist(how: str) -> None:
         await rates_job(store).load()
     store.before = MemoryStore().before
     assert (await rates_job(store).plan(map(series, range(10)))).record.items == 10
+
+
+async def test_what_was_sealed_keeps_its_items() -> None:
+    """Also if the answer of the store was lost: the plan can be loaded and run."""
+    store, gateway = MemoryStore(), CountingGateway()
+
+    async def fail(operation: str) -> None:
+        if operation == "seal":
+            raise PlanStoreError(operation)
+
+    store.after = fail
+    with pytest.raises(PlanStoreError, match="seal"):
+        await rates_job(store).plan(map(series, range(3)))
+
+    plan = await rates_job(store).load()
+    async with session(gateway) as made:
+        await plan.run(0, made)
+    assert all_done(store, 3)
 
 
 async def test_a_store_that_cannot_even_discard_tells_the_first_error() -> None:
@@ -418,6 +437,41 @@ async def test_a_file_that_cannot_be_collected_is_not_there(tmp_path: Path) -> N
     with pytest.raises(PlanStoreError):
         await plan.collect(tmp_path / "rates.parquet", partial=True)
     assert names_in(tmp_path) == []
+
+
+async def test_a_cancelled_collection_ends_its_thread_first(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    """The file is closed when nothing is written to it any more."""
+    said: list[str] = []
+    entered, go_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    class SlowWriter:
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            said.append("closed")
+
+        def write_table(self, _: object) -> None:
+            loop.call_soon_threadsafe(entered.set)
+            go_on.wait(30)
+            said.append("written")
+
+    monkeypatch.setattr("gateway_sdk.fleet._collect.open_writer", lambda _: SlowWriter())
+    store, gateway = MemoryStore(), CountingGateway()
+    plan = await rates_job(store).plan(map(series, range(3)))
+    async with session(gateway) as made:
+        await plan.run(0, made)
+
+    collecting = asyncio.create_task(plan.collect(tmp_path / "rates.parquet"))
+    await entered.wait()
+    collecting.cancel()
+    loop.call_later(0.01, go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await collecting
+    assert said == ["written", "closed"]
 
 
 async def test_large_results_are_written_in_groups(tmp_path: Path, monkeypatch: Any) -> None:

@@ -43,8 +43,17 @@ async def _write(results: AsyncIterator[Sequence[ItemRecord]], draft: Path) -> i
                 size += len(record.item) + len(record.value or "")
             count += len(records)
             if size >= _GROUP_BYTES or len(ready) >= _GROUP_ROWS:
-                await asyncio.to_thread(writer.write_table, table_of(ready))
+                await _written(writer, ready)
                 ready, size = [], 0
         if ready:
-            await asyncio.to_thread(writer.write_table, table_of(ready))
+            await _written(writer, ready)
     return count
+
+
+async def _written(writer: Any, rows: list[tuple[Any, ...]]) -> None:
+    """Write rows in a thread, which has ended in any case: the writer must not be closed before."""
+    writing = asyncio.create_task(asyncio.to_thread(writer.write_table, table_of(rows)))
+    try:
+        await asyncio.shield(writing)
+    finally:
+        await asyncio.wait([writing])

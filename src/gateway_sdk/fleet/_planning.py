@@ -40,12 +40,12 @@ async def store_plan(
         return _same(known, await planning.digest_all(items))
     try:
         made = await planning.write_all(items)
-        sealed = await parts.store.seal(made)
     except BaseException:
         with suppress(PlanStoreError):
             await parts.store.discard(parts.name, planning.id)
         raise
-    return _same(sealed, made)
+    # If this fails or is cancelled, the plan may be sealed all the same: its items must stay.
+    return _same(await parts.store.seal(made), made)
 
 
 def check_version(plan: PlanRecord) -> None:
