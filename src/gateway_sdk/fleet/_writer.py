@@ -29,12 +29,20 @@ class Writer:
         self.added += 1
         self._ready.append(record)
         self._is_urgent = self._is_urgent or at_once
-        if self._is_due and (self._writing is None or self._writing.done()):
+        if self._is_due and self._is_idle:
             self._writing = asyncio.create_task(self._write_due())
 
     @property
     def _is_due(self) -> bool:
         return self._batch is not None and (self._is_urgent or len(self._ready) >= self._batch)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether no batch is being written, and none could not be written: its error is kept."""
+        writing = self._writing
+        return writing is None or (
+            writing.done() and not writing.cancelled() and writing.exception() is None
+        )
 
     async def _write_due(self) -> None:
         while self._is_due:
