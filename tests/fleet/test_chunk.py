@@ -155,6 +155,46 @@ async def test_the_knowledge_of_a_slow_twin_wins() -> None:
     assert gateway.requests == 1
 
 
+async def test_a_failure_before_the_request_leaves_that_of_a_twin_alone() -> None:
+    """Else it would be tried again, although the twin's request is under way."""
+    store, gateway = MemoryStore(), CountingGateway()
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+    looks = 0
+
+    async def look_and_create(made: GatewaySession, item: dict[str, Any]) -> Any:
+        nonlocal looks
+        looks += 1
+        if looks == 2:  # after both deliveries have asked the store
+            await arrived.wait()
+            raise TimeoutError
+        return await made.customer.create_customer(item)
+
+    async def wait(path: str, body: Any) -> None:
+        arrived.set()
+        await go_on.wait()
+
+    gateway.answer = wait
+    job = Job("twins", function=look_and_create, store=store)
+    plan = await job.plan([customer(0)])
+    both = asyncio.Barrier(2)
+
+    async def meet(operation: str) -> None:
+        if operation == "known":
+            await both.wait()
+
+    store.after = meet
+    async with session(gateway) as made:
+        twins = [asyncio.create_task(plan.run(0, made)) for _ in range(2)]
+        await asyncio.wait(twins, return_when=asyncio.FIRST_COMPLETED)
+        assert states(store) == {0: "begun"}
+        assert await plan.retry_failed() == 0
+        go_on.set()
+        await asyncio.gather(*twins)
+
+    assert states(store) == {0: "done"}
+    assert gateway.requests == 1
+
+
 async def test_a_lost_reply_of_what_must_be_sent_once_is_unknown() -> None:
     """It has to be looked into, as that of a worker that died; one that reads has just failed."""
     store, gateway = MemoryStore(), CountingGateway()

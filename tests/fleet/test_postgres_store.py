@@ -3,6 +3,7 @@
 import asyncio
 import pickle
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -125,6 +126,24 @@ async def test_a_slow_twin_knows_better(store: PostgresStore) -> None:
     assert (counts.done, dict(counts.failed), counts.unknown) == (1, {"ServerError 500": 1}, 1)
 
 
+async def test_what_a_worker_did_not_begin_replaces_nothing(store: PostgresStore) -> None:
+    """Neither the mark of another worker nor what that one says later."""
+    plan = await stored(store, a_plan())
+    for index in (3, 4):
+        await store.begin(plan, index)
+    await store.settle_unknown(plan, [4])
+
+    others = [replace(failed(index), is_own=False) for index in (3, 4, 5)]
+    await store.write_results(plan, 0, [*others, done(6)])
+
+    assert await store.known(plan, 0) == {
+        3: State.BEGUN,
+        4: State.UNKNOWN,
+        5: State.FAILED,
+        6: State.DONE,
+    }
+
+
 async def test_chunks_with_something_left_are_missing(store: PostgresStore) -> None:
     """A chunk is missing until each of its items has a state that stays."""
     plan = await stored(store, a_plan())
@@ -229,6 +248,8 @@ def test_it_shows_no_password() -> None:
         ("mysql://fleet@127.0.0.1/plans", "must be postgresql://"),
         ("postgresql://127.0.0.1", "must be postgresql://"),
         ("postgresql:///plans", "must be postgresql://"),
+        (f"postgresql://fleet:{CANARY}/a@db.example/plans?sslmode=require", "percent-encoded"),
+        (f"postgresql://fleet:{CANARY}\u2100@db.example/plans", "percent-encoded"),
         (f"postgresql://fleet:{CANARY}@db.example/plans", "sslmode=verify-full"),
         (f"postgresql://fleet:{CANARY}@127.0.0.1,db.example/plans", "sslmode=verify-full"),
         (f"postgresql://fleet:{CANARY}@db.example/plans?sslmode=prefer", "sslmode=verify-full"),

@@ -126,7 +126,7 @@ class MemoryStore:
         def change() -> None:
             for record in records:
                 known = self.states.get((plan.id, record.index))
-                if known is None or known.state not in ENDED:
+                if known is None or (record.is_own and known.state not in ENDED):
                     self.states[plan.id, record.index] = record
                     self.stored.append(record.index)
 

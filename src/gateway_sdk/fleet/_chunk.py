@@ -204,7 +204,8 @@ class Chunk:
         if self._is_waiting:
             self._is_waiting = False
             self._parts.shared.get().login.has_token()
-            await self._store.mark_chunk(self._plan, self._number, ChunkState.RUNNING, "")
+            # The value must not be lost with the note.
+            await _said(self._store.mark_chunk(self._plan, self._number, ChunkState.RUNNING, ""))
         return value
 
     async def _wait_for_login(self, error: GatewayError) -> None:
@@ -315,11 +316,12 @@ class _Results(Dedup[Entry, Any]):
         if isinstance(error, _NOT_OF_AN_ITEM) and observer.may_repeat:
             self._error = self._error or error
         else:
-            self._writer.add(_record(result, observer), at_once=observer.sends_once)
+            record = _record(result, observer, is_own=result.item.index in self._begun)
+            self._writer.add(record, at_once=observer.sends_once)
         return result
 
 
-def _record(result: BulkResult[Entry, Any], observer: ItemObserver) -> ItemRecord:
+def _record(result: BulkResult[Entry, Any], observer: ItemObserver, *, is_own: bool) -> ItemRecord:
     """Return what is stored of a result."""
     error, value = result.error, None
     if error is None:
@@ -340,4 +342,5 @@ def _record(result: BulkResult[Entry, Any], observer: ItemObserver) -> ItemRecor
         failure=failure,
         attempts=result.attempts,
         elapsed=result.elapsed,
+        is_own=is_own,
     )

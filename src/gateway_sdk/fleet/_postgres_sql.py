@@ -111,11 +111,17 @@ update {schema}.result set state = 'unknown', stored_at = now()
 where plan_id = $1 and index = any($2::bigint[]) and state = 'begun'
 """
 
-WRITE_RESULTS: Final = """
+_INSERT_RESULTS: Final = """
 insert into {schema}.result as r
     (plan_id, index, state, value, failure, reason, is_safe, attempts, elapsed)
 select $1, * from unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[],
     $7::boolean[], $8::integer[], $9::double precision[])
+"""
+
+# Of items that this worker did not begin: the request of another one may be under way.
+ADD_RESULTS: Final = f"{_INSERT_RESULTS}on conflict (plan_id, index) do nothing"
+
+WRITE_RESULTS: Final = f"""{_INSERT_RESULTS}
 on conflict (plan_id, index) do update set
     state = excluded.state, value = excluded.value, failure = excluded.failure,
     reason = excluded.reason, is_safe = excluded.is_safe, attempts = excluded.attempts,

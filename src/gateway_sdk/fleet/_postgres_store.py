@@ -132,12 +132,13 @@ class PostgresStore:
     async def write_results(
         self, plan: PlanRecord, chunk: int, records: Sequence[ItemRecord]
     ) -> None:
-        """Store results; they replace no state, `begun` and `unknown` only."""
+        """Store results; they replace no state, and some replace `begun` and `unknown`."""
         del chunk
-        columns = zip(*(_columns(record) for record in records), strict=True)
-        await self._database.rows(
-            sql.WRITE_RESULTS, UUID(plan.id), *(list(column) for column in columns)
-        )
+        for statement, is_own in ((sql.WRITE_RESULTS, True), (sql.ADD_RESULTS, False)):
+            rows = [_columns(record) for record in records if record.is_own is is_own]
+            if rows:
+                columns = (list(column) for column in zip(*rows, strict=True))
+                await self._database.rows(statement, UUID(plan.id), *columns)
 
     async def counts(self, plan: PlanRecord) -> Counts:
         """Count the items by state."""

@@ -94,6 +94,8 @@ class ItemRecord:
         failure: The error, without texts of the gateway or the user; None if there is none.
         attempts: Requests made for it.
         elapsed: Seconds that it took.
+        is_own: Whether it may replace `begun` and `unknown`. The result of a worker that did not
+            begin the item must not: the request of another worker may be under way.
     """
 
     index: int
@@ -103,6 +105,7 @@ class ItemRecord:
     failure: Failure | None = None
     attempts: int = 0
     elapsed: float = 0.0
+    is_own: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +217,8 @@ class Store(Protocol):
     ) -> None:
         """Store results: `done`, `failed`, or `unknown` with a failure; again, nothing changes.
 
-        They replace no state, `begun` and `unknown`, and never `done` or `failed`.
+        They replace no state, and never `done` or `failed`. Those that are `is_own` replace `begun`
+        and `unknown` too.
         """
 
     async def counts(self, plan: PlanRecord) -> Counts:
