@@ -91,10 +91,13 @@ async def test_a_clock_that_is_set_forward_is_read_again(redis: RedisServer) -> 
         await permits.aclose()
 
 
-async def test_a_reply_without_sense_is_an_error_of_the_settings(redis: RedisServer) -> None:
+async def test_a_reply_without_sense_is_an_error_of_the_settings(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is sent."""
     permits = Permits(redis.url, "limit", 50, 5)
-    permits._store.check = create_autospec(permits._store.check, side_effect=ValueError)
+    check = create_autospec(permits._store.check, side_effect=ValueError)
+    monkeypatch.setattr(permits._store, "check", check)
 
     with pytest.raises(ConfigurationError, match="refuses"):
         await permits.take(1)
