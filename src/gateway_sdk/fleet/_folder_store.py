@@ -22,6 +22,8 @@ from gateway_sdk.fleet._store import (
     ItemRecord,
     PlanRecord,
     State,
+    chunk_of,
+    plan_of,
     reason_of,
 )
 
@@ -117,7 +119,7 @@ class FolderStore:
     async def find_plan(self, name: str) -> PlanRecord | None:
         """Read the header of the plan; None if there is none."""
         text = await self._do(lambda files: files.read(f"{name}/plan.json"))
-        return None if text is None else _header(text)
+        return None if text is None else plan_of(text)
 
     async def write_items(self, name: str, plan_id: str, chunk: int, items: Sequence[str]) -> None:
         """Write the items of a chunk, one on each line."""
@@ -130,10 +132,9 @@ class FolderStore:
         def work(files: Files) -> PlanRecord:
             place = f"{plan.name}/plan.json"
             files.create(place, json.dumps(asdict(plan)).encode())
-            sealed = _header(files.read(place) or b"")
-            for plan_id in files.names(f"{plan.name}/items"):
-                if plan_id != sealed.id:
-                    files.remove(f"{plan.name}/items/{plan_id}")
+            sealed = plan_of(files.read(place) or b"")
+            for plan_id in {*files.names(f"{plan.name}/items")} - {sealed.id}:
+                files.remove(f"{plan.name}/items/{plan_id}")
             return sealed
 
         return await self._do(work)
@@ -150,10 +151,9 @@ class FolderStore:
 
     async def known(self, plan: PlanRecord, chunk: int) -> dict[int, State]:
         """Return the state of each item of a chunk that has one."""
-        results = _results(plan)
 
         def work(files: Files) -> dict[int, State]:
-            if files.exists(f"{results}/{chunk:08}.{DONE}"):
+            if files.exists(f"{_results(plan)}/{chunk:08}.{DONE}"):
                 return dict.fromkeys(plan.indexes(chunk), State.DONE)
             return {index: record.state for index, record in _read(files, plan, chunk).items()}
 
@@ -182,8 +182,7 @@ class FolderStore:
     async def counts(self, plan: PlanRecord) -> Counts:
         """Count the items by state; only files with failures are read, and once."""
         found: Counter[str] = await self._do(lambda files: self._count(files, plan))
-        done = found.pop("", 0)
-        return Counts(done=done, failed=dict(found))
+        return Counts(done=found.pop("", 0), failed=dict(found))
 
     def _count(self, files: Files, plan: PlanRecord) -> Counter[str]:
         counts: Counter[str] = Counter()
@@ -215,9 +214,8 @@ class FolderStore:
 
     async def results(self, plan: PlanRecord) -> AsyncIterator[Sequence[ItemRecord]]:
         """Yield the results of one chunk after the other."""
-        chunks = iter(
-            [chunk for chunk, _ in await self._do(lambda files: list(_parts(files, plan)))]
-        )
+        parts = await self._do(lambda files: list(_parts(files, plan)))
+        chunks = iter([chunk for chunk, _ in parts])
         reading: deque[asyncio.Task[list[ItemRecord]]] = deque()
         try:
             while True:
@@ -278,25 +276,10 @@ class FolderStore:
         """Yield the records of chunks that have not ended."""
         folder = f"{plan.name}/chunks/{plan.id}"
         for name in await self._do(lambda files: files.names(folder)):
-            read = partial(_read_note, plan=plan, chunk=int(name.partition(".")[0]))
-            note = await self._do(read)
+            number = int(name.partition(".")[0])
+            note = await self._do(partial(_read_note, plan=plan, chunk=number))
             if note is not None:  # else it has ended meanwhile
                 yield note
-
-
-def _header(text: bytes) -> PlanRecord:
-    """Read the header of a plan.
-
-    Raises:
-        PlanStoreError: it is none, or that of another version.
-    """
-    try:
-        return PlanRecord(**json.loads(text))
-    except (TypeError, ValueError):
-        raise PlanStoreError(
-            "the plan.json of the store is damaged, or of another version of gateway-sdk: use that"
-            " version, or plan under another name"
-        ) from None
 
 
 def _results(plan: PlanRecord) -> str:
@@ -347,10 +330,9 @@ def _forget_all(files: Files, plan: PlanRecord) -> int:
         if kind == DONE:
             continue
         before = _read(files, plan, chunk)
-        kept = dict(before)
-        for index, record in before.items():
-            if record.failure and record.failure.safe_to_repeat:
-                del kept[index]
+        kept = {
+            i: one for i, one in before.items() if not (one.failure and one.failure.safe_to_repeat)
+        }
         if len(kept) < len(before):
             if kept:
                 _write(files, plan, chunk, REST, kept)
@@ -364,9 +346,5 @@ def _note_place(plan: PlanRecord, chunk: int) -> str:
 
 
 def _read_note(files: Files, plan: PlanRecord, chunk: int) -> ChunkRecord | None:
-    if (text := files.read(_note_place(plan, chunk))) is None:
-        return None
-    found = json.loads(text)
-    state, at = ChunkState(found["state"]), datetime.fromisoformat(found["at"])
-    starts, message = found["starts"], found["message"]
-    return ChunkRecord(chunk=chunk, state=state, starts=starts, message=message, at=at)
+    text = files.read(_note_place(plan, chunk))
+    return None if text is None else chunk_of(chunk, text)

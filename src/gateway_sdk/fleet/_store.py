@@ -5,6 +5,7 @@ it, so a queue may lose or repeat messages. An item is known by its index, which
 the plan; equal items at two places are two items. Items and values are JSON texts here.
 """
 
+import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from gateway_sdk.bulk._journal.line import Failure
+from gateway_sdk.errors import PlanStoreError
 
 VERSION: Final = 1
 """The version of what is stored; a plan of another version is refused."""
@@ -259,6 +261,29 @@ class Store(Protocol):
     def open_chunks(self, plan: PlanRecord) -> AsyncIterator[ChunkRecord]:
         """Yield the records of chunks that have not ended, in order."""
         ...
+
+
+def plan_of(text: bytes) -> PlanRecord:
+    """Read a plan from JSON.
+
+    Raises:
+        PlanStoreError: it is none, or that of another version.
+    """
+    try:
+        return PlanRecord(**json.loads(text))
+    except (TypeError, ValueError):
+        raise PlanStoreError(
+            "the plan.json of the store is damaged, or of another version of gateway-sdk: use that"
+            " version, or plan under another name"
+        ) from None
+
+
+def chunk_of(chunk: int, text: bytes) -> ChunkRecord:
+    """Read the record of a chunk from JSON."""
+    found = json.loads(text)
+    state, at = ChunkState(found["state"]), datetime.fromisoformat(found["at"])
+    starts, message = found["starts"], found["message"]
+    return ChunkRecord(chunk=chunk, state=state, starts=starts, message=message, at=at)
 
 
 def is_store(value: Any) -> bool:
