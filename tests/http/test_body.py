@@ -1,16 +1,16 @@
 """What documents are sent as: bytes, text, JSON, files, streams; in pieces, with progress."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import httpx
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SecretBytes, SecretStr
 
-from gateway_sdk import Outcome, UploadFailedError
+from gateway_sdk import InvalidArgumentError, Outcome, UploadFailedError
 from gateway_sdk._http.request import PIECE
 from gateway_sdk.models import OrderHistoryPage
 from tests.support.scripted import scripted
@@ -66,6 +66,39 @@ async def test_a_model_of_the_users_own_is_json(monkeypatch: pytest.MonkeyPatch)
 
     assert engine.bodies == [b'{"newStatus":"verified"}']
     assert engine.requests[0].headers["Content-Type"] == "application/json"
+
+
+class Login(BaseModel):
+    """A model of the user's own with secrets."""
+
+    password: SecretStr | None = None
+    key: SecretBytes | None = None
+    note: str = ""
+
+
+@pytest.mark.parametrize(
+    "secret", [{"password": SecretStr("canary")}, {"key": SecretBytes(b"canary")}]
+)
+@pytest.mark.parametrize("wrap", [lambda model: model, lambda model: {"logins": [model]}])
+async def test_a_masked_secret_of_the_users_model_is_never_sent(
+    monkeypatch: pytest.MonkeyPatch, secret: dict[str, Any], wrap: Callable[[Login], Any]
+) -> None:
+    """The gateway would store the mask as the secret, and answer that all is well."""
+    gateway, engine, _ = scripted(monkeypatch, DONE)
+
+    with pytest.raises(InvalidArgumentError, match="Login holds a secret"):
+        await gateway.aml.upload_document(wrap(Login(**secret)))
+
+    assert engine.bodies == []
+
+
+async def test_a_model_without_its_secret_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stars within a text are no mask."""
+    gateway, engine, _ = scripted(monkeypatch, DONE)
+
+    await gateway.aml.upload_document(Login(note='a "**********" b'))
+
+    assert engine.bodies == [b'{"note":"a \\"**********\\" b"}']
 
 
 @pytest.mark.parametrize(

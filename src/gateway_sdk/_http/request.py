@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError
 
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
-from gateway_sdk.models._base import Model, wire_json
+from gateway_sdk.models._base import MASK, Model, wire_json
 from gateway_sdk.models._problems import describe
 from gateway_sdk.operations import Content, Header, Operation
 
@@ -226,11 +226,13 @@ def encode_json(value: object) -> bytes:
     """Return a model or any JSON value as UTF-8 JSON without spaces.
 
     Raises:
-        InvalidArgumentError: the value is not JSON.
+        InvalidArgumentError: the value is not JSON, or a model of another kind masks a secret.
     """
     try:
         known = wire_json(value) if isinstance(value, Model) else None
         return known or _ENCODER.encode(value).encode()
+    except InvalidArgumentError:
+        raise
     except ValidationError as error:  # of a model that was made without validation
         raise InvalidArgumentError(describe(error)) from None
     except (PydanticSerializationError, RecursionError, TypeError, ValueError) as error:
@@ -245,9 +247,18 @@ def _plain(value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        data: dict[str, Any] = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        text = json.dumps(data)
+        if any(mask in text for mask in _MASKS):
+            raise InvalidArgumentError(
+                f"{type(value).__name__} holds a secret, and pydantic writes its mask in place of "
+                "it: give the field a serializer that returns the text"
+            )
+        return data
     raise TypeError
 
+
+_MASKS: Final = (f'"{MASK}"', f"\"b'{MASK}'\"")  # of pydantic's SecretStr and SecretBytes
 
 # Made once: `json.dumps` would make one for every body.
 _ENCODER: Final = json.JSONEncoder(
