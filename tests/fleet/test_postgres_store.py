@@ -221,15 +221,31 @@ def test_it_serves_one_event_loop_after_another(postgres: PostgresServer) -> Non
     with asyncio.Runner() as first, asyncio.Runner() as second:
         store = PostgresStore(first.run(postgres.new_database()))
         plan = first.run(stored(store, a_plan()))
-        pool = store._database._pool
 
         assert second.run(store.find_plan(plan.name)) == plan
-        first.run(store.aclose())  # of the other loop: nothing to close here
         second.run(store.aclose())
         second.run(store.aclose())
         assert second.run(store.find_plan(plan.name)) == plan
         second.run(store.aclose())
-        first.run(pool.close())
+        first.run(store.aclose())
+
+
+def test_it_serves_event_loops_that_run_at_the_same_time(postgres: PostgresServer) -> None:
+    """Each has connections of its own, such as those of threads; closed loops are forgotten."""
+    with asyncio.Runner() as other:
+        store = PostgresStore(other.run(postgres.new_database()))
+        plan = other.run(stored(store, a_plan()))
+        pools = store._database._pools
+        for _ in range(2):
+            with asyncio.Runner() as runner:
+                mine = runner.run(store.find_plan(plan.name)), pools[runner.get_loop()]
+                theirs = other.run(store.find_plan(plan.name)), pools[other.get_loop()]
+                assert (runner.run(store.find_plan(plan.name)), pools[runner.get_loop()]) == mine
+                runner.run(mine[1].close())
+            assert (other.run(store.find_plan(plan.name)), pools[other.get_loop()]) == theirs
+            assert mine[0] == theirs[0] == plan
+        assert len(pools) == 2
+        other.run(store.aclose())
 
 
 def test_it_shows_no_password() -> None:

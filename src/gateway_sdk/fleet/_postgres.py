@@ -76,9 +76,10 @@ class Database:
         self._dsn = dsn
         self._schema = schema
         self._patience = check_wait("patience", patience)
-        self._pool: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = asyncio.Lock()
+        # The connections of one event loop are of no use in another; loops of several threads may
+        # run at the same time.
+        self._pools: dict[asyncio.AbstractEventLoop, Any] = {}
+        self._openings: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
 
     async def open(self) -> None:
         """Connect, and create the tables if they are missing.
@@ -91,8 +92,8 @@ class Database:
 
     async def aclose(self) -> None:
         """Disconnect; statements in flight have a few seconds to end."""
-        if self._pool is not None and self._loop is asyncio.get_running_loop():
-            pool, self._pool = self._pool, None
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
             try:
                 await asyncio.wait_for(pool.close(), _CLOSING)
             except TimeoutError:
@@ -122,11 +123,17 @@ class Database:
 
     async def _use(self, use: Callable[[Any], Awaitable[T]]) -> T:
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:  # the connections of another loop are of no use in this one
-            self._loop, self._pool, self._opening = loop, None, asyncio.Lock()
-        async with self._opening:
-            self._pool = self._pool or await self._connected()
-        return await use(self._pool)
+        if loop not in self._openings:
+            self._forget_closed_loops()
+            self._openings[loop] = asyncio.Lock()
+        async with self._openings[loop]:
+            pool = self._pools[loop] = self._pools.get(loop) or await self._connected()
+        return await use(pool)
+
+    def _forget_closed_loops(self) -> None:
+        for loop in [loop for loop in tuple(self._openings) if loop.is_closed()]:
+            self._openings.pop(loop, None)
+            self._pools.pop(loop, None)
 
     async def _connected(self) -> Any:
         """Return connections to a server that has the tables.
