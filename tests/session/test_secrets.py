@@ -11,7 +11,14 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from gateway_sdk import ConnectionFailedError, GatewayError, GatewaySession, Reply, errors
+from gateway_sdk import (
+    ConnectionFailedError,
+    ForbiddenError,
+    GatewayError,
+    GatewaySession,
+    Reply,
+    errors,
+)
 from gateway_sdk._transport.factory import ENGINES, EngineName
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import OK, Handler, raw_server, read_request
@@ -197,3 +204,25 @@ async def test_no_token_in_the_variables_of_a_traceback(engine: EngineName) -> N
     shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
     assert shown.__cause__ is not None
     assert CANARY not in "".join(shown.__cause__.format())
+
+
+async def test_no_token_of_a_function_in_the_variables_of_a_traceback() -> None:
+    """A plain str from the user's function is sent as it is, and not shown."""
+    sent: list[bytes] = []
+
+    async def token() -> str:
+        return "plain-token-4711"
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sent.append(await read_request(reader))
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+
+    async with raw_server(refuse) as url, session(url, access_token=token) as gateway:
+        with pytest.raises(ForbiddenError) as caught:
+            await gateway.country_data.list_countries()
+        sdk = caught.value.with_traceback(caught.tb.tb_next)
+
+    shown = traceback.TracebackException.from_exception(sdk, capture_locals=True)
+    assert "plain-token-4711" not in "".join(shown.format())
+    assert b"Authorization: Bearer plain-token-4711\r\n" in sent[0]

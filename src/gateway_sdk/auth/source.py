@@ -163,7 +163,16 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     problem = problem_of(text_of(token))
     if problem:
         raise AuthError(f"the access token from its source {problem}")
-    return token
+    return _Hidden(token) if isinstance(token, str) else token
+
+
+class _Hidden(str):
+    """A token that is a str, and that a traceback with variables does not show."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'**********'"
 
 
 def _unexpired(token: Token, now: float) -> Token:
