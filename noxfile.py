@@ -105,7 +105,7 @@ def bare(session: nox.Session) -> None:
 @nox.session(python=MEASURED)
 def asyncio(session: nox.Session) -> None:
     """Run the suite on the other engine, without the tests that use no engine."""
-    session.install("-e", EVERYTHING, *group("test"), *group("examples"))
+    session.install("-e", EVERYTHING, *group("test"), *group("examples"), *group("fleet"))
     apart = (
         "auth",
         "bare",

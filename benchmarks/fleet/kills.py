@@ -205,7 +205,7 @@ async def _watched(
             _, name, act = deeds.pop(0)
             await asyncio.to_thread(act)
             done.append(name)
-        if is_last and left <= scenario.chunk:
+        if is_last and left <= scenario.chunk * len(workers):  # each has one at least
             is_last = False
             done += ["last worker"] * len(workers)
             for index in range(len(workers)):

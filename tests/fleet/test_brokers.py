@@ -10,9 +10,10 @@ from taskiq_aio_pika import AioPikaBroker
 from taskiq_aio_pika.queue import Queue, QueueType
 from taskiq_nats import NatsBroker, PushBasedJetStreamBroker
 
-from gateway_sdk import ConfigurationError
+from gateway_sdk import ConfigurationError, InvalidArgumentError
 from gateway_sdk.fleet import Job, on_taskiq
 from gateway_sdk.fleet._brokers import check_broker
+from gateway_sdk.fleet._sender import sender
 from tests.support.memory_store import MemoryStore
 
 RABBITMQ = "amqp://guest:guest@127.0.0.1/"
@@ -136,3 +137,9 @@ def test_without_the_extra_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ConfigurationError, match=r"gateway-sdk\[fleet\]"):
         on_taskiq(InMemoryBroker(), make_job())
+
+
+def test_a_broker_has_to_know_the_job() -> None:
+    """The message says what to call first."""
+    with pytest.raises(InvalidArgumentError, match=r"'rates': call fleet.on_taskiq"):
+        sender(InMemoryBroker(), "rates")
