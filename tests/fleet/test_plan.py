@@ -107,15 +107,19 @@ async def test_another_plan_of_the_same_name_is_refused(
 
 
 async def test_a_plan_of_another_operation_is_refused() -> None:
-    """When it is planned and when it is loaded."""
-    store = MemoryStore()
-    await rates_job(store).plan(map(series, range(5)))
-    other = Job("rates", function=either, store=store)
+    """When it is planned, when it is loaded, and by a worker whose file names another one."""
+    store, gateway = MemoryStore(), CountingGateway()
+    plan = await rates_job(store).plan(map(series, range(5)))
+    other = Job("rates", function=either, store=store, session={**OURS, "transport": gateway})
 
     with pytest.raises(PlanStoreError, match=r"is for exchange_rate_series, and this is for eith"):
         await other.plan(map(series, range(5)))
     with pytest.raises(PlanStoreError, match=r"for exchange_rate_series, and the job for either"):
         await other.load()
+    async with other.worker() as worker:
+        with pytest.raises(PlanStoreError, match=r"for exchange_rate_series, and the job for eith"):
+            await worker.run(plan.address, 0)
+    assert gateway.requests == 0
 
 
 async def test_a_plan_of_another_version_is_refused() -> None:

@@ -14,7 +14,7 @@ from gateway_sdk.bulk.run import limit_of
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, PlanStoreError
 from gateway_sdk.fleet._parts import Parts
 from gateway_sdk.fleet._plan import Plan
-from gateway_sdk.fleet._planning import check_version, store_plan
+from gateway_sdk.fleet._planning import check_work, store_plan
 from gateway_sdk.fleet._shared import PerLoop
 from gateway_sdk.fleet._store import Store, is_store
 from gateway_sdk.fleet._work import Work, make_work
@@ -128,12 +128,7 @@ class Job:
             raise PlanStoreError(
                 f"the store has no plan {self.name!r}: it was not planned, or not to its end"
             )
-        check_version(record)
-        if record.operation != self._parts.work.name:
-            raise PlanStoreError(
-                f"the plan {self.name!r} is for {record.operation}, and the job for"
-                f" {self._parts.work.name}: give the new job a name of its own"
-            )
+        check_work(record, self._parts.work.name)
         return Plan(record, self._parts)
 
     def gateway(self) -> GatewaySession:

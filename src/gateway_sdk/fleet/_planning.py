@@ -36,7 +36,7 @@ async def store_plan(
     planning = _Planning(parts, chunk_size)
     known = await parts.store.find_plan(parts.name)
     if known is not None:
-        check_version(known)
+        _check_version(known)
         return _same(known, await planning.digest_all(items))
     try:
         made = await planning.write_all(items)
@@ -48,7 +48,21 @@ async def store_plan(
     return _same(await parts.store.seal(made), made)
 
 
-def check_version(plan: PlanRecord) -> None:
+def check_work(plan: PlanRecord, operation: str) -> None:
+    """Refuse a stored plan with which a job must do nothing.
+
+    Raises:
+        PlanStoreError: another version of this package stored it, or it is for another operation.
+    """
+    _check_version(plan)
+    if plan.operation != operation:
+        raise PlanStoreError(
+            f"the plan {plan.name!r} is for {plan.operation}, and the job for {operation}: give the"
+            " new job a name of its own"
+        )
+
+
+def _check_version(plan: PlanRecord) -> None:
     """Refuse a plan that another version of this package has stored in another way."""
     if plan.version != VERSION:
         raise PlanStoreError(

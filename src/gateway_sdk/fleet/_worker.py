@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 from gateway_sdk.errors import InvalidArgumentError, PoisonChunkError, SessionStateError
 from gateway_sdk.fleet._parts import Parts
 from gateway_sdk.fleet._plan import Plan
-from gateway_sdk.fleet._planning import check_version
+from gateway_sdk.fleet._planning import check_work
 from gateway_sdk.fleet._pool import run_all
 from gateway_sdk.session import GatewaySession
 
@@ -60,7 +60,8 @@ class Worker:
                 the message is to be dropped.
             PoisonChunkError: the chunk was started too often without an end: the message belongs
                 to the dead letters.
-            PlanStoreError: the store cannot be used: the message is to be delivered again.
+            PlanStoreError: the store cannot be used, or the plan is for another operation than the
+                job: the message is to be delivered again, perhaps to a worker with the right job.
             SessionStateError: the worker is not open.
         """
         if not self._is_open:
@@ -95,6 +96,6 @@ class Worker:
                     f"the store has no such plan of {self._parts.name!r}: it was planned anew after"
                     " the message was sent, or the message is for another store"
                 )
-            check_version(record)
+            check_work(record, self._parts.work.name)
             self._plan = Plan(record, self._parts)
         return self._plan
