@@ -1,10 +1,14 @@
 """Plans and records for tests of stores."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 from gateway_sdk.bulk._journal.line import Failure
 from gateway_sdk.fleet._store import ItemRecord, PlanRecord, State, Store
+
+STARTER = uuid4()
+"""A delivery of a chunk."""
 
 
 def a_plan(items: int = 25, chunk: int = 10, name: str = "rates") -> PlanRecord:
@@ -29,6 +33,11 @@ async def stored(store: Store, plan: PlanRecord) -> PlanRecord:
     for chunk in range(plan.chunks):
         await store.write_items(plan.name, plan.id, chunk, texts(plan, chunk))
     return await store.seal(plan)
+
+
+def begun(record: ItemRecord) -> ItemRecord:
+    """Return the result of the delivery that began the item."""
+    return replace(record, starter=STARTER)
 
 
 def done(index: int, value: str = "1") -> ItemRecord:

@@ -7,7 +7,7 @@ from unittest.mock import create_autospec
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, Token
+from gateway_sdk import GatewaySession, RateLimit, Token
 from gateway_sdk.errors import (
     ConfigurationError,
     InvalidArgumentError,
@@ -31,6 +31,7 @@ from tests.fleet.gateways import (
     session,
     states,
 )
+from tests.fleet.plans import STARTER
 from tests.support.memory_store import MemoryStore
 from tests.support.virtual_time import run
 
@@ -118,11 +119,11 @@ async def test_what_another_worker_began_is_not_sent() -> None:
     """Of an item that began before this chunk or while it runs, nothing is known from then on."""
     store, gateway = MemoryStore(), CountingGateway()
     plan = await customers_job(store, concurrency=1).plan(map(customer, range(3)), chunk=3)
-    await store.begin(plan.record, 0)
+    await store.begin(plan.record, 0, STARTER)
 
     async def begin_another(path: str, body: Any) -> None:
         if "c1" in str(body):
-            await store.begin(plan.record, 2)
+            await store.begin(plan.record, 2, STARTER)
 
     gateway.answer = begin_another
     async with session(gateway) as made:
@@ -297,6 +298,32 @@ async def test_a_cancelled_chunk_ends_its_calls_and_stores_them() -> None:
     assert gateway.requests == 10
 
 
+def test_what_was_not_sent_is_missing_again() -> None:
+    """A worker ends while items wait for a permit, or to be sent again: none becomes unknown."""
+    store, gateway = MemoryStore(), CountingGateway()
+
+    async def refuse_one(path: str, body: Any) -> httpx.Response | None:
+        return httpx.Response(429, headers={"retry-after": "60"}) if "c1" in str(body) else None
+
+    async def both() -> None:
+        job = customers_job(store, grace=1.0, concurrency=4)
+        plan = await job.plan(map(customer, range(4)), chunk=4)
+        gateway.answer = refuse_one
+        async with session(gateway, rate_limit=RateLimit(2, 60)) as made:
+            running = asyncio.create_task(plan.run(0, made))
+            await asyncio.sleep(1)
+            running.cancel()
+            await asyncio.wait([running])
+        assert states(store) == {0: "done"}
+        gateway.answer = None
+        async with session(gateway) as made:
+            await run_all(plan, made)
+
+    run(both())
+    assert all_done(store, 4)
+    assert set(gateway.done.values()) == {1}
+
+
 def test_calls_that_do_not_end_in_time_are_cut() -> None:
     """What may have been sent stays begun, and is unknown at the next delivery."""
     store, gateway = MemoryStore(), CountingGateway()
@@ -380,7 +407,7 @@ async def test_a_store_that_fails_ends_the_chunk(operation: str) -> None:
     """Its error is that of the chunk; what was stored stays, and the rest is done later."""
     store, gateway = MemoryStore(batch=1), CountingGateway()
     plan = await customers_job(store, concurrency=1).plan(map(customer, range(4)), chunk=4)
-    await store.begin(plan.record, 0)
+    await store.begin(plan.record, 0, STARTER)
     calls = 0
 
     async def fail(name: str) -> None:

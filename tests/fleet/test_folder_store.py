@@ -32,6 +32,7 @@ from tests.fleet.gateways import (
     series,
     session,
 )
+from tests.fleet.plans import STARTER
 from tests.support.s3_server import S3Server, running
 from tests.support.secrecy import CANARY
 
@@ -183,8 +184,9 @@ async def test_nothing_is_begun_or_unknown_in_a_folder(store: FolderStore) -> No
     plan = plan_of()
 
     with pytest.raises(PlanStoreError, match="use a PostgresStore"):
-        await store.begin(plan, 0)
+        await store.begin(plan, 0, STARTER)
     await store.settle_unknown(plan, [0])
+    await store.release(plan, [0], STARTER)
     assert await listed(store.unknown(plan)) == []
 
 

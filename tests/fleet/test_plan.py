@@ -32,6 +32,7 @@ from tests.fleet.gateways import (
     series,
     session,
 )
+from tests.fleet.plans import STARTER
 from tests.support.memory_store import MemoryStore
 
 
@@ -110,7 +111,8 @@ async def test_a_plan_of_another_operation_is_refused() -> None:
     """When it is planned, when it is loaded, and by a worker whose file names another one."""
     store, gateway = MemoryStore(), CountingGateway()
     plan = await rates_job(store).plan(map(series, range(5)))
-    other = Job("rates", function=either, store=store, session={**OURS, "transport": gateway})
+    ours: Any = {**OURS, "transport": gateway}
+    other = Job("rates", function=either, store=store, session=ours)
 
     with pytest.raises(PlanStoreError, match=r"is for exchange_rate_series, and this is for eith"):
         await other.plan(map(series, range(5)))
@@ -374,8 +376,8 @@ async def test_the_status_is_that_of_the_store() -> None:
     plan = await customers_job(store).plan(map(customer, range(9)), chunk=3)
     async with session(gateway) as made:
         await plan.run(0, made)
-    await store.begin(plan.record, 3)
-    await store.begin(plan.record, 4)
+    await store.begin(plan.record, 3, STARTER)
+    await store.begin(plan.record, 4, STARTER)
     await store.settle_unknown(plan.record, [4])
     await store.start_chunk(plan.record, 1)
     await store.mark_chunk(plan.record, 2, ChunkState.WAITING, "waiting for a login")

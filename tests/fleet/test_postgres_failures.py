@@ -3,6 +3,7 @@
 import asyncio
 import builtins
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from gateway_sdk import ConfigurationError, PlanStoreError
 from gateway_sdk.fleet import PostgresStore, _postgres
 from gateway_sdk.fleet._store import State
-from tests.fleet.plans import a_plan, done, stored
+from tests.fleet.plans import STARTER, a_plan, begun, done, failed, stored
 from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
 from tests.support.secrecy import CANARY, logged, texts_of
 
@@ -24,12 +25,12 @@ async def test_a_server_that_restarts_is_waited_for(
     store = PostgresStore(dsn)
     plan = await stored(store, a_plan())
     await store.write_results(plan, 0, [done(0)])
-    await store.begin(plan, 1)
+    await store.begin(plan, 1, STARTER)
 
     postgres.kill()
     waiting = [
         asyncio.create_task(store.write_results(plan, 0, [done(2)])),
-        asyncio.create_task(store.begin(plan, 3)),
+        asyncio.create_task(store.begin(plan, 3, STARTER)),
     ]
     await asyncio.to_thread(postgres.start)
     await asyncio.gather(*waiting)
@@ -65,10 +66,39 @@ async def test_who_begins_hears_the_answer_in_the_end(
 
     monkeypatch.setattr(asyncpg.pool.Pool, "fetch", lose_one_answer)
 
-    assert await store.begin(plan, 3)
+    assert await store.begin(plan, 3, STARTER)
     assert lost
-    assert not await store.begin(plan, 3)
+    assert not await store.begin(plan, 3, uuid4())
     await store.aclose()
+
+
+async def test_a_failure_that_was_forgotten_is_not_stored_over_another_delivery(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is lost, and asked for again only when another delivery has begun the item."""
+    store, other = PostgresStore(dsn), PostgresStore(dsn)
+    plan = await stored(store, a_plan())
+    await store.begin(plan, 3, STARTER)
+    fetch = asyncpg.pool.Pool.fetch
+    began: list[bool] = []
+
+    async def lose_one_answer(pool: Any, text: str, *values: object) -> Any:
+        rows = await fetch(pool, text, *values)
+        if "unnest" in text and not began:
+            began.append(False)
+            await other.forget_failed(plan)
+            began.append(await other.begin(plan, 3, uuid4()))
+            raise asyncpg.ConnectionDoesNotExistError("connection was closed")
+        return rows
+
+    monkeypatch.setattr(asyncpg.pool.Pool, "fetch", lose_one_answer)
+
+    await store.write_results(plan, 0, [begun(failed(3))])
+
+    assert began == [False, True]
+    assert await store.known(plan, 0) == {3: State.BEGUN}
+    await store.aclose()
+    await other.aclose()
 
 
 async def test_a_server_that_stays_away_is_an_error(postgres: PostgresServer, dsn: str) -> None:

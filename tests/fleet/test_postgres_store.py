@@ -4,6 +4,7 @@ import asyncio
 import pickle
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
@@ -11,7 +12,7 @@ from gateway_sdk import ConfigurationError, PlanStoreError
 from gateway_sdk.fleet import PostgresStore
 from gateway_sdk.fleet import _postgres_store as module
 from gateway_sdk.fleet._store import ChunkState, Counts, State, Store, is_store
-from tests.fleet.plans import a_plan, all_results, done, failed, stored, texts
+from tests.fleet.plans import STARTER, a_plan, all_results, begun, done, failed, stored, texts
 from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
 from tests.support.secrecy import CANARY
 
@@ -99,7 +100,7 @@ async def test_one_caller_may_begin(store: PostgresStore, dsn: str) -> None:
     plan = await stored(store, a_plan())
     others = [PostgresStore(dsn) for _ in range(5)]
 
-    began = await asyncio.gather(*(one.begin(plan, 7) for one in (store, *others)))
+    began = await asyncio.gather(*(one.begin(plan, 7, uuid4()) for one in (store, *others)))
 
     assert sorted(began) == [False] * 5 + [True]
     assert await store.known(plan, 0) == {7: State.BEGUN}
@@ -111,17 +112,17 @@ async def test_a_slow_twin_knows_better(store: PostgresStore) -> None:
     """What is unknown is listed until the worker that sent it says what became of it."""
     plan = await stored(store, a_plan())
     for index in (3, 14, 21):
-        await store.begin(plan, index)
-    await store.write_results(plan, 2, [done(21)])
+        await store.begin(plan, index, STARTER)
+    await store.write_results(plan, 2, [begun(done(21))])
     await store.settle_unknown(plan, [3, 14, 21, 22])
     listed = [(record.index, record.item) async for record in store.unknown(plan)]
 
-    await store.write_results(plan, 0, [failed(3, 500, is_safe=False)])
+    await store.write_results(plan, 0, [begun(failed(3, 500, is_safe=False))])
     await store.settle_unknown(plan, [3])
 
     assert listed == [(3, '{"number":3}'), (14, '{"number":14}')]
     assert [record.index async for record in store.unknown(plan)] == [14]
-    assert not await store.begin(plan, 14)
+    assert not await store.begin(plan, 14, uuid4())
     counts = await store.counts(plan)
     assert (counts.done, dict(counts.failed), counts.unknown) == (1, {"ServerError 500": 1}, 1)
 
@@ -130,11 +131,11 @@ async def test_what_a_worker_did_not_begin_replaces_nothing(store: PostgresStore
     """Neither the mark of another worker nor what that one says later."""
     plan = await stored(store, a_plan())
     for index in (3, 4):
-        await store.begin(plan, index)
+        await store.begin(plan, index, STARTER)
     await store.settle_unknown(plan, [4])
 
-    others = [replace(failed(index), is_own=False) for index in (3, 4, 5)]
-    await store.write_results(plan, 0, [*others, done(6)])
+    others = [failed(3), replace(failed(4), starter=uuid4()), failed(5)]
+    await store.write_results(plan, 0, [*others, begun(done(6))])
 
     assert await store.known(plan, 0) == {
         3: State.BEGUN,
@@ -144,12 +145,27 @@ async def test_what_a_worker_did_not_begin_replaces_nothing(store: PostgresStore
     }
 
 
+async def test_only_who_began_an_item_releases_it(store: PostgresStore) -> None:
+    """It is missing again, also if it was unknown; what has a result keeps it."""
+    plan = await stored(store, a_plan())
+    for index in (3, 4, 5):
+        await store.begin(plan, index, STARTER)
+    await store.begin(plan, 6, uuid4())
+    await store.settle_unknown(plan, [4])
+    await store.write_results(plan, 0, [begun(done(5))])
+
+    await store.release(plan, [3, 4, 5, 6, 7], STARTER)
+
+    assert await store.known(plan, 0) == {5: State.DONE, 6: State.BEGUN}
+    assert await store.begin(plan, 3, uuid4())
+
+
 async def test_chunks_with_something_left_are_missing(store: PostgresStore) -> None:
     """A chunk is missing until each of its items has a state that stays."""
     plan = await stored(store, a_plan())
     await store.write_results(plan, 2, [done(index) for index in range(20, 25)])
     await store.write_results(plan, 0, [done(index) for index in range(9)])
-    await store.begin(plan, 9)
+    await store.begin(plan, 9, STARTER)
     before = [chunk async for chunk in store.missing(plan)]
 
     await store.settle_unknown(plan, [9])
@@ -194,7 +210,7 @@ async def test_two_plans_share_tables(store: PostgresStore) -> None:
     await store.write_results(first, 0, [done(0)])
 
     assert await store.counts(second) == Counts()
-    assert await store.begin(second, 0)
+    assert await store.begin(second, 0, STARTER)
     assert [record.index for record in await all_results(store, first)] == [0]
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
+from uuid import UUID
 
 from gateway_sdk.fleet._store import (
     ChunkRecord,
@@ -95,11 +96,12 @@ class MemoryStore:
             },
         )
 
-    async def begin(self, plan: PlanRecord, index: int) -> bool:
+    async def begin(self, plan: PlanRecord, index: int, starter: UUID) -> bool:
         def change() -> bool:
             is_new = (plan.id, index) not in self.states
             if is_new:
-                record = ItemRecord(index=index, state=State.BEGUN, item=self._item(plan, index))
+                text = self._item(plan, index)
+                record = ItemRecord(index=index, state=State.BEGUN, item=text, starter=starter)
                 self.states[plan.id, index] = record
             return is_new
 
@@ -108,6 +110,15 @@ class MemoryStore:
     def _item(self, plan: PlanRecord, index: int) -> str:
         chunk, place = divmod(index, plan.chunk_size)
         return self.items[plan.name, plan.id][chunk][place]
+
+    async def release(self, plan: PlanRecord, indexes: Iterable[int], starter: UUID) -> None:
+        def change() -> None:
+            for index in indexes:
+                record = self.states.get((plan.id, index))
+                if record and record.starter == starter and record.state not in ENDED:
+                    del self.states[plan.id, index]
+
+        await self._do("release", change)
 
     async def settle_unknown(self, plan: PlanRecord, indexes: Iterable[int]) -> None:
         def change() -> None:
@@ -126,7 +137,7 @@ class MemoryStore:
         def change() -> None:
             for record in records:
                 known = self.states.get((plan.id, record.index))
-                if known is None or (record.is_own and known.state not in ENDED):
+                if known is None or (known.starter == record.starter and known.state not in ENDED):
                     self.states[plan.id, record.index] = record
                     self.stored.append(record.index)
 

@@ -3,51 +3,33 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, nullcontext, suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway_sdk._config import LOGGER
 from gateway_sdk.bulk._dedup import Dedup
-from gateway_sdk.bulk._journal.journal import failure_of
 from gateway_sdk.bulk._limit import Limit, Ticket
 from gateway_sdk.bulk._observers import ItemObserver, RunObservers
 from gateway_sdk.bulk._runner import Runner
 from gateway_sdk.bulk._source import PlainSource
-from gateway_sdk.bulk.results import BulkResult
 from gateway_sdk.errors import (
     AuthError,
-    ConfigurationError,
     GatewayError,
-    JournalError,
     PlanStoreError,
     PoisonChunkError,
-    SessionStateError,
     UnauthorizedError,
 )
-from gateway_sdk.fleet._json import value_text
 from gateway_sdk.fleet._parts import Parts
-from gateway_sdk.fleet._store import ChunkState, ItemRecord, PlanRecord, State, Store
+from gateway_sdk.fleet._results import Entry, Results
+from gateway_sdk.fleet._store import ChunkState, ItemRecord, PlanRecord, State
 from gateway_sdk.fleet._writer import Writer
 from gateway_sdk.observer import RunInfo
-from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
 
 LOGIN: Final = "waiting for a login: run `gateway login`"
 NEW_TOKEN: Final = f"{LOGIN}, or start the workers again with another access token"
 
-_NOT_OF_AN_ITEM: Final = (ConfigurationError, JournalError, SessionStateError)
-"""Every other item would fail likewise, and none of them is to blame."""
-
 _LAST_WORD: Final = 5.0
 """Seconds for telling the store how a chunk ended early; it does without, if it must."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An item of a chunk."""
-
-    index: int
-    text: str
 
 
 class Chunk:
@@ -145,7 +127,7 @@ class Chunk:
         """Make the calls, and store their results."""
         shared = self._parts.shared.get()
         writer = Writer(self._write, self._store.batch)
-        dedup = _Results(self._plan, self._store, writer)
+        dedup = Results(self._plan, self._store, writer)
         told = self._gateway.observers
         observers = RunObservers(told, RunInfo(len(todo))) if told else None
         runner = _ChunkRunner(
@@ -163,6 +145,8 @@ class Chunk:
         except BaseException:
             with suppress(PlanStoreError):
                 await self._finish(writer, todo)
+            with suppress(PlanStoreError):
+                await dedup.release()
             raise
         finally:
             shared.limit.leave(runner.wake)
@@ -256,91 +240,3 @@ class _ChunkRunner(Runner[Entry, Any]):
                 if not observer.may_begin_again(error):
                     raise
                 await self._wait(error)
-
-
-class _Results(Dedup[Entry, Any]):
-    """Records in the store what is about to be sent, and passes results to the writer.
-
-    Attributes:
-        of_others: Items that another worker began first.
-    """
-
-    def __init__(self, plan: PlanRecord, store: Store, writer: Writer) -> None:
-        self._plan = plan
-        self._store = store
-        self._writer = writer
-        self._begun: set[int] = set()
-        self._loop = asyncio.get_running_loop()
-        self._error: Exception | None = None
-        self.of_others: list[int] = []
-
-    def check(self) -> None:
-        """Raise an error that is not that of one item."""
-        if self._error is not None:
-            raise self._error
-
-    async def record_intent(self, item: Entry, digest: bytes | None) -> bool:
-        """Record that a request is sent for the item; False if another worker did so before.
-
-        Raises:
-            PlanStoreError: the store does not record it, so nothing is sent.
-            SessionStateError: the call is made in another event loop.
-        """
-        del digest
-        if item.index in self._begun:  # another request of the same item
-            return True
-        if not self._store.takes_once:
-            raise PlanStoreError(
-                "nothing was sent: an operation that must not be made twice needs a store that"
-                " records it before it is sent, which a PostgresStore does"
-            )
-        if asyncio.get_running_loop() is not self._loop:
-            raise SessionStateError(
-                "the call is made in another event loop than its chunk, so the store cannot record"
-                " it: make it in the event loop of the chunk"
-            )
-        if await self._store.begin(self._plan, item.index):
-            self._begun.add(item.index)
-            return True
-        self.of_others.append(item.index)
-        return False
-
-    def ended(
-        self, digest: bytes | None, result: BulkResult[Entry, Any], observer: ItemObserver
-    ) -> BulkResult[Entry, Any]:
-        """Pass a result to the writer, unless the item is another worker's."""
-        del digest
-        error = result.error
-        if result.item.index in self.of_others:
-            return result
-        if isinstance(error, _NOT_OF_AN_ITEM) and observer.may_repeat:
-            self._error = self._error or error
-        else:
-            record = _record(result, observer, is_own=result.item.index in self._begun)
-            self._writer.add(record, at_once=observer.sends_once)
-        return result
-
-
-def _record(result: BulkResult[Entry, Any], observer: ItemObserver, *, is_own: bool) -> ItemRecord:
-    """Return what is stored of a result."""
-    error, value = result.error, None
-    if error is None:
-        try:
-            value = value_text(result.value)
-        except ValueError as problem:
-            error = GatewayError(f"the value is no JSON ({problem}): return JSON or a model")
-            error.outcome = observer.outcome
-    failure = None if error is None else failure_of(error, observer)
-    state = State.DONE if failure is None else State.FAILED
-    if failure and not failure.safe_to_repeat and failure.outcome == Outcome.UNKNOWN.name:
-        state = State.UNKNOWN
-    return ItemRecord(
-        index=result.item.index,
-        state=state,
-        item=result.item.text,
-        value=value,
-        failure=failure,
-        attempts=result.attempts,
-        elapsed=result.elapsed,
-        is_own=is_own,
-    )

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Self, TypeVar, cast
+from uuid import UUID
 
 from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import ConfigurationError, GatewayError, PlanStoreError
@@ -159,16 +160,19 @@ class FolderStore:
 
         return await self._do(work)
 
-    async def begin(self, plan: PlanRecord, index: int) -> bool:
+    async def begin(self, plan: PlanRecord, index: int, starter: UUID) -> bool:
         """Refuse: a folder cannot record this.
 
         Raises:
             PlanStoreError: always.
         """
-        del plan, index
+        del plan, index, starter
         raise PlanStoreError(
             "nothing was sent: a FolderStore cannot record it, use a PostgresStore"
         )
+
+    async def release(self, plan: PlanRecord, indexes: Iterable[int], starter: UUID) -> None:
+        """Do nothing: no item is `begun`."""
 
     async def settle_unknown(self, plan: PlanRecord, indexes: Iterable[int]) -> None:
         """Do nothing: no item is `begun`."""

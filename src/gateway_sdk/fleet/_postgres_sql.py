@@ -111,22 +111,23 @@ update {schema}.result set state = 'unknown', stored_at = now()
 where plan_id = $1 and index = any($2::bigint[]) and state = 'begun'
 """
 
-_INSERT_RESULTS: Final = """
-insert into {schema}.result as r
-    (plan_id, index, state, value, failure, reason, is_safe, attempts, elapsed)
-select $1, * from unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[],
-    $7::boolean[], $8::integer[], $9::double precision[])
+RELEASE: Final = """
+delete from {schema}.result
+where plan_id = $1 and index = any($2::bigint[]) and starter = $3 and state in ('begun', 'unknown')
 """
 
-# Of items that this worker did not begin: the request of another one may be under way.
-ADD_RESULTS: Final = f"{_INSERT_RESULTS}on conflict (plan_id, index) do nothing"
-
-WRITE_RESULTS: Final = f"""{_INSERT_RESULTS}
+# Of items that another delivery began, a request may be under way. That may also have happened
+# after this statement was committed and its answer was lost: the failure was forgotten meanwhile.
+WRITE_RESULTS: Final = """
+insert into {schema}.result as r
+    (plan_id, index, state, value, failure, reason, is_safe, attempts, elapsed, starter)
+select $1, * from unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[],
+    $7::boolean[], $8::integer[], $9::double precision[], $10::uuid[])
 on conflict (plan_id, index) do update set
     state = excluded.state, value = excluded.value, failure = excluded.failure,
     reason = excluded.reason, is_safe = excluded.is_safe, attempts = excluded.attempts,
     elapsed = excluded.elapsed, stored_at = excluded.stored_at
-where r.state in ('begun', 'unknown')
+where r.state in ('begun', 'unknown') and r.starter = excluded.starter
 """
 
 COUNTS: Final = """

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from datetime import UTC
 from typing import Any, Final, NoReturn
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from pydantic import TypeAdapter
 
@@ -117,13 +117,17 @@ class PostgresStore:
         rows = await self._database.rows(sql.KNOWN, UUID(plan.id), indexes.start, indexes.stop)
         return {row["index"]: State(row["state"]) for row in rows}
 
-    async def begin(self, plan: PlanRecord, index: int) -> bool:
+    async def begin(self, plan: PlanRecord, index: int, starter: UUID) -> bool:
         """Commit that a request that must not be sent twice is sent for an item.
 
         It is asked again, with the same mark, if the connection is lost before the answer. So the
         answer is exact also when the server restarts.
         """
-        return bool(await self._database.rows(sql.BEGIN, UUID(plan.id), index, uuid4()))
+        return bool(await self._database.rows(sql.BEGIN, UUID(plan.id), index, starter))
+
+    async def release(self, plan: PlanRecord, indexes: Iterable[int], starter: UUID) -> None:
+        """Delete what a delivery recorded of items for which it has sent nothing."""
+        await self._database.rows(sql.RELEASE, UUID(plan.id), list(indexes), starter)
 
     async def settle_unknown(self, plan: PlanRecord, indexes: Iterable[int]) -> None:
         """Make `unknown` of those items that are `begun`."""
@@ -132,13 +136,10 @@ class PostgresStore:
     async def write_results(
         self, plan: PlanRecord, chunk: int, records: Sequence[ItemRecord]
     ) -> None:
-        """Store results; they replace no state, and some replace `begun` and `unknown`."""
+        """Store results; those of the delivery that began an item replace `begun` and `unknown`."""
         del chunk
-        for statement, is_own in ((sql.WRITE_RESULTS, True), (sql.ADD_RESULTS, False)):
-            rows = [_columns(record) for record in records if record.is_own is is_own]
-            if rows:
-                columns = (list(column) for column in zip(*rows, strict=True))
-                await self._database.rows(statement, UUID(plan.id), *columns)
+        columns = (list(column) for column in zip(*map(_columns, records), strict=True))
+        await self._database.rows(sql.WRITE_RESULTS, UUID(plan.id), *columns)
 
     async def counts(self, plan: PlanRecord) -> Counts:
         """Count the items by state."""
@@ -234,6 +235,7 @@ def _columns(record: ItemRecord) -> tuple[object, ...]:
         failure is not None and failure.safe_to_repeat,
         record.attempts,
         record.elapsed,
+        record.starter,
     )
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Protocol
+from uuid import UUID
 
 from gateway_sdk.bulk._journal.line import Failure
 from gateway_sdk.errors import PlanStoreError
@@ -96,8 +97,8 @@ class ItemRecord:
         failure: The error, without texts of the gateway or the user; None if there is none.
         attempts: Requests made for it.
         elapsed: Seconds that it took.
-        is_own: Whether it may replace `begun` and `unknown`. The result of a worker that did not
-            begin the item must not: the request of another worker may be under way.
+        starter: The delivery of the chunk, if it recorded `begun`; else None. Only its result
+            replaces `begun` and `unknown`: the request of another delivery may be under way.
     """
 
     index: int
@@ -107,7 +108,7 @@ class ItemRecord:
     failure: Failure | None = None
     attempts: int = 0
     elapsed: float = 0.0
-    is_own: bool = True
+    starter: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +202,13 @@ class Store(Protocol):
         """Return the state of each item of a chunk that has one, by index."""
         ...
 
-    async def begin(self, plan: PlanRecord, index: int) -> bool:
+    async def begin(self, plan: PlanRecord, index: int, starter: UUID) -> bool:
         """Record durably that a request that must not be sent twice is sent for an item.
+
+        Args:
+            plan: The plan.
+            index: The place of the item.
+            starter: What this delivery of the chunk, and no other, is known by.
 
         Returns:
             True for the one caller that recorded it; False if the item had a state. Only after
@@ -210,6 +216,12 @@ class Store(Protocol):
             time: the item is `begun` then.
         """
         ...
+
+    async def release(self, plan: PlanRecord, indexes: Iterable[int], starter: UUID) -> None:
+        """Forget that a delivery began items, for which it has sent nothing and will send nothing.
+
+        They are missing again, also if they have become `unknown`. Items of others stay.
+        """
 
     async def settle_unknown(self, plan: PlanRecord, indexes: Iterable[int]) -> None:
         """Make `unknown` of those items that are `begun`; leave others as they are."""
@@ -219,8 +231,8 @@ class Store(Protocol):
     ) -> None:
         """Store results: `done`, `failed`, or `unknown` with a failure; again, nothing changes.
 
-        They replace no state, and never `done` or `failed`. Those that are `is_own` replace `begun`
-        and `unknown` too.
+        They replace no state, and never `done` or `failed`. Those with the starter of
+        the item replace `begun` and `unknown` too.
         """
 
     async def counts(self, plan: PlanRecord) -> Counts:

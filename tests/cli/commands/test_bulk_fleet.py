@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
@@ -171,9 +172,9 @@ def test_what_must_be_looked_into_is_listed(call_gateway: Call, jobs: Any) -> No
 
 
 async def _trouble(store: Any, record: PlanRecord) -> None:
-    await store.begin(record, 0)
+    await store.begin(record, 0, uuid4())
     await store.settle_unknown(record, [0])
-    await store.begin(record, 1)
+    await store.begin(record, 1, uuid4())
     await store.mark_chunk(record, 0, ChunkState.WAITING, LOGIN)
     await store.start_chunk(record, 1)
     await store.mark_chunk(record, 1, ChunkState.BROKEN, "started 1 times without an end")
