@@ -360,9 +360,14 @@ async def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     plan = plan_of()
     await store.write_results(plan, 0, [result(0), result(1)])
     (folder,) = (tmp_path / "job" / "results").iterdir()
-    (folder / ".DS_Store").touch()
+    await store.start_chunk(plan, 1)
+    (notes,) = (tmp_path / "job" / "chunks").iterdir()
+    for name in (".DS_Store", ".nfs0001", "00000001 (copy).done.parquet", "copy.json", "1.json"):
+        (folder / name).touch()
+        (notes / name).touch()
 
     assert await listed(store.missing(plan)) == [1, 2]
+    assert [record.chunk for record in await listed(store.open_chunks(plan))] == [1]
 
 
 async def test_files_that_disappear_between_two_looks_are_not_there(

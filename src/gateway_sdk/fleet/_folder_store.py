@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -14,8 +14,17 @@ from uuid import UUID
 from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import ConfigurationError, GatewayError, PlanStoreError
 from gateway_sdk.fleet._folder_files import Files, is_outage, open_files, why
+from gateway_sdk.fleet._folder_parts import (
+    DONE,
+    REST,
+    add_results,
+    folder_of,
+    forget_all,
+    is_chunk,
+    parts_of,
+    read_part,
+)
 from gateway_sdk.fleet._outage import PATIENCE, outlast
-from gateway_sdk.fleet._parquet import from_parquet, to_parquet
 from gateway_sdk.fleet._store import (
     ChunkRecord,
     ChunkState,
@@ -29,16 +38,6 @@ from gateway_sdk.fleet._store import (
 )
 
 T = TypeVar("T")
-
-DONE: Final = "done.parquet"
-"""All items of the chunk are done."""
-FAILED: Final = "failed.parquet"
-"""All items of the chunk are done or failed."""
-REST: Final = "rest.parquet"
-"""What is left of a chunk whose failures were forgotten, until they are done."""
-
-_KINDS: Final = (DONE, FAILED, REST)
-"""The best comes first: a slow twin may leave one of the others beside it."""
 
 _AHEAD: Final = 8
 """Files that are read before they are wanted: object stores take a while for each."""
@@ -154,9 +153,9 @@ class FolderStore:
         """Return the state of each item of a chunk that has one."""
 
         def work(files: Files) -> dict[int, State]:
-            if files.exists(f"{_results(plan)}/{chunk:08}.{DONE}"):
+            if files.exists(f"{folder_of(plan)}/{chunk:08}.{DONE}"):
                 return dict.fromkeys(plan.indexes(chunk), State.DONE)
-            return {index: record.state for index, record in _read(files, plan, chunk).items()}
+            return {index: record.state for index, record in read_part(files, plan, chunk).items()}
 
         return await self._do(work)
 
@@ -181,7 +180,7 @@ class FolderStore:
         self, plan: PlanRecord, chunk: int, records: Sequence[ItemRecord]
     ) -> None:
         """Write the file of a chunk, with what its file has already."""
-        await self._do(partial(_store, plan=plan, chunk=chunk, records=records))
+        await self._do(partial(add_results, plan=plan, chunk=chunk, records=records))
 
     async def counts(self, plan: PlanRecord) -> Counts:
         """Count the items by state; only files with failures are read, and once."""
@@ -190,7 +189,7 @@ class FolderStore:
 
     def _count(self, files: Files, plan: PlanRecord) -> Counter[str]:
         counts: Counter[str] = Counter()
-        for chunk, kind in _parts(files, plan):
+        for chunk, kind in parts_of(files, plan):
             if kind == DONE:
                 counts[""] += len(plan.indexes(chunk))
             else:
@@ -199,18 +198,18 @@ class FolderStore:
 
     def _tally(self, files: Files, plan: PlanRecord, chunk: int, kind: str) -> Counter[str]:
         """Count the items of a file by reason, "" for done; reads it only if it has changed."""
-        place = f"{_results(plan)}/{chunk:08}.{kind}"
+        place = f"{folder_of(plan)}/{chunk:08}.{kind}"
         stamp = files.stamp(place)
         known = self._tallies.get(place)
         if known is None or known[0] != stamp:
-            found = _read(files, plan, chunk).values()
+            found = read_part(files, plan, chunk).values()
             tally = Counter("" if one.failure is None else reason_of(one.failure) for one in found)
             known = self._tallies[place] = stamp, tally
         return known[1]
 
     async def missing(self, plan: PlanRecord) -> AsyncIterator[int]:
         """Yield the numbers of chunks that have no complete file."""
-        parts = await self._do(lambda files: list(_parts(files, plan)))
+        parts = await self._do(lambda files: list(parts_of(files, plan)))
         complete = {chunk for chunk, kind in parts if kind != REST}
         for chunk in range(plan.chunks):
             if chunk not in complete:
@@ -218,7 +217,7 @@ class FolderStore:
 
     async def results(self, plan: PlanRecord) -> AsyncIterator[Sequence[ItemRecord]]:
         """Yield the results of one chunk after the other."""
-        parts = await self._do(lambda files: list(_parts(files, plan)))
+        parts = await self._do(lambda files: list(parts_of(files, plan)))
         chunks = iter([chunk for chunk, _ in parts])
         reading: deque[asyncio.Task[list[ItemRecord]]] = deque()
         try:
@@ -234,7 +233,7 @@ class FolderStore:
             await asyncio.gather(*reading, return_exceptions=True)
 
     async def _read_part(self, plan: PlanRecord, chunk: int) -> list[ItemRecord]:
-        found = await self._do(lambda files: _read(files, plan, chunk))
+        found = await self._do(lambda files: read_part(files, plan, chunk))
         return [found[index] for index in sorted(found)]
 
     async def unknown(self, plan: PlanRecord) -> AsyncIterator[ItemRecord]:
@@ -245,7 +244,7 @@ class FolderStore:
 
     async def forget_failed(self, plan: PlanRecord) -> int:
         """Leave out failures that are safe to repeat, and return their number."""
-        return await self._do(lambda files: _forget_all(files, plan))
+        return await self._do(lambda files: forget_all(files, plan))
 
     async def start_chunk(self, plan: PlanRecord, chunk: int) -> int:
         """Count a start; starts at the same moment may be counted as one."""
@@ -280,69 +279,12 @@ class FolderStore:
         """Yield the records of chunks that have not ended."""
         folder = f"{plan.name}/chunks/{plan.id}"
         for name in await self._do(lambda files: files.names(folder)):
-            number = int(name.partition(".")[0])
-            note = await self._do(partial(_read_note, plan=plan, chunk=number))
+            number, _, kind = name.partition(".")
+            if not is_chunk(number) or kind != "json":
+                continue
+            note = await self._do(partial(_read_note, plan=plan, chunk=int(number)))
             if note is not None:  # else it has ended meanwhile
                 yield note
-
-
-def _results(plan: PlanRecord) -> str:
-    return f"{plan.name}/results/{plan.id}"
-
-
-def _parts(files: Files, plan: PlanRecord) -> Iterator[tuple[int, str]]:
-    """Yield the chunks that have a file, each once, with the kind of the best one."""
-    best: dict[int, str] = {}
-    for name in files.names(_results(plan)):
-        number, _, kind = name.partition(".")
-        if kind in _KINDS:
-            chunk = int(number)
-            best[chunk] = min(best.get(chunk, kind), kind, key=_KINDS.index)
-    yield from sorted(best.items())
-
-
-def _read(files: Files, plan: PlanRecord, chunk: int) -> dict[int, ItemRecord]:
-    """Return what is known of the items of a chunk."""
-    for kind in _KINDS:
-        data = files.read(f"{_results(plan)}/{chunk:08}.{kind}")
-        if data is not None:
-            return {record.index: record for record in from_parquet(data)}
-    return {}
-
-
-def _store(files: Files, plan: PlanRecord, chunk: int, records: Sequence[ItemRecord]) -> None:
-    """Add results to those of a chunk, which stay as they are."""
-    known = {record.index: record for record in records} | _read(files, plan, chunk)
-    is_whole = len(known) == len(plan.indexes(chunk))
-    is_done = all(record.state is State.DONE for record in known.values())
-    _write(files, plan, chunk, (DONE if is_done else FAILED) if is_whole else REST, known)
-
-
-def _write(
-    files: Files, plan: PlanRecord, chunk: int, kind: str, records: Mapping[int, ItemRecord]
-) -> None:
-    """Write the file of a chunk, and then delete those that it is better than."""
-    place = f"{_results(plan)}/{chunk:08}"
-    files.write(f"{place}.{kind}", to_parquet([records[index] for index in sorted(records)]))
-    for worse in _KINDS[_KINDS.index(kind) + 1 :]:
-        files.remove(f"{place}.{worse}")
-
-
-def _forget_all(files: Files, plan: PlanRecord) -> int:
-    forgotten = 0
-    for chunk, kind in list(_parts(files, plan)):
-        if kind == DONE:
-            continue
-        before = _read(files, plan, chunk)
-        kept = {
-            i: one for i, one in before.items() if not (one.failure and one.failure.safe_to_repeat)
-        }
-        if len(kept) < len(before):
-            if kept:
-                _write(files, plan, chunk, REST, kept)
-            files.remove(f"{_results(plan)}/{chunk:08}.{FAILED}")
-            forgotten += len(before) - len(kept)
-    return forgotten
 
 
 def _note_place(plan: PlanRecord, chunk: int) -> str:
