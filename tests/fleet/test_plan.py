@@ -425,6 +425,25 @@ async def test_results_are_collected_into_one_file(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["rates.parquet"]
 
 
+async def test_a_collection_that_lacks_something_is_an_error(tmp_path: Path) -> None:
+    """All was there a moment ago, and then somebody had failures tried again."""
+    store, gateway = MemoryStore(), CountingGateway()
+    plan = await rates_job(store).plan(map(series, range(3)), chunk=3)
+    async with session(gateway) as made:
+        await plan.run(0, made)
+
+    async def forget(operation: str) -> None:
+        if operation == "results":
+            store.states.popitem()
+
+    store.before = forget
+    with pytest.raises(PlanStoreError, match="gave 2 of 3 results"):
+        await plan.collect(tmp_path / "rates.parquet")
+
+    assert names_in(tmp_path) == []
+    assert await plan.collect(tmp_path / "rates.parquet", partial=True) == 1
+
+
 async def test_a_file_that_cannot_be_collected_is_not_there(tmp_path: Path) -> None:
     """Neither a part of it nor under another name."""
     store = MemoryStore()

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from gateway_sdk.errors import InvalidArgumentError
+from gateway_sdk.errors import InvalidArgumentError, PlanStoreError
 from gateway_sdk.fleet._parquet import open_writer, row_of, table_of
 from gateway_sdk.fleet._store import ItemRecord
 
@@ -16,20 +16,37 @@ _GROUP_ROWS: Final = 50_000
 """A group of rows is written when it has so many bytes or rows."""
 
 
-async def collect(results: AsyncIterator[Sequence[ItemRecord]], path: str | PathLike[str]) -> int:
-    """Write results to a file, and return their number; `Plan.collect` describes it."""
+async def collect(
+    results: AsyncIterator[Sequence[ItemRecord]], path: str | PathLike[str], *, rows: int | None
+) -> int:
+    """Write results to a file, and return their number; `Plan.collect` describes it.
+
+    Args:
+        results: The results.
+        path: The file.
+        rows: How many there must be; None if any number will do.
+    """
     place = Path(path)
     if place.suffix != ".parquet":
         raise InvalidArgumentError("the name of the file must end in .parquet")
     draft = place.with_name(f".{place.name}.part")
     try:
         count = await _write(results, draft)
+        _check(count, rows)
         draft.replace(place)
     except BaseException:
         with suppress(FileNotFoundError):
             draft.unlink()
         raise
     return count
+
+
+def _check(count: int, rows: int | None) -> None:
+    if rows is not None and count != rows:
+        raise PlanStoreError(
+            f"the store gave {count} of {rows} results: failures were forgotten meanwhile, or files"
+            " of the store were deleted; submit the plan again and wait for its workers"
+        )
 
 
 async def _write(results: AsyncIterator[Sequence[ItemRecord]], draft: Path) -> int:

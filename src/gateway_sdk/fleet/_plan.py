@@ -179,7 +179,8 @@ class Plan:
 
         Raises:
             InvalidArgumentError: the name ends otherwise.
-            PlanStoreError: something is missing, or the store cannot be used.
+            PlanStoreError: something is missing, also if it was forgotten while the file was
+                written; or the store cannot be used.
             OSError: the file cannot be written.
         """
         await self._store.open()
@@ -188,7 +189,8 @@ class Plan:
                 f"{status.missing + status.begun} of {status.items} items have no result yet:"
                 " submit the plan again and wait for its workers, or give partial=True"
             )
-        return await collect(self._store.results(self._record), path)
+        rows = None if partial else self._record.items
+        return await collect(self._store.results(self._record), path, rows=rows)
 
 
 async def _sent(send: Send, address: str, chunk: int) -> None:
