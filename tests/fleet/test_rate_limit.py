@@ -105,19 +105,44 @@ async def test_a_reply_without_sense_is_an_error_of_the_settings(
 
 
 async def test_limits_of_other_names_do_not_disturb_each_other(redis: RedisServer) -> None:
-    """Each has its own burst at once."""
-    clients = [Permits(redis.url, name, 1, 5) for name in ("one", "two")]
-    waits: list[float] = []
+    """Each has its own burst."""
+    clients = [Permits(redis.url, name, 50, 5) for name in ("one", "two")]
+    for permits in clients:
+        assert await permits.take(1)
+        permits._ahead += 1.0  # a pause
+    waits = [await waits_for(permits, 5) for permits in clients]
+
+    assert waits == [0.0, 0.0]
+    assert repr(clients[0]) == "<Permits 50 per second, burst 5>"
+    for permits in clients:
+        await permits.aclose()
+
+
+async def waits_for(permits: Permits, count: int) -> float:
+    """Take permits, and return for how many seconds they are waited for; time goes on at once."""
+    waited = 0.0
 
     async def sleep(seconds: float) -> None:
-        waits.append(seconds)
+        nonlocal waited
+        waited += seconds
+        permits._ahead += seconds
 
-    for permits in clients:
-        permits._sleep = sleep
-        assert await permits.take(5)
-        await permits.aclose()
-    assert waits == []
-    assert repr(clients[0]) == "<Permits 1 per second, burst 5>"
+    permits._sleep = sleep
+    assert await permits.take(count)
+    return waited
+
+
+async def test_a_redis_that_lost_its_state_gives_no_second_burst(redis: RedisServer) -> None:
+    """It was started again within a second, or its memory was full: the burst may be used."""
+    permits = Permits(redis.url, "limit", 50, 10)
+    assert await permits.take(1)
+    permits._ahead += 1.0
+    assert await waits_for(permits, 10) == 0.0
+
+    await permits._redis.flushall()
+
+    assert await waits_for(permits, 10) == pytest.approx(0.2, abs=0.005)
+    await permits.aclose()
 
 
 async def test_every_attempt_counts(redis: RedisServer) -> None:

@@ -45,10 +45,32 @@ _OUTAGES: Final = (
 )
 
 
+_KEPT: Final = 5000
+"""Milliseconds for which Redis keeps the state after the burst is there again. Longer, and a Redis
+that was killed could start with an old one; shorter, and there would be no burst after a pause."""
+
+_EMPTY_AT_FIRST: Final = """
+if redis.call('EXISTS', KEYS[1]) == 0 then
+    local full = ARGV[1] * 1000 + ARGV[5] * ARGV[6]
+    redis.call('HSET', KEYS[1], 'tat1', string.format('%.0f', full))
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
+end
+"""
+"""Without a state, the burst may have been used a moment ago: Redis was started again."""
+
+
+class _Cautious(GCRA):
+    """Gives a burst only where it is known that there was a pause."""
+
+    def redis_script(self) -> str:
+        return f"{_EMPTY_AT_FIRST}{super().redis_script()}"
+
+
 class Permits:
     """So many permits per second, and a burst; the state is one hash in Redis.
 
-    In any second at most `rate + burst` are given out, over all processes.
+    In any second at most `rate + burst` are given out, over all processes, also if Redis loses its
+    state meanwhile.
     """
 
     def __init__(
@@ -63,9 +85,9 @@ class Permits:
         self._redis = client.from_url(
             url, socket_timeout=_TIMEOUT, socket_connect_timeout=_TIMEOUT, retry=None
         )
-        self._store = RedisStateStore(self._redis, key)
+        self._store = RedisStateStore(self._redis, key, _KEPT + 1000 * burst // rate)
         self._rates = [Rate(rate, Duration.SECOND, burst=burst)]
-        self._algorithm = GCRA()
+        self._algorithm = _Cautious()
         # While the clocks agree, the whole burst is there again after this time.
         self._longest = burst / rate + _CLOCK_ERROR
         self._ahead = 0.0  # seconds of Redis' clock before ours

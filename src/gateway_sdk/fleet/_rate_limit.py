@@ -41,7 +41,8 @@ class SharedRateLimit(Limit):
         key: The name of the limit. Sessions with the same Redis and key share it; all of them must
             give the same numbers.
         burst: How many of these requests may be sent at once after a pause; a tenth by default.
-            The others are spread evenly, at `requests - burst` per second.
+            The others are spread evenly, at `requests - burst` per second. After 5 seconds without
+            a request, or if Redis has lost its state, there is no burst at first.
         without_redis: The limit of each process while Redis does not answer; None sends nothing.
 
     Raises:
