@@ -10,7 +10,7 @@ import pytest
 from taskiq import AckableMessage, AsyncBroker, BrokerMessage, InMemoryBroker
 
 from gateway_sdk.errors import ConfigurationError, PlanStoreError
-from gateway_sdk.fleet import Job, _taskiq, on_taskiq
+from gateway_sdk.fleet import Job, _deliveries, _taskiq, on_taskiq
 from gateway_sdk.fleet._sender import task_name
 from gateway_sdk.fleet._store import ChunkState
 from tests.fleet.gateways import ADDRESS, CountingGateway, either, series, states
@@ -212,6 +212,23 @@ async def test_a_message_of_another_plan_is_dropped(
 
     assert "is dropped: the store has no such plan" in caplog.text
     assert await left(url, job.name) == 0
+
+
+async def test_a_message_of_a_job_of_another_file_is_not_lost(
+    url: str, gateway: CountingGateway, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two files of jobs share a queue: the worker of one gives back what is for the other."""
+    monkeypatch.setattr(_deliveries, "_PAUSE", 0.0)
+    job, other = (make_job(MemoryStore(), gateway) for _ in range(2))
+    plan = await other.plan([series(1)], chunk=1)
+    await submit(make_broker(url, job.name), other, plan)
+
+    async with working(make_broker(url, job.name), job):
+        while f"for {task_name(other.name)} is given back" not in caplog.text:
+            await left(url, job.name)
+
+    dead = await left(url, f"{job.name}.dead") if url.startswith("amqp") else 0
+    assert await left(url, job.name) + dead == 1
 
 
 @NEEDS_NATS

@@ -7,8 +7,10 @@ from contextvars import ContextVar
 from enum import Enum, auto
 from typing import Any, Final
 
+from gateway_sdk._config import LOGGER
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.fleet._brokers import AHEAD, IN_MEMORY, names_of
+from gateway_sdk.fleet._sender import task_name
 
 
 class Verdict(Enum):
@@ -27,6 +29,9 @@ VERDICT: Final[ContextVar[Verdict]] = ContextVar("what becomes of a message", de
 _LEASE: Final = 30.0
 """Seconds after which NATS delivers a message again, unless the broker was told otherwise."""
 
+_PAUSE: Final = 5.0
+"""Seconds before a chunk of a job that this worker does not have is given back."""
+
 
 class Deliveries:
     """Stands for `listen` of a broker.
@@ -36,6 +41,7 @@ class Deliveries:
     """
 
     def __init__(self, broker: Any) -> None:
+        self._broker = broker
         self._listen: Callable[[], AsyncGenerator[Any]] = broker.listen
         self._lease = getattr(getattr(broker, "consumer_config", None), "ack_wait", None) or _LEASE
         self._is_in_memory = IN_MEMORY in names_of(broker)
@@ -75,16 +81,33 @@ class Deliveries:
                 "this broker cannot carry a plan: its messages cannot be acknowledged, so they are "
                 "lost with the worker that took them"
             )
-        delivery = _Delivery(message.ack, release, self._lease)
+        delivery = _Delivery(message.ack, release, self._lease, self._stranger(message.data))
         return type(message)(data=message.data, ack=delivery.settle)
+
+    def _stranger(self, data: bytes) -> str:
+        """Return the name of the task of a job that this worker does not have; "" if it has it.
+
+        taskiq would acknowledge its messages, so they would be lost.
+        """
+        try:
+            name = str(self._broker.formatter.loads(message=data).task_name)
+        except Exception:  # noqa: BLE001 - taskiq says so, and drops the message
+            return ""
+        is_job = name.startswith(task_name(""))
+        return name if is_job and self._broker.find_task(name) is None else ""
 
 
 class _Delivery:
     """One message that was delivered and is not settled."""
 
     def __init__(
-        self, ack: Callable[[], Awaitable[None]], release: Callable[[], None], lease: float
+        self,
+        ack: Callable[[], Awaitable[None]],
+        release: Callable[[], None],
+        lease: float,
+        stranger: str,
     ) -> None:
+        self._stranger = stranger
         self._ack = ack
         self._release = release
         # An acknowledgement is a method of the message of the broker's own client.
@@ -101,10 +124,18 @@ class _Delivery:
 
     async def settle(self) -> None:
         """Acknowledge the message, give it back, or put it away."""
+        verdict = VERDICT.get()
+        if self._stranger:
+            verdict = Verdict.AGAIN
+            LOGGER.error(
+                "a message for %s is given back: this worker does not have the job; give each file"
+                " of jobs a queue of its own",
+                self._stranger,
+            )
+            await asyncio.sleep(_PAUSE)
         self._release()
         if self._renewal is not None:
             self._renewal.cancel()
-        verdict = VERDICT.get()
         if verdict is Verdict.DONE:
             await self._ack()
         elif hasattr(self._message, "reject"):  # RabbitMQ
