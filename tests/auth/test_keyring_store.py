@@ -224,7 +224,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     """A store that cannot work is not created."""
     monkeypatch.setitem(sys.modules, "keyring", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install 'gateway-sdk\[keyring\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install '\.\[keyring\]'"):
         KeyringStore(KEY)
 
 

@@ -91,5 +91,5 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     """A store that cannot work is not created."""
     monkeypatch.setitem(sys.modules, "redis", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install 'gateway-sdk\[redis\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install '\.\[redis\]'"):
         RedisStore("redis://localhost", KEY)

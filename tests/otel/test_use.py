@@ -44,7 +44,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
 
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
-    assert "pip install 'gateway-sdk[otel]'" in done.stdout
+    assert "pip install '.[otel]'" in done.stdout
 
 
 def test_the_package_itself_does_not_load_it() -> None:

@@ -26,7 +26,7 @@ def test_without_its_parser_the_error_says_what_to_install(monkeypatch: pytest.M
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "httptools", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install 'gateway-sdk\[fast\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install '\.\[fast\]'"):
         GatewaySession("https://gateway.test", access_token="t", engine="asyncio")
 
 

@@ -158,7 +158,8 @@ def _load(engine: str) -> Callable[..., httpx.AsyncBaseTransport]:
         from gateway_sdk._transport.asyncio_engine import AsyncioEngine  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "engine 'asyncio' needs: pip install 'gateway-sdk[fast]'"
+            "engine 'asyncio' needs the extra [fast]: pip install '.[fast]'"
+            " in a clone of gateway_sdk"
         ) from None
     return AsyncioEngine
 

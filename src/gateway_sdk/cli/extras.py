@@ -5,6 +5,7 @@ from typing import Final
 
 EXTRAS: Final = {
     "cli": ("rich", "simplejson", "typer"),
+    "fast": ("httptools",),
     "keyring": ("keyring",),
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),
@@ -13,8 +14,9 @@ EXTRAS: Final = {
 }
 """Top-level modules only: `rich.tabel` missing is our misspelling, and no extra cures it."""
 
-APART: Final = frozenset({"fleet", "keyring", "parquet", "redis"})
-"""The extras that [demo] does not bring: stores of tokens, a fleet's needs, a large library."""
+APART: Final = frozenset({"fast", "fleet", "keyring", "parquet", "redis"})
+"""The extras that [demo] does not bring: an engine, stores of tokens, a fleet's
+needs, a large library."""
 
 
 def how_to_install(module: str | None) -> str | None:
@@ -22,8 +24,9 @@ def how_to_install(module: str | None) -> str | None:
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
     if extra is None:
         return None
-    advice = f"this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
-    return advice if extra in APART else f"{advice} ('gateway-sdk[demo]' for every command)"
+    # Not by its name: no index has it, and another one's package may have that name there.
+    advice = f"this needs the extra [{extra}]: pip install '.[{extra}]' in a clone of gateway_sdk"
+    return advice if extra in APART else f"{advice} ('.[demo]' for every command)"
 
 
 def require(module: str) -> None:

@@ -58,7 +58,8 @@ def open_files(address: str, options: dict[str, Any]) -> "Files":
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "a FolderStore needs the extra [fleet]: pip install 'gateway-sdk[fleet]'"
+            "a FolderStore needs the extra [fleet]: pip install '.[fleet]'"
+            " in a clone of gateway_sdk"
         ) from None
     try:
         system, root = url_to_fs(address, **options)

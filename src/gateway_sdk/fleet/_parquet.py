@@ -40,7 +40,7 @@ def load_pyarrow() -> Any:
         import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "Parquet files need the extra [fleet]: pip install 'gateway-sdk[fleet]'"
+            "Parquet files need the extra [fleet]: pip install '.[fleet]' in a clone of gateway_sdk"
         ) from None
     return pa
 

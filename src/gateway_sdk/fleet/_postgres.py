@@ -70,7 +70,8 @@ class Database:
             import asyncpg  # noqa: PLC0415
         except ModuleNotFoundError:
             raise ConfigurationError(
-                "PostgresStore needs the extra [fleet]: pip install 'gateway-sdk[fleet]'"
+                "PostgresStore needs the extra [fleet]: pip install '.[fleet]'"
+                " in a clone of gateway_sdk"
             ) from None
         self._postgres: Any = asyncpg
         self._dsn = dsn

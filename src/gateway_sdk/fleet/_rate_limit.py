@@ -99,7 +99,8 @@ def _load_permits() -> "type[Permits]":
         from gateway_sdk.fleet._permits import Permits  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "a SharedRateLimit needs the extra [fleet]: pip install 'gateway-sdk[fleet]'"
+            "a SharedRateLimit needs the extra [fleet]: pip install '.[fleet]'"
+            " in a clone of gateway_sdk"
         ) from None
     return Permits
 

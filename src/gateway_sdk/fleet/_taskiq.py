@@ -42,7 +42,7 @@ def on_taskiq(broker: Any, job: Job) -> None:
         from taskiq import Context, TaskiqDepends, TaskiqEvents  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
         raise ConfigurationError(
-            "on_taskiq needs the extra [fleet]: pip install 'gateway-sdk[fleet]'"
+            "on_taskiq needs the extra [fleet]: pip install '.[fleet]' in a clone of gateway_sdk"
         ) from None
     check_broker(broker)
     if not isinstance(broker.listen, Deliveries):

@@ -12,7 +12,7 @@ try:
     from gateway_sdk.otel._propagation import extract, inject
 except ModuleNotFoundError:
     raise ConfigurationError(
-        "gateway_sdk.otel needs the extra [otel]: pip install 'gateway-sdk[otel]'"
+        "gateway_sdk.otel needs the extra [otel]: pip install '.[otel]' in a clone of gateway_sdk"
     ) from None
 
 __all__ = ["OpenTelemetry", "extract", "inject"]

@@ -32,7 +32,8 @@ class KeyringStore:
             import keyring  # noqa: PLC0415
         except ModuleNotFoundError:
             raise ConfigurationError(
-                "the keyring needs the extra [keyring]: pip install 'gateway-sdk[keyring]'"
+                "the keyring needs the extra [keyring]: pip install '.[keyring]'"
+                " in a clone of gateway_sdk"
             ) from None
         self.key = key
         self._keyring = keyring

@@ -96,7 +96,7 @@ class RedisStore:
             from redis import asyncio as client  # noqa: PLC0415
         except ModuleNotFoundError:
             raise ConfigurationError(
-                "Redis needs the extra [redis]: pip install 'gateway-sdk[redis]'"
+                "Redis needs the extra [redis]: pip install '.[redis]' in a clone of gateway_sdk"
             ) from None
         self.key = key
         self._url = url
