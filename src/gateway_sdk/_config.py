@@ -171,7 +171,9 @@ def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
     except (httpx.InvalidURL, ValueError):
         raise ConfigurationError(f"{name} is not a URL") from None
     if url.scheme not in ("http", "https") or not host:
-        raise ConfigurationError(f"{name} must start with https:// and name a host")
+        raise ConfigurationError(
+            f"{name} must start with https:// and name a host; http:// is for this machine"
+        )
     ports = _PORTS if not any_port else range(2**16)
     if not _HOST.fullmatch(url.raw_host) or (url.port is not None and url.port not in ports):
         raise ConfigurationError(f"{name} is not a URL: its host or its port cannot be")

@@ -105,7 +105,7 @@ def test_status_after_a_call_says_what_became_of_it(
     ("kind", "next_step"),
     [
         (ForbiddenError, "does not allow this"),
-        (NotFoundError, "spelt right"),
+        (NotFoundError, "Check the spelling"),
         (ConflictError, "look at it first"),
         (InvalidRequestError, "change what you give"),
         (RateLimitedError, "Wait"),

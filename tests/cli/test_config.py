@@ -172,10 +172,14 @@ def test_missing_extra_of_a_store_is_named(
     assert caught.value.code == 2
     assert capsys.readouterr() == (
         "",
-        f"gateway: this needs the extra [{module}]: pip install 'gateway-sdk[{module}]'\n",
+        (
+            f"gateway: this needs the extra [{module}]: pip install '.[{module}]' in a clone of "
+            "gateway_sdk\n"
+        ),
     )
 
 
+NO_SCHEME = "must start with https:// and name a host; http:// is for this machine"
 PROFILE = {"base_url": "https://kept.test", "auth_url": GIVEN[1], "client_id": "kept"}
 
 
@@ -250,6 +254,19 @@ def test_token_of_the_environment_goes_to_no_other_gateway(
     assert ("canary" in found.values.values()) == kept
 
 
+def test_token_of_another_gateway_is_not_called_missing(call_gateway: Callable[..., Ended]) -> None:
+    """It is there, and is not used: that is what the message says."""
+    ended = call_gateway(
+        *("countries", "--base-url", "https://other.test"),
+        GATEWAY_BASE_URL=GIVEN[0],
+        GATEWAY_ACCESS_TOKEN="canary",
+    )
+
+    assert ended.status == 2
+    assert ended.err.startswith("gateway: GATEWAY_ACCESS_TOKEN is not used: it is for another gate")
+    assert "canary" not in ended.err
+
+
 def test_invalid_address_of_an_option_is_told(call_gateway: Callable[..., Ended]) -> None:
     """It is no gateway's address, and the token of the environment goes nowhere."""
     ended = call_gateway(
@@ -307,11 +324,11 @@ def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     [
         (
             {"base_url": "127.0.0.1:8080"},
-            ["--base-url must start with https:// and name a host", "Write http://127.0.0.1:8080"],
+            [f"--base-url {NO_SCHEME}", "Write http://127.0.0.1:8080"],
         ),
         (
             {"base_url": "gateway.test"},
-            ["--base-url must start with https:// and name a host", "Write https://gateway.test"],
+            [f"--base-url {NO_SCHEME}", "Write https://gateway.test"],
         ),
         (
             {"base_url": "http://gateway.test"},

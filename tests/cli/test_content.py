@@ -37,7 +37,7 @@ def test_json_is_read_as_it_is(value: Any) -> None:
             b'{"a": 1,\n "b" 2}',
             "x.json, line 2, column 6: this is no JSON: Expecting ':' delimiter",
         ),
-        (b"", "x.json, line 1, column 1: this is no JSON: Expecting value"),
+        (b"", "x.json is empty"),
         (b'{"a": 1} canary', "x.json, line 1, column 10: this is no JSON: Extra data"),
         (b'{"a": "\xff"}', "x.json is not UTF-8: byte 8 is wrong"),
         (b'{"pin": 1, "pin": 2}', "x.json has pin twice in one object"),
@@ -59,6 +59,14 @@ def test_what_is_no_json_is_told_with_its_place(
     assert str(caught.value) == f"{words}\nNothing was sent."
     assert caught.value.status == 2
     assert "canary" not in str(caught.value)
+
+
+def test_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not read until the memory is full."""
+    monkeypatch.setattr("gateway_sdk.cli.content.LARGEST", 2**20)
+
+    with pytest.raises(CommandError, match=r"^/dev/zero is larger than 1 MiB"):
+        read_json("/dev/zero")
 
 
 @pytest.mark.parametrize("read", [read_json, open_content])

@@ -141,8 +141,8 @@ def test_a_fixture(skipping):
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
-        ('gateway("strict")', "the arguments of gateway() have names: seed, strict, allow, keep*"),
-        ("gateway(strickt=True)", "the arguments of gateway() have names: seed, strict, allow*"),
+        ('gateway("strict")', "gateway() takes keyword arguments only: seed, strict, allow, keep*"),
+        ("gateway(strickt=True)", "gateway() takes keyword arguments only: seed, strict, allow*"),
         ('gateway(strict="no")', "strict must be True or False"),
         ("gateway(keep_bodies=1)", "keep_bodies must be True or False"),
         ('gateway(seed="7")', "seed must be a whole number"),

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from gateway_sdk import GatewaySession, InvalidArgumentError, bulk
 from gateway_sdk.models import (
     Address,
+    AddressesItem,
     CreateRequest,
     DocumentsItem,
     ExchangeRateSeriesRequest,
@@ -195,6 +196,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "notifications\n  must be a list or tuple, not int",
     ),
     (lambda: CreateRequest(person=CANARY), "person\n  must be a PersonData or a mapping, not str"),  # type: ignore[arg-type]
+    (lambda: AddressesItem(address=CANARY), "address\n  must be an Address or a mapping, not str"),  # type: ignore[arg-type]
     (lambda: CreateRequest(person=None), "person\n  may be left out, but not null"),
     (lambda: PersonData(password=4711), "password\n  must be a string, not int"),  # type: ignore[arg-type]
     (lambda: PersonData(pin_code="**********"), "pin_code\n  is the mask of a secret"),  # type: ignore[arg-type]

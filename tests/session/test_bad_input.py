@@ -390,7 +390,12 @@ def test_header_value_that_no_header_can_carry(value: str) -> None:
 
 @pytest.mark.parametrize(
     ("token", "hint"),
-    [(f"{CANARY}\n", "strip() it"), (f" {CANARY}", "strip() it"), (f"Bearer {CANARY}", "RFC 6750")],
+    [
+        (f"{CANARY}\n", "strip() it"),
+        (f" {CANARY}", "strip() it"),
+        (f"Bearer {CANARY}", "give the token alone"),
+        (f"{CANARY} b", "RFC 6750"),
+    ],
 )
 async def test_token_as_read_from_a_file(token: str, hint: str, transport: Counting) -> None:
     """A stray newline or word in an access token is refused, given or returned, unprinted."""
@@ -589,6 +594,11 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("create: open and huge", _document(10**5000), "body"),
     ("create: lone surrogate", _create(customerType="\ud800" + CANARY), "body"),
     ("create: surrogate for a name", _create(**{"\ud800": CANARY}), "string"),
+    (
+        "revise: one entry",
+        _revise({"key": "a", "value": "b"}),
+        "revisions is one entry",
+    ),
     ("revise: nothing", _revise({}), "revisions is empty"),
     ("revise: no entry", _revise([]), "revisions is empty"),
     ("revise: None", _revise(None), "revisions must be"),

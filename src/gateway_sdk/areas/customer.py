@@ -86,6 +86,11 @@ def _revisions(given: Any) -> "list[Revision]":
     from gateway_sdk.models.customer import Revision  # noqa: PLC0415 - built in 20 ms
 
     if isinstance(given, Mapping):
+        if given.keys() == {"key", "value"}:
+            raise wrong(
+                operations.REVISE_CUSTOMER,
+                "revisions is one entry: give a list of entries, or a mapping of keys to values",
+            )
         given = [{"key": key, "value": value} for key, value in given.items()]
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise wrong(operations.REVISE_CUSTOMER, "revisions must be a mapping or an iterable")

@@ -172,6 +172,8 @@ def problem_of(text: object) -> str | None:
         return None
     if _B64TOKEN.fullmatch(text.strip()):
         return "has white space around it, as tokens read from files often have: strip() it"
+    if text[:7].lower() == "bearer ":
+        return "begins with the word Bearer: give the token alone, without it"
     return "has characters that a bearer token cannot have (RFC 6750, 2.1)"
 
 

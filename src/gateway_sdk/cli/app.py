@@ -4,7 +4,9 @@ A command is a function in `commands/`, whose module is imported when the comman
 `--version` nor `--help` waits for the SDK.
 """
 
+import re
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, Final
 
@@ -55,6 +57,15 @@ MEMBERS: Final = {
     "wallet": ("orders", "history", "balance", "cancel"),
     "document": ("upload", "update", "status"),
 }
+IN_WORDS: Final = {
+    "Input should be a valid integer, .*": "write a whole number",
+    "Input should be a valid number, .*": "write a number",
+    "Input should be a valid boolean, .*": "write 1 or 0",
+    "Input should be greater than or equal to": "write at least",
+    "Input should be less than or equal to": "write at most",
+}
+"""What pydantic says of a value, and how the command line says it."""
+
 ELSEWHERE: Final = {"logout": "login", "profiles": "status"}
 """Commands that stand in the module of another one."""
 
@@ -99,6 +110,10 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that is used, and import it."""
+        near = () if args[0] in SUMMARIES else get_close_matches(args[0], SUMMARIES, n=1)
+        if near and not ctx.resilient_parsing:
+            # typer's own guess knows the commands that are imported.
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         name, command, rest = super().resolve_command(ctx, args)
         if name in SUMMARIES and name not in self.commands:
             command = load(name)
@@ -106,7 +121,11 @@ class _Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take the options for every command wherever they stand, but not behind a "--"."""
-        rest: list[str] = super().parse_args(ctx, _to_the_front(args))
+        try:
+            rest: list[str] = super().parse_args(ctx, _to_the_front(args))
+        except typer.BadParameter as error:
+            error.message = in_words(error.message)
+            raise
         return rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -117,6 +136,9 @@ class _Group(TyperGroup):
 
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = in_words(error.message)
+            raise
         except KeyboardInterrupt as stop:
             # On a line of its own, below the terminal's ^C.
             sys.stderr.write("\ngateway: stopped by Ctrl-C\n")
@@ -132,6 +154,13 @@ class _Group(TyperGroup):
             failure = explain(error) if isinstance(error, GatewayError) else error
         sys.stderr.write(f"gateway: {failure}\n")
         raise typer.Exit(failure.status)
+
+
+def in_words(message: str) -> str:
+    """Say what is wrong with a value in the words of the command line; typer has pydantic's."""
+    for pattern, words in IN_WORDS.items():
+        message = re.sub(pattern, words, message)
+    return message
 
 
 def _to_the_front(args: list[str]) -> list[str]:
@@ -170,17 +199,17 @@ def gateway(
 ) -> None:
     """Use the Gateway Service from the command line.
 
-    New here? `gateway demo` shows the whole SDK at work, and with `--sandbox` every command works
-    without a gateway. Others find theirs in GATEWAY_BASE_URL, and the access token in
-    GATEWAY_ACCESS_TOKEN or where `gateway login` left it. These options may stand behind a command
-    as well.
+    New here? `gateway demo` shows the whole SDK at work, and with --sandbox every command works
+    without a gateway. Otherwise GATEWAY_BASE_URL has the gateway's address, and the access token is
+    in GATEWAY_ACCESS_TOKEN, or comes from `gateway login`. The options below may also follow a
+    command; its own options must follow it.
 
     Args:
         base_url (URL): The gateway's address.
         tenant (ID): The tenant.
-        profile (NAME): Take the gateway that `gateway login` remembered so.
-        sandbox: Ask a gateway made for this one command, on real data and in memory.
-        verbose: Tell on standard error what goes over the wire, without any value or secret.
+        profile (NAME): Use the gateway that `gateway login` remembered under this name.
+        sandbox: Use a gateway in memory, with real data, that exists for this command only.
+        verbose: Log each request to standard error, without any value or secret.
         debug: Show errors with a traceback.
         version: Print the version.
     """

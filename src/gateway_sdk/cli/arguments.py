@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
-FORMATS: Final = "2026-01-31, today, yesterday, or so long ago: 10d, 6w, 3m, 1y"
+FORMATS: Final = "2026-01-31, today, yesterday, or a time before today: 10d, 6w, 3m, 1y"
 ALL: Final = "all"
 """In small letters: ALL is the code of the Albanian lek."""
 
@@ -128,5 +128,6 @@ def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[da
     last = end or datetime.now(UTC).date()
     first = start or last - timedelta(days=days)
     if first > last:
-        raise typer.BadParameter(f"--start {first} is after --end {last}")
+        left_out = "" if end else ", which is today if it is left out"
+        raise typer.BadParameter(f"--start {first} is after --end {last}{left_out}")
     return first, last

@@ -59,6 +59,12 @@ MISSING: Final = {
 }
 """What a session needs, and the way out."""
 
+WITHHELD: Final = (
+    "GATEWAY_ACCESS_TOKEN is not used: it is for another gateway, the one without this option\n"
+    "Set GATEWAY_BASE_URL to this gateway, and GATEWAY_ACCESS_TOKEN to a token for it; or log in"
+    " there with `gateway login`."
+)
+
 IN_WORDS: Final = {
     "strip() it": "remove it",
     ", or allow_insecure_http=True if the network itself is private": "",
@@ -74,11 +80,13 @@ class Settings:
         values: The text of each that is set.
         sources: Where each of them comes from, such as "GATEWAY_BASE_URL".
         profile: The profile that was looked into.
+        withheld: Whether GATEWAY_ACCESS_TOKEN is set, for another gateway than this one.
     """
 
     values: Mapping[str, str]
     sources: Mapping[str, str]
     profile: str
+    withheld: bool = False
 
     def store(self) -> TokenStore:
         """Return the store of tokens, the one that sessions read.
@@ -126,7 +134,9 @@ class Settings:
         there |= set() if needs_tenant else {"tenant_id"}
         for name, advice in MISSING.items():
             if name not in there:
-                raise CommandError(f"{ENVIRONMENT[name]} is not set\n{advice}", MISUSED)
+                other = name == "access_token" and self.withheld
+                missing = f"{ENVIRONMENT[name]} is not set\n{advice}"
+                raise CommandError(WITHHELD if other else missing, MISUSED)
         return with_access_token(self.values)
 
     @contextmanager
@@ -186,13 +196,14 @@ def find_settings(
     without_options = _read_profile(usual, must_exist=must_exist) | environment
     chosen = _read_profile(profile, must_exist=not new_profile) if profile else {}
     chosen |= {name: (text, OPTIONS[name]) for name, text in options.items() if text}
-    before = environment if profile else without_options
+    before, withheld = environment if profile else without_options, False
     if "base_url" in without_options and _origin(before | chosen) != _origin(without_options):
+        withheld = "access_token" in before
         before = {name: given for name, given in before.items() if name not in OF_A_GATEWAY}
     found = before | chosen
     values = {name: text for name, (text, _) in found.items()}
     sources = {name: source for name, (_, source) in found.items()}
-    return Settings(values, sources, profile or usual)
+    return Settings(values, sources, profile or usual, withheld)
 
 
 def _origin(found: Mapping[str, tuple[str, str]]) -> str:

@@ -28,6 +28,9 @@ IN_WORDS: Final = {
 }
 """What is said of Python's values, and how it is said of JSON."""
 
+LARGEST: Final = 16 * 2**20
+"""Bytes of a file of JSON, which is read as a whole: no customer is so large, but /dev/zero is."""
+
 M = TypeVar("M", bound=Model)
 
 
@@ -83,7 +86,13 @@ def read_json(word: str) -> Any:
     """
     name = name_of(word)
     try:
-        data = standard_input().read() if word == STDIN else Path(word).read_bytes()
+        if word == STDIN:
+            data = standard_input().read(LARGEST + 1)
+        else:
+            with Path(word).open("rb") as file:
+                data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            refuse(f"{name} is larger than {LARGEST // 2**20} MiB: is it the right file?")
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
     except OSError as error:
         _refuse_file(word, error)
@@ -91,7 +100,7 @@ def read_json(word: str) -> Any:
         refuse(f"{name} is not UTF-8: byte {error.start + 1} is wrong")
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        refuse(f"{name}, {where}: this is no JSON: {error.msg}")
+        refuse(f"{name}, {where}: this is no JSON: {error.msg}" if data else f"{name} is empty")
     except RecursionError:
         refuse(f"{name} is nested too deeply")
     except _TwiceError as error:

@@ -25,7 +25,7 @@ _WANTED: Final = {
     "list_type": "a list or tuple",
     "sequence_str": "a list or tuple",
     "invalid-json-value": "a JSON value",
-    "model_type": "a {class_name} or a mapping",
+    "model_type": "{article} {class_name} or a mapping",
 }
 _WRONG: Final = {
     "missing": "is missing",
@@ -100,7 +100,8 @@ def _message(detail: ErrorDetails, model: type[BaseModel], *, personal: bool) ->
         return _unknown(str(detail["loc"][-1]), model)
     if kind in _WRONG:
         return _WRONG[kind]
-    wanted = _WANTED.get(kind, "").format_map(context)
+    vowel = context.get("class_name", "").startswith(tuple("AEIOU"))
+    wanted = _WANTED.get(kind, "").format_map({"article": "an" if vowel else "a", **context})
     if not wanted:
         return f"is wrong: {detail['msg']}"
     given = (type_of if personal else shown)(detail["input"])

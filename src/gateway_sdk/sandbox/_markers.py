@@ -65,7 +65,7 @@ def read_markers(gateway: Iterable[Mark], faults: Iterable[Mark]) -> Options:
     merged: dict[str, Any] = {}
     for mark in gateway:
         if mark.args or not mark.kwargs.keys() <= set(ARGUMENTS):
-            raise TypeError(f"the arguments of gateway() have names: {', '.join(ARGUMENTS)}")
+            raise TypeError(f"gateway() takes keyword arguments only: {', '.join(ARGUMENTS)}")
         merged |= mark.kwargs
     options = Options(**merged)
     for mark in faults:

@@ -73,7 +73,10 @@ def test_days_are_sent_in_iso_8601(call_gateway: Call, served: Sandbox) -> None:
     ended = call_gateway("rates", "EUR", "USD", "--start", "1999-01-02", "--end", "1999-01-03")
 
     assert (ended.status, ended.out) == (0, "date\tUSD\n")
-    assert ended.err == "There are no rates from 1999-01-02 to 1999-01-03.\n"
+    assert (
+        ended.err
+        == "There are no rates from 1999-01-02 to 1999-01-03: try an earlier day for --start.\n"
+    )
 
 
 def test_curves_are_text_in_a_pipe_too(call_gateway: Call) -> None:

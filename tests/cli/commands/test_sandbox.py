@@ -197,24 +197,25 @@ def test_faults_are_those_of_the_library(text: str, due: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "problem"),
     [
-        "nonsense",
-        "latency",
-        "latency=x",
-        "status=200",
-        "status=inf",
-        "x:cut_body",
-        "cut_body,on=1",
-        "cut_body,at",
+        ("nonsense", "the kinds are unauthorized, "),
+        ("latency", "latency needs a number: write latency=...\n"),
+        ("latency=x", "'x' is not a number\n"),
+        ("status=200", "status is out of range: 200\n"),
+        ("status=inf", "'inf' is not a whole number\n"),
+        ("unauthorized=1", "unauthorized takes no value\n"),
+        ("x:cut_body", "unknown operation 'x'"),
+        ("cut_body,on=1", "'on=1' is not at=N, times=N or rate=0.1\n"),
+        ("cut_body,at", "'' is not a whole number\n"),
     ],
 )
-def test_wrong_fault_is_told(call_gateway: Callable[..., Ended], text: str) -> None:
-    """The option is named, with where to read how one is written."""
+def test_wrong_fault_is_told(call_gateway: Callable[..., Ended], text: str, problem: str) -> None:
+    """The option is named, with what is wrong and where to read how one is written."""
     ended = call_gateway("sandbox", "--fault", text)
 
     assert ended.status == 2
-    assert ended.err.startswith(f"gateway: --fault {text} is no fault: ")
+    assert ended.err.startswith(f"gateway: --fault {text} is no fault: {problem}")
     assert "`gateway sandbox --help`" in ended.err
 
 

@@ -59,7 +59,8 @@ def rates(
         base (CODES): The currencies that rates are for one unit of, such as EUR or EUR,USD.
         symbols (CODES): The others, such as USD,GBP; "all" are those of all countries that the
             gateway has rates of.
-        start (DAY): The first day: 2026-01-31, today, yesterday, or so long ago: 10d, 6w, 3m, 1y.
+        start (DAY): The first day: 2026-01-31, today, yesterday, or a time before today: 10d, 6w,
+            3m, 1y.
         out (FILE): The file of JSON lines that replies go to, and that a run goes on with.
         rows (FILE): Also write all rates into this CSV file: base, symbol, date, rate.
         split (SPAN): Ask for so many days at a time: 30d, 6w.

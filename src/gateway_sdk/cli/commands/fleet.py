@@ -212,7 +212,9 @@ def _named(job: str, name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise CommandError(f"there is no module {module} in this folder", MISUSED) from None
+        problem = f"there is no module {module} in this folder"
+        advice = "A job is written as MODULE:NAME, such as jobs:rates for `rates` in jobs.py."
+        raise CommandError(f"{problem}\n{advice}", MISUSED) from None
     if not hasattr(found, name):
         raise CommandError(f"the module {module} has no {printable(name)}", MISUSED)
     return getattr(found, name)

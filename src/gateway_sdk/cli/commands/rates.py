@@ -69,7 +69,7 @@ def rates(
         _show_other_shape(reply, form, needs_series=has_files)
         return
     if not series.rates:
-        say(f"There are no rates from {first} to {last}.")
+        say(f"There are no rates from {first} to {last}: try an earlier day for --start.")
     if form is Form.PLOT:
         write_text(draw_curves(_drawable(series)))
     elif form is not Form.TABLE or not has_files:

@@ -73,7 +73,8 @@ _VALUES: Final[dict[str, tuple[str, Callable[[str], float]]]] = {
     "too_many_requests": ("retry_after", int),
     "unavailable": ("retry_after", int),
 }
-_ALONE: Final = ("unauthorized", "drop_before_read", "drop_after_read", "cut_body", *_VALUES)
+_NEED_A_VALUE: Final = ("latency", "drip", "status", "malformed_error")
+_KINDS: Final = ("unauthorized", "drop_before_read", "drop_after_read", "cut_body", *_VALUES)
 _RULES: Final[dict[str, Callable[[str], float]]] = {"at": int, "times": int, "rate": float}
 
 
@@ -81,23 +82,45 @@ def add_fault(faults: Faults, text: str) -> None:
     """Add what an option says, as `Faults` has it."""
     first, *rules = text.split(",")
     operation, _, kind = first.rpartition(":")
-    name, equals, value = kind.partition("=")
     try:
-        argument, read = _VALUES[name] if equals else ("", float)
-        given = {argument: read(value)} if equals else {}
-        made: Fault = getattr(Fault, _ALONE[_ALONE.index(name)])(**given)
-        numbers = dict(rule.split("=") for rule in rules)
-        where: dict[str, Any] = {key: _RULES[key](number) for key, number in numbers.items()}
+        made, where = _fault(*kind.partition("=")), dict(map(_rule, rules))
         if operation:
             faults.on(operation, made, **where)
         else:
             faults.anywhere(made, **where)
-    except (KeyError, ValueError, TypeError) as error:
+    except ValueError as error:
         raise CommandError(
             f"--fault {printable(text)} is no fault: {printable(str(error))}\n"
             "`gateway sandbox --help` shows how one is written.",
             MISUSED,
         ) from None
+
+
+def _fault(name: str, equals: str, value: str) -> Fault:
+    if name not in _KINDS:
+        raise ValueError(f"the kinds are {', '.join(_KINDS)}")
+    if equals and name not in _VALUES:
+        raise ValueError(f"{name} takes no value")
+    if not equals and name in _NEED_A_VALUE:
+        raise ValueError(f"{name} needs a number: write {name}=...")
+    argument, read = _VALUES.get(name, ("", float))
+    fault: Fault = getattr(Fault, name)(**{argument: _number(value, read)} if equals else {})
+    return fault
+
+
+def _rule(text: str) -> tuple[str, Any]:
+    key, _, number = text.partition("=")
+    if key not in _RULES:
+        raise ValueError(f"{text!r} is not at=N, times=N or rate=0.1")
+    return key, _number(number, _RULES[key])
+
+
+def _number(text: str, read: Callable[[str], float]) -> float:
+    try:
+        return read(text)
+    except ValueError:
+        wanted = "a whole number" if read is int else "a number"
+        raise ValueError(f"{text!r} is not {wanted}") from None
 
 
 def telling(app: Any) -> Any:
