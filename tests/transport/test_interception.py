@@ -341,6 +341,20 @@ async def test_respx_as_a_context_manager() -> None:
     assert call.request.headers["authorization"] == "Bearer token-1"
 
 
+async def test_respx_sees_a_stream() -> None:
+    """A document in pieces needs no connection."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a document "
+        yield b"in pieces"
+
+    async with respx.mock(base_url=BASE_URL) as router, session() as gateway:
+        route = router.post("/aml/1.0.0/document/upload").respond(json={})
+        await gateway.aml.upload_document(pieces())
+
+    assert route.calls.last.request.content == b"a document in pieces"
+
+
 async def test_respx_mocker_of_httpx_sees_the_own_client_alone() -> None:
     """Respx's other mocker patches httpx.AsyncClient: it sees that, and not our engine."""
     async with respx.mock(using="httpx", assert_all_called=True) as router:

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterable, Callable
+from contextlib import suppress
 from typing import Final, cast
 
 import httpx
@@ -21,6 +22,7 @@ from gateway_sdk._transport.transmission import (
     DirectResponse,
     DirectTransport,
     Transmission,
+    WatchedPieces,
     stream_of,
 )
 
@@ -176,7 +178,11 @@ class Exchange:
         if isinstance(content, bytes) and len(content) <= PIECE:
             self._is_sent = await self._write(head + content)
         else:
-            await self._send_pieces(head, stream_of(content), length)
+            pieces = WatchedPieces(
+                stream_of(content), lambda: self._connection, self._is_overtaken, BrokenPipeError
+            )
+            with suppress(BrokenPipeError):
+                await self._send_pieces(head, pieces, length)
         while not self.reply.status:
             await self._read_more()
 
@@ -227,6 +233,12 @@ class Exchange:
             or self._gives_up
             or self._connection.is_closing
         )
+
+    def _is_overtaken(self) -> bool:
+        """Look for the reply while the content is waited for; what was not begun has none."""
+        if self._has_begun:
+            self._look()
+        return self._has_begun and self._is_unwanted
 
     async def _write(self, data: bytes) -> bool:
         """Send a piece and return True, unless the reply says that it is of no use."""

@@ -26,6 +26,8 @@ class Connection(asyncio.Protocol):
         is_clean: Whether the server ended it in due form: under TLS, by saying so.
         failure: Why nothing more comes, if that is an error.
         closed: Done when nothing is left of it.
+        on_event: Called when something happens while its task waits for something else; None for
+            nothing to call.
     """
 
     def __init__(self, lost: Callable[["Connection"], None] | None = None) -> None:
@@ -36,6 +38,7 @@ class Connection(asyncio.Protocol):
         self._is_full = False
         self.is_ended = self.is_clean = False
         self.failure: OSError | None = None
+        self.on_event: Callable[[], None] | None = None
         self._layers: list[TlsLayer] = []  # the innermost one is the last
         self._received: list[bytes] = []
         self._unread = 0
@@ -247,6 +250,8 @@ class Connection(asyncio.Protocol):
     def _wake(self, *, late: bool = False) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(late)
+        elif self.on_event is not None:
+            self.on_event()
 
     def _end(self, *, cleanly: bool) -> None:
         if not self.is_ended:

@@ -6,7 +6,7 @@ httpcore is imported with this module, which takes about 0.2 s; the engine does 
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from functools import cache
 from typing import Any, Final, cast
 
@@ -18,7 +18,12 @@ from gateway_sdk._http.request import PIECE
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route
-from gateway_sdk._transport.transmission import DirectRequest, Transmission, stream_of
+from gateway_sdk._transport.transmission import (
+    DirectRequest,
+    Transmission,
+    WatchedPieces,
+    stream_of,
+)
 
 _HEAD: Final = re.compile(rb"HTTP/1\.\d (\d{3})\b.*?\n\r?\n", re.DOTALL)
 _BEGINNING: Final = b"HTTP/1."
@@ -54,9 +59,14 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         base = request.base
         request.transmission.forwarded = self._forwards
         self._sending = _Sending(request.transmission)
-        content: bytes | httpx.AsyncByteStream = request.content
+        content: bytes | AsyncIterable[bytes] = request.content
         if isinstance(content, bytes) and len(content) > PIECE:
             content = stream_of(content)
+        elif not isinstance(content, bytes):
+            # After a WriteError httpcore reads the reply.
+            content = WatchedPieces(
+                content, lambda: self.connection, self._is_overtaken, httpcore.WriteError
+            )
         try:
             return await self._http.handle_async_request(
                 httpcore.Request(
@@ -81,6 +91,12 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         """End the connection at once."""
         if self.connection is not None:
             self.connection.abort()
+
+    def _is_overtaken(self) -> bool:
+        connection, sending = self._open, self._sending
+        if sending.has_begun:
+            sending.look(connection)
+        return sending.has_begun and (sending.is_useless or connection.is_closing)
 
     # The network, as httpcore sees it.
 

@@ -1,14 +1,18 @@
 """What a call gives to an engine, and what the engine reports of it."""
 
+import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import httpx
 
 from gateway_sdk._http.request import PIECE, RawHeaders, RequestBase
+
+if TYPE_CHECKING:
+    from gateway_sdk._transport.connection import Connection
 
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
@@ -148,6 +152,72 @@ def stream_of(content: bytes | httpx.AsyncByteStream) -> httpx.AsyncByteStream:
     if not isinstance(content, bytes):
         return content
     return httpx.ByteStream(content) if len(content) <= PIECE else _Pieces(content)
+
+
+class WatchedPieces(AsyncIterator[bytes]):
+    """Pieces to send over a connection; the wait for one ends when it is of no use any more.
+
+    Args:
+        pieces: They may take any time.
+        connection: Returns the connection, when the first piece is asked for; or None.
+        is_useless: Tells whether no more pieces are wanted; called when something happens there.
+        error: Raised where the wait for a piece was ended.
+    """
+
+    __slots__ = (
+        "_cancelled",
+        "_connection",
+        "_error",
+        "_is_cut",
+        "_is_useless",
+        "_next",
+        "_pieces",
+        "_task",
+    )
+
+    def __init__(
+        self,
+        pieces: AsyncIterable[bytes],
+        connection: "Callable[[], Connection | None]",
+        is_useless: Callable[[], bool],
+        error: type[Exception],
+    ) -> None:
+        self._pieces = pieces
+        self._connection = connection
+        self._is_useless = is_useless
+        self._error = error
+        self._is_cut = False
+        self._task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._cancelled = self._task.cancelling()
+
+    def __aiter__(self) -> Self:
+        # Not before: content that has begun may be impossible to send again.
+        self._next = aiter(self._pieces).__anext__
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next piece."""
+        connection = self._connection()
+        if connection is None:
+            return await self._next()
+        connection.on_event = self._look
+        try:
+            return await self._next()
+        except asyncio.CancelledError:
+            if not self._is_cut or self._task.cancelling() > self._cancelled + 1:
+                raise  # it comes from others
+            raise self._error from None
+        finally:
+            connection.on_event = None
+            if self._is_cut:
+                self._is_cut = False
+                self._task.uncancel()
+
+    def _look(self) -> None:
+        """Cancel the wait, as a time-out does: the task itself reads the pieces."""
+        if not self._is_cut and self._is_useless():
+            self._is_cut = True
+            self._task.cancel()
 
 
 async def send_by_httpx(

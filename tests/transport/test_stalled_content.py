@@ -1,0 +1,192 @@
+"""Content that stops coming, while the reply or the end of the connection is there already."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+import pytest
+
+from gateway_sdk import (
+    ConnectionFailedError,
+    GatewaySession,
+    Observer,
+    Outcome,
+    ReplyLostError,
+    StatusError,
+)
+from gateway_sdk._transport.factory import ENGINES, EngineName
+from gateway_sdk.observer import CallInfo
+from gateway_sdk.outcome import Attempt
+from tests.support.failing_steps import turns
+from tests.support.raw_server import OK, raw_server
+
+REFUSED: Final = OK.replace(b"200 OK", b"413 -")
+each_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+class Stalled:
+    """Gives one piece, and then nothing.
+
+    Attributes:
+        waits: Set as soon as the second piece is waited for.
+        ended: Whether that wait was ended.
+        again: Given after the wait was ended, in spite of that, if not empty.
+    """
+
+    def __init__(self, again: bytes = b"") -> None:
+        self.waits = asyncio.Event()
+        self.ended = False
+        self.again = again
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"the first piece"
+        try:
+            self.waits.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.ended = True
+            if not self.again:
+                raise
+        yield self.again
+
+
+class Attempts(Observer):
+    """Keeps the attempts."""
+
+    def __init__(self) -> None:
+        self.ended: list[Attempt] = []
+
+    def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
+        """Keep one."""
+        self.ended.append(attempt)
+
+
+class Answering:
+    """Answers once the content stalls, and keeps the connection or closes it."""
+
+    def __init__(self, content: Stalled, reply: bytes, *, closes: bool = False) -> None:
+        self.content = content
+        self.reply = reply
+        self.closes = closes
+        self.answered = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Do it."""
+        await reader.readuntil(b"the first piece")
+        await self.content.waits.wait()
+        writer.write(self.reply)
+        await writer.drain()
+        self.answered.set()
+        if not self.closes:
+            await self.may_end.wait()
+
+
+def session(url: str, engine: EngineName, *observers: Observer) -> GatewaySession:
+    """Make a session in which nothing else ends an upload."""
+    return GatewaySession(
+        url, access_token="t", engine=engine, timeout=30, deadline=None, observers=observers
+    )
+
+
+@each_engine
+@pytest.mark.parametrize("again", [b"", b"another piece"], ids=["ends", "goes on"])
+@pytest.mark.parametrize("closes", [False, True], ids=["stays", "closes"])
+async def test_a_refusal_ends_the_wait_for_content(
+    engine: EngineName, again: bytes, closes: bool
+) -> None:
+    """The reply is the answer at once, and the task of the call is not cancelled by that."""
+    content = Stalled(again)
+    async with (
+        raw_server(Answering(content, REFUSED, closes=closes).handle) as url,
+        session(url, engine) as gateway,
+    ):
+        with pytest.raises(StatusError) as caught:
+            await gateway.aml.upload_document(content)
+
+    assert (caught.value.status, caught.value.outcome) == (413, Outcome.REFUSED)
+    assert content.ended
+    task = asyncio.current_task()
+    assert task
+    assert not task.cancelling()
+
+
+@each_engine
+async def test_a_server_that_hangs_up_ends_the_wait_for_content(engine: EngineName) -> None:
+    """Nobody waits for content that can go nowhere."""
+    content = Stalled()
+    async with (
+        raw_server(Answering(content, b"", closes=True).handle) as url,
+        session(url, engine) as gateway,
+    ):
+        with pytest.raises(ReplyLostError) as caught:
+            await gateway.aml.upload_document(content)
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert content.ended
+
+
+@each_engine
+async def test_a_server_that_hangs_up_before_the_first_piece(engine: EngineName) -> None:
+    """Nothing was sent, and nothing is."""
+    has_ended = asyncio.Event()
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        has_ended.set()
+
+    async def late() -> AsyncIterator[bytes]:
+        await has_ended.wait()
+        await turns(20)
+        yield b"the first piece"
+
+    async with raw_server(hang_up) as url, session(url, engine) as gateway:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await gateway.aml.upload_document(late())
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+
+
+@each_engine
+@pytest.mark.parametrize(
+    ("reply", "outcome"), [(OK, Outcome.APPLIED), (b"", Outcome.UNKNOWN)], ids=["success", "none"]
+)
+async def test_a_call_that_is_cancelled_meanwhile_knows_the_reply(
+    engine: EngineName, reply: bytes, outcome: Outcome
+) -> None:
+    """An early success ends nothing, but it is what became of the call; a cancellation is one."""
+    content, attempts = Stalled(), Attempts()
+    server = Answering(content, reply)
+    async with raw_server(server.handle) as url, session(url, engine, attempts) as gateway:
+        call = asyncio.create_task(gateway.aml.upload_document(content))
+        await server.answered.wait()
+        await turns(20)  # it is in the same event loop, so that its reply is read by then
+        assert not content.ended
+        call.cancel()
+        await asyncio.wait([call])
+
+    assert call.cancelled()
+    assert [attempt.outcome for attempt in attempts.ended] == [outcome]
+
+
+@each_engine
+async def test_a_cancellation_beside_a_refusal_is_kept(engine: EngineName) -> None:
+    """A caller that is cancelled in the turn in which the refusal comes is cancelled."""
+
+    class Beside(Stalled):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            try:
+                async for piece in super().__aiter__():
+                    yield piece
+            finally:
+                call.cancel()
+
+    content, attempts = Beside(), Attempts()
+    async with (
+        raw_server(Answering(content, REFUSED).handle) as url,
+        session(url, engine, attempts) as gateway,
+    ):
+        call = asyncio.create_task(gateway.aml.upload_document(content))
+        await asyncio.wait([call])
+
+    assert call.cancelled()
+    assert [attempt.outcome for attempt in attempts.ended] == [Outcome.REFUSED]
