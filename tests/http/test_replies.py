@@ -41,7 +41,7 @@ from gateway_sdk import (
     errors,
     operations,
 )
-from gateway_sdk._http.reply import ContentError, decode_json
+from gateway_sdk._http.reply import ContentError, RawReply, decode_json
 from gateway_sdk._http.reply_errors import parse_retry_after
 from gateway_sdk.models import Country, ErrorPayload
 from gateway_sdk.operations import OPERATIONS
@@ -297,6 +297,36 @@ async def test_bomb_does_not_go_off() -> None:
     assert peak < 4 * 2**20
 
 
+def test_what_lies_behind_a_member_is_not_copied_for_each_member(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A megabyte of empty members takes no time that grows with its square, and no memory."""
+    given: list[int] = []
+
+    class Counting:
+        def __init__(self, wbits: int) -> None:
+            self._real = decompressobj(wbits)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            given.append(len(data))
+            return self._real.decompress(data, most)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._real, name)
+
+    decompressobj = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", Counting)
+    member = gzip.compress(b"", mtime=0)
+    reply = RawReply(200, [(b"content-encoding", b"gzip")], 1000)
+
+    assert reply.feed(member * 50_000)
+    reply.finish()
+
+    assert (reply.body, reply.problem, reply._parts) == (b"", None, [])
+    assert len(given) >= 50_000
+    assert max(given) <= 2**14
+
+
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("size", [999, 1000, 1001, 5000])
 async def test_limit_of_a_reply(size: int, zipped: bool) -> None:
@@ -350,6 +380,7 @@ BROKEN: list[tuple[str, bytes, str]] = [
     ("wrong charset", b'"\xff"', JSON + "; charset=utf-8"),
     ("unknown charset", b"{}", JSON + "; charset=canary-4711"),
     ("charset that is no text", b"{}", JSON + "; charset=hex"),
+    ("charset of host names", b"{}", JSON + "; charset=Punycode"),
     ("odd utf-16", b"{}\x00", JSON + "; charset=utf-16"),
     ("text in an unknown charset", b"a", "text/plain; charset=canary-4711"),
     ("text not in its charset", b"\xff", "text/plain"),
@@ -409,6 +440,13 @@ async def test_exponent_beyond_decimals_is_unexpected(body: bytes) -> None:
     """A number that even Decimal cannot hold is an unexpected reply, not an error of decimal."""
     with pytest.raises(UnexpectedReplyError):
         await read(body, parse_float=Decimal)
+
+
+async def test_many_digits_and_a_short_exponent_are_no_infinite_float() -> None:
+    """A number is too large for a type of the user's, too, if its digits make it so."""
+    body = b"[0.5, " + b"1" * 250 + b".5e+99]"
+    with pytest.raises(UnexpectedReplyError):
+        await replying(body).send(operations.SPOT_TRADING_AVAILABLE_BALANCE, into=list[float])
 
 
 def _fails(text: str) -> Any:
