@@ -44,7 +44,10 @@ class Limit(ABC):
 
 @dataclass(frozen=True, slots=True)
 class RateLimit(Limit):
-    """So many requests in any stretch of so many seconds, and never more.
+    """So many requests begin in any stretch of so many seconds, and never more.
+
+    A request that has to open a connection arrives later by that time, perhaps together with the
+    next ones.
 
     Raises:
         ConfigurationError: a number is out of its range.
