@@ -74,7 +74,7 @@ def fetch(gateway: Gateway, until: float, warm: float = 0.0) -> int:
 
 @pytest.mark.parametrize(("limit", "warm", "until"), [(4, 20, 60), (20, 12, 24), (100, 12, 20)])
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_a_hidden_limit_is_found_and_kept(
     limit: int, warm: float, until: float, way: str, seed: int
 ) -> None:

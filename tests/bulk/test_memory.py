@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sdk import bulk
 
-WARM, COUNT = 2_000, 12_000
+WARM, COUNT = 1_000, 5_000
 
 PER_KEY = 250
 """Bytes of a digest, a place in the file, and an entry in the table of them, which doubles.
@@ -63,7 +63,7 @@ async def test_memory_does_not_grow_with_the_items(
     assert after - before < per_item * (COUNT - WARM)
 
 
-EARLIER = 20_000
+EARLIER = 10_000
 
 
 @pytest.mark.parametrize(("drops", "per_key"), [(False, 250), (True, 400)])

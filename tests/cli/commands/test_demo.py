@@ -114,14 +114,6 @@ def test_terminal_has_progress_and_colours(run_in_terminal: RunInTerminal, tmp_p
     assert max(len(line) for line in table) == 80
 
 
-def test_colours_can_be_refused(run_in_terminal: RunInTerminal, tmp_path: Path) -> None:
-    """NO_COLOR leaves a terminal without any colour."""
-    status, shown = run_in_terminal("demo", "--out", tmp_path, NO_COLOR="1")
-
-    assert status == 0
-    assert COLOUR.search(shown) is None
-
-
 def test_interruption_ends_the_demo_quietly(start_gateway: Start, tmp_path: Path) -> None:
     """Ctrl-C in the midst of the calls is status 130, without a traceback; no file is left."""
     process = start_gateway("demo", "--out", tmp_path)
