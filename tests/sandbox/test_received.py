@@ -1,5 +1,7 @@
 """What a test asserts of the calls that arrived."""
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -136,3 +138,19 @@ async def test_an_unknown_request_is_kept_without_showing_its_path(
     assert "ada" not in repr(unknown)
     with pytest.raises(AssertionError, match="PUT of a path that is no operation"):
         gateway_sandbox.assert_as_expected()
+
+
+def test_what_was_received_can_be_looked_through_while_more_arrives() -> None:
+    """A gateway on a socket is served by another thread than that of the test."""
+    sandbox = Sandbox()
+    logs: list[Any] = [sandbox.received, sandbox.unknown_requests]
+    for kept in logs:
+        kept.append(ReceivedCall("list_countries", "POST", "/"))
+        kept.append(ReceivedCall("send_webhook", "POST", "/"))
+        seen = iter(kept)
+        next(seen)
+        kept.append(ReceivedCall("cancel_order", "DELETE", "/"))
+
+        assert next(seen) is kept[1]
+        assert list(seen) == []
+        assert len(list(kept)) == len(kept) == 3

@@ -4,13 +4,16 @@ import json as json_format
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from threading import Lock
+from typing import Any, TypeVar
 
 import httpx
 
 from gateway_sdk.sandbox._interface import check_operation
 
 MAX_RECEIVED = 10_000
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -75,6 +78,26 @@ class UnknownRequest:
     path: str = field(repr=False)
 
 
+class Log(deque[T]):
+    """The last MAX_RECEIVED of what is received.
+
+    It can be looked through while another thread, which serves the gateway, appends to it.
+    """
+
+    _lock = Lock()
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=MAX_RECEIVED)
+
+    def __iter__(self) -> Iterator[T]:
+        with self._lock:
+            return iter(tuple(super().__iter__()))
+
+    def append(self, each: T, /) -> None:
+        with self._lock:
+            super().append(each)
+
+
 @dataclass
 class Received:
     """All that a sandbox received, oldest first.
@@ -84,12 +107,8 @@ class Received:
         unknown: The requests whose method and path are no operation; the last MAX_RECEIVED.
     """
 
-    calls: MutableSequence[ReceivedCall] = field(
-        default_factory=lambda: deque[ReceivedCall](maxlen=MAX_RECEIVED)
-    )
-    unknown: MutableSequence[UnknownRequest] = field(
-        default_factory=lambda: deque[UnknownRequest](maxlen=MAX_RECEIVED)
-    )
+    calls: MutableSequence[ReceivedCall] = field(default_factory=Log[ReceivedCall])
+    unknown: MutableSequence[UnknownRequest] = field(default_factory=Log[UnknownRequest])
 
     def matching(
         self, operation: str, times: int | None, wanted: Mapping[str, object]
