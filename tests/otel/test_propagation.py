@@ -1,5 +1,7 @@
 """The trace context of messages, and what the header fields say."""
 
+from typing import Any
+
 import pytest
 from opentelemetry import baggage, context, trace
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState
@@ -47,8 +49,23 @@ def test_a_message_continues_the_trace_of_its_sender() -> None:
     assert parent_of(collector.named("after")) is None
 
 
-@pytest.mark.parametrize("message", [{}, {"traceparent": ""}, {"traceparent": "00-none"}])
-def test_a_message_without_a_trace_changes_nothing(message: dict[str, str]) -> None:
+FIELD = f"00-{'a' * 32}-{'b' * 16}-01"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {},
+        {"traceparent": ""},
+        {"traceparent": "00-none"},
+        {"traceparent": FIELD.encode()},
+        {b"traceparent": FIELD},
+        {"traceparent": 5, "tracestate": b"a=1"},
+        {"traceparent": None},
+        {7: FIELD},
+    ],
+)
+def test_a_message_without_a_trace_changes_nothing(message: Any) -> None:
     """The current span stays current."""
     collector = Collector()
 

@@ -27,8 +27,7 @@ def continued(labels: Mapping[str, Any]) -> AbstractContextManager[None]:
     otel: Any = sys.modules.get("gateway_sdk.otel")
     if otel is None or trace_fields():
         return nullcontext()
-    texts = {name: text for name, text in labels.items() if isinstance(text, str)}
-    return cast("AbstractContextManager[None]", otel.extract(texts))
+    return cast("AbstractContextManager[None]", otel.extract(labels))
 
 
 def sender(broker: Any, job: str) -> Send:

@@ -5,7 +5,7 @@ The global propagator may send baggage too, which can hold personal data.
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from opentelemetry import context
 from opentelemetry.trace import Span, get_current_span
@@ -42,9 +42,15 @@ def inject() -> dict[str, str]:
 def extract(carrier: Mapping[str, str]) -> Generator[None, None, None]:
     """Continue the trace that a message carries, for the time of the `with` block.
 
-    Without `traceparent`, or with one that is invalid, the current context stays as it is.
+    Without `traceparent`, or with one that is invalid, the current context stays as it is. What
+    is no string is passed over.
     """
-    lowered = {name.lower(): text for name, text in carrier.items()}
+    given: Mapping[Any, Any] = carrier  # of a message, which may hold anything
+    lowered = {
+        name.lower(): text
+        for name, text in given.items()
+        if isinstance(name, str) and isinstance(text, str)
+    }
     token = context.attach(_PROPAGATOR.extract(lowered, context.get_current()))
     try:
         yield
