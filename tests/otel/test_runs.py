@@ -182,3 +182,22 @@ async def test_a_run_that_fails_says_with_what(collector: Collector) -> None:
     run = run_of(collector)
     assert (run.status.status_code, run.status.description) == (StatusCode.ERROR, None)
     assert attributes_of(run)["error.type"] == "LookupError"
+
+
+async def test_a_run_within_an_item_of_a_large_run_is_linked_to_it(collector: Collector) -> None:
+    """As a call there: it is a trace of its own, which leads back."""
+
+    async def nothing(_: int) -> None:
+        pass
+
+    async def run(number: int) -> None:
+        async for _ in bulk.run(nothing, range(number), observers=[collector.observer]):
+            pass
+
+    async for _ in bulk.run(run, [0] * (MOST_CHILDREN + 1), observers=[collector.observer]):
+        pass
+
+    *inner, outer = collector.spans
+    assert [parent_of(span) for span in inner].count(id_of(outer)) == MOST_CHILDREN
+    (apart,) = (span for span in inner if span.parent is None)
+    assert [link.context.span_id for link in apart.links] == [id_of(outer)]

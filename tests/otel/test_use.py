@@ -1,22 +1,29 @@
 """Making the observer, and what goes wrong in a provider of the user's."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 from opentelemetry import trace
 from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler, SamplingResult
-from opentelemetry.trace import Link, SpanKind, TraceState
+from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanKind, TraceState
 from opentelemetry.util.types import Attributes
 
 from gateway_sdk import ConfigurationError, GatewaySession
+from gateway_sdk.operations import SPOT_TRADING_AVAILABLE_BALANCE
 from gateway_sdk.otel import OpenTelemetry, _spans
 from tests.otel.telemetry import Collector, attributes_of, serving
 from tests.support.calls import CALLS
+from tests.support.scripted import scripted
 
 
 @pytest.mark.parametrize(
@@ -175,3 +182,59 @@ async def test_a_call_that_is_closed_in_another_context() -> None:
 
     assert [span.name for span in collector.spans] == ["DELETE", "cancel_order"]
     assert not trace.get_current_span().get_span_context().is_valid
+
+
+class Breaking(SpanProcessor):
+    """Raises when a span ends."""
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Raise."""
+        raise ZeroDivisionError
+
+
+async def test_a_processor_that_fails_leaves_no_span_current(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What the caller does after a call that it gave up is no part of that call."""
+    collector = Collector()
+    collector.traces.add_span_processor(Breaking())
+    async with (
+        serving() as gateway,
+        GatewaySession(gateway.url, access_token="t", observers=[collector.observer]) as sending,
+    ):
+        gateway.silent = True
+
+        async def give_up() -> Span:
+            with suppress(asyncio.CancelledError):
+                await CALLS["cancel_order"](sending)
+            return trace.get_current_span()
+
+        caller = asyncio.create_task(give_up())
+        await gateway.taken.wait()
+        caller.cancel()
+        assert await caller is INVALID_SPAN
+
+    assert {record.getMessage() for record in caplog.records} == {"an observer failed"}
+
+
+async def test_an_operation_of_the_user_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have the name of another one, and its own method and path."""
+    collector = Collector()
+    gateway, _, _ = scripted(
+        monkeypatch, lambda _: httpx.Response(200, json={}), observers=[collector.observer]
+    )
+    own = replace(SPOT_TRADING_AVAILABLE_BALANCE, method="POST", path="/wallet/2.0.0/balance")
+
+    for operation in (SPOT_TRADING_AVAILABLE_BALANCE, own, SPOT_TRADING_AVAILABLE_BALANCE):
+        await gateway.send(operation)
+
+    paths = [
+        str(attributes_of(span)["url.full"]).partition(".test")[2] for span in collector.attempts
+    ]
+    usual = SPOT_TRADING_AVAILABLE_BALANCE.path
+    assert paths == [usual, "/wallet/2.0.0/balance", usual]
+    assert [attributes_of(span)["http.request.method"] for span in collector.attempts] == [
+        "GET",
+        "POST",
+        "GET",
+    ]

@@ -22,6 +22,7 @@ from gateway_sdk._config import check_switch
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer, RunInfo
+from gateway_sdk.operations import Operation
 from gateway_sdk.otel._metrics import Metrics
 from gateway_sdk.otel._propagation import fields_of
 from gateway_sdk.otel._spans import (
@@ -102,7 +103,7 @@ class OpenTelemetry(Observer):
         self._metrics = Metrics(meter_provider)
         self._calls: dict[CallInfo, _Call] = {}
         self._runs: dict[RunInfo, Span] = {}
-        self._attributes: dict[tuple[str, str], dict[str, Any]] = {}
+        self._attributes: dict[tuple[str, str], tuple[Operation[Any], dict[str, Any]]] = {}
 
     def call_started(self, call: CallInfo) -> None:
         """Start the span of the call."""
@@ -157,13 +158,12 @@ class OpenTelemetry(Observer):
     ) -> None:
         """End the span of the call."""
         state = self._calls.pop(call)
+        state.current.leave()  # first: a processor of spans may raise
         if not state.is_noted:
-            state.current.leave()
             return
         kind = None if error is None else error_of(error)
         if state.given_up is not None:
             self._end_attempt(call, state, state.given_up, kind)
-        state.current.leave()
         if state.is_recorded:
             done = {"gateway.outcome": outcome.name, "gateway.attempts": state.attempts}
             end(state.span, done, kind)
@@ -172,7 +172,10 @@ class OpenTelemetry(Observer):
     def run_started(self, run: RunInfo) -> None:
         """Start the span of a bulk run."""
         attributes = {} if run.total is None else {"gateway.items": run.total}
-        self._runs[run] = self._tracer.start_span("bulk.run", attributes=attributes)
+        outside = context.get_current()
+        self._runs[run] = self._tracer.start_span(
+            "bulk.run", outside, attributes=attributes, links=_links(outside)
+        )
 
     def item_started(self, run: RunInfo, number: int) -> None:
         """Make the calls of an item children of the run, or link them to it in a large run."""
@@ -212,19 +215,21 @@ class OpenTelemetry(Observer):
     def _attributes_of(self, call: CallInfo) -> dict[str, Any]:
         """Return what every attempt of an operation has: twelve operations for each gateway."""
         key = call.base_url, call.operation.name
-        if key not in self._attributes:
-            self._attributes[key] = {
+        operation, attributes = self._attributes.get(key, (None, {}))
+        if operation is not call.operation:  # `send` takes operations of the user, of any name
+            attributes = {
                 "http.request.method": call.operation.method,
                 "server.address": call.host,
                 "server.port": call.port,
                 "url.full": call.base_url + call.operation.path,
             }
-        return self._attributes[key]
+            self._attributes[key] = call.operation, attributes
+        return attributes
 
 
 def _links(outside: Context) -> list[Link] | None:
     """Return the link of a root span to the large run that it belongs to."""
-    run = outside[_RUN]
+    run = outside.get(_RUN)
     if not isinstance(run, SpanContext) or not run.is_valid:
         return None
     if get_current_span(outside).get_span_context().is_valid:
