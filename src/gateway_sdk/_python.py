@@ -1,4 +1,4 @@
-"""What Python itself lacks: names that are loaded late, and a repr of half-made objects."""
+"""What Python itself lacks: late names, a repr of half-made objects, frozen ones made fast."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -52,3 +52,12 @@ def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
             return f"<{type(half_built).__name__}, not fully made>"
 
     return describe_or_say_so
+
+
+def slot_setters(kind: type) -> tuple[Callable[[Any, Any], None], ...]:
+    """Return what sets each slot of a class, in their order, also if its instances are frozen.
+
+    The `__init__` that dataclass writes for a frozen class looks each of them up by its name.
+    """
+    slots: tuple[str, ...] = vars(kind)["__slots__"]
+    return tuple(vars(kind)[name].__set__ for name in slots)

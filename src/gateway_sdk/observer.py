@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gateway_sdk._python import slot_setters
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome
 
@@ -25,6 +26,19 @@ class CallInfo:
     base_url: str
     host: str
     port: int
+
+    def __init__(
+        self, operation: Operation[Any], number: int, base_url: str, host: str, port: int
+    ) -> None:
+        _set_operation(self, operation)
+        _set_number(self, number)
+        _set_base_url(self, base_url)
+        _set_host(self, host)
+        _set_port(self, port)
+
+
+# One is made for each call: what dataclass writes for a frozen class takes twice as long.
+_set_operation, _set_number, _set_base_url, _set_host, _set_port = slot_setters(CallInfo)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

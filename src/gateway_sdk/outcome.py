@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Generic, TypeVar
 
+from gateway_sdk._python import slot_setters
+
 
 class Outcome(IntEnum):
     """What the gateway did with a request, as far as the client can prove it.
@@ -58,6 +60,36 @@ class Attempt:
     slot_wait: float = 0.0
     rate_wait: float = 0.0
 
+    def __init__(  # noqa: PLR0917 - as dataclass would make it
+        self,
+        outcome: Outcome,
+        status: int | None,
+        error: str | None,
+        elapsed: float,
+        number: int = 1,
+        slot_wait: float = 0.0,
+        rate_wait: float = 0.0,
+    ) -> None:
+        _set_outcome(self, outcome)
+        _set_status(self, status)
+        _set_error(self, error)
+        _set_elapsed(self, elapsed)
+        _set_number(self, number)
+        _set_slot_wait(self, slot_wait)
+        _set_rate_wait(self, rate_wait)
+
+
+# One is made for each attempt: what dataclass writes for a frozen class takes twice as long.
+(
+    _set_outcome,
+    _set_status,
+    _set_error,
+    _set_elapsed,
+    _set_number,
+    _set_slot_wait,
+    _set_rate_wait,
+) = slot_setters(Attempt)
+
 
 def outcome_of(attempts: tuple[Attempt, ...], repeatability: Repeatability) -> Outcome:
     """Return the outcome of a whole call: the largest one of its attempts.
@@ -66,7 +98,7 @@ def outcome_of(attempts: tuple[Attempt, ...], repeatability: Repeatability) -> O
     """
     if not attempts:
         return Outcome.NOT_SENT
-    if repeatability is Repeatability.READ:
+    if len(attempts) == 1 or repeatability is Repeatability.READ:
         return attempts[-1].outcome
     return max(attempt.outcome for attempt in attempts)
 

@@ -25,7 +25,7 @@ def test_the_fields_are_those_of_the_propagator(flags: int, state: TraceState) -
     expected: dict[str, str] = {}
     TraceContextTextMapPropagator().inject(expected, trace.set_span_in_context(span))
 
-    assert fields_of(span) == expected
+    assert dict(fields_of(span)) == expected
     assert expected
 
 
@@ -86,3 +86,16 @@ def test_the_context_is_restored_after_an_error() -> None:
         handle()
 
     assert inject() == {}
+
+
+def test_what_a_request_carries_can_be_read_and_added_to() -> None:
+    """It is a mapping for observers that are derived from ours."""
+    collector = Collector()
+    with collector.tracer.start_as_current_span("mine") as mine:
+        fields, same = fields_of(mine), inject()
+
+    assert fields == same
+    assert len(fields) == 1
+    assert {**fields, "X-More": "1"} == {"traceparent": fields["traceparent"], "X-More": "1"}
+    with pytest.raises(KeyError):
+        _ = fields["tracestate"]

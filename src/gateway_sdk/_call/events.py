@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from gateway_sdk._config import LOGGER, is_async
+from gateway_sdk._config import LOGGER, CheckedField, is_async
 from gateway_sdk._http.request import (
     RawHeaders,
     check_header_name,
@@ -129,6 +129,8 @@ def _checked_fields(given: object) -> RawHeaders:
     Raises:
         ConfigurationError: they are no mapping, or hold what `headers` must not set.
     """
+    if isinstance(given, CheckedField):
+        return [given.raw]
     if not isinstance(given, (dict, Mapping)):  # dict first: it is told apart faster
         raise ConfigurationError("attempt_started must return a mapping of names to values")
     fields: RawHeaders = []

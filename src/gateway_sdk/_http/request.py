@@ -311,7 +311,8 @@ def check_header_value(name: str, value: object) -> str:
         raise ConfigurationError(f"{name} must be a string")
     if not value:
         raise ConfigurationError(f"{name} is empty; None leaves the header out")
-    if _HEADER_VALUE.fullmatch(value):
+    is_plain = value.isascii() and value.isprintable() and " " not in value
+    if is_plain or _HEADER_VALUE.fullmatch(value):  # looked at in C first: half the time
         return value
     if _HEADER_VALUE.fullmatch(value.strip()):
         raise ConfigurationError(f"{name} has white space around it: strip() it")

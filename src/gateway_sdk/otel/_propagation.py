@@ -11,23 +11,25 @@ from opentelemetry import context
 from opentelemetry.trace import Span, get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from gateway_sdk._config import CheckedField
+
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
 
-def fields_of(span: Span) -> dict[str, str]:
-    """Return the header fields that name a span as the parent; {} if it belongs to no trace.
+def fields_of(span: Span) -> Mapping[str, str]:
+    """Return the header fields that name a span as the parent; none if it belongs to no trace.
 
-    They are those of the propagator, which takes twice as long.
+    They are those of the propagator, which takes three times as long.
     """
     place = span.get_span_context()
     if not place.is_valid:
         return {}
-    # Bytes: an f-string takes twice as long, and this is done for each attempt.
-    line = b"00-%032x-%016x-%02x" % (place.trace_id, place.span_id, place.trace_flags)
-    trace = line.decode()
+    # Not "%032x": it takes twice as long, and this is done for each attempt.
+    trace_id, span_id = place.trace_id.to_bytes(16).hex(), place.span_id.to_bytes(8).hex()
+    field = f"00-{trace_id}-{span_id}-{place.trace_flags.to_bytes(1).hex()}"
     if place.trace_state:
-        return {"traceparent": trace, "tracestate": place.trace_state.to_header()}
-    return {"traceparent": trace}
+        return {"traceparent": field, "tracestate": place.trace_state.to_header()}
+    return CheckedField("traceparent", field)
 
 
 def inject() -> dict[str, str]:
@@ -35,7 +37,7 @@ def inject() -> dict[str, str]:
 
     The keys are `traceparent` and perhaps `tracestate`; {} if there is no current span.
     """
-    return fields_of(get_current_span())
+    return dict(fields_of(get_current_span()))
 
 
 @contextmanager
