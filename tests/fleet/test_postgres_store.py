@@ -145,6 +145,19 @@ async def test_what_a_worker_did_not_begin_replaces_nothing(store: PostgresStore
     }
 
 
+async def test_all_that_is_unknown_is_counted(store: PostgresStore) -> None:
+    """With a failure or without one: else the plan would lack something for ever."""
+    plan = await stored(store, a_plan())
+    for index in range(4):
+        await store.begin(plan, index, STARTER)
+    lost = [replace(begun(failed(index)), state=State.UNKNOWN) for index in (0, 1)]
+    busy = replace(begun(failed(2, 503)), state=State.UNKNOWN)
+    await store.write_results(plan, 0, [*lost, busy])
+    await store.settle_unknown(plan, [3])
+
+    assert await store.counts(plan) == Counts(unknown=4)
+
+
 async def test_only_who_began_an_item_releases_it(store: PostgresStore) -> None:
     """It is missing again, also if it was unknown; what has a result keeps it."""
     plan = await stored(store, a_plan())

@@ -1,5 +1,6 @@
 """The store of plans in PostgreSQL, which takes every operation; needs the extra [fleet]."""
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from datetime import UTC
 from typing import Any, Final, NoReturn
@@ -144,7 +145,10 @@ class PostgresStore:
     async def counts(self, plan: PlanRecord) -> Counts:
         """Count the items by state."""
         rows = await self._database.rows(sql.COUNTS, UUID(plan.id))
-        numbers = {row["state"]: row["number"] for row in rows if row["state"] != State.FAILED}
+        numbers = Counter[str]()
+        for row in rows:  # what is unknown may have a reason, several, or none
+            if row["state"] != State.FAILED:
+                numbers[row["state"]] += row["number"]
         failed = {row["reason"]: row["number"] for row in rows if row["state"] == State.FAILED}
         return Counts(**numbers, failed=failed)
 
