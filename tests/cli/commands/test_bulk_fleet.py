@@ -135,6 +135,28 @@ def test_what_is_missing_is_submitted(planned: Call, served: Sandbox, jobs: Any)
     assert planned("bulk", "submit", "jobs:rates", "--retry-failed").err == "2 chunks submitted\n"
 
 
+def test_a_broker_that_is_away_is_named(planned: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the text of its error, which may show its address with a password."""
+
+    async def refuse(self: Broker) -> None:
+        raise ConnectionRefusedError("amqp://user:secret@localhost")
+
+    monkeypatch.setattr(Broker, "startup", refuse)
+    ended = planned("bulk", "submit", "jobs:rates")
+
+    assert ended.status == 4
+    assert "does not take messages (ConnectionRefusedError): start it" in ended.err
+    assert "secret" not in ended.err
+
+
+def test_what_is_no_broker_is_refused(planned: Call) -> None:
+    """Before anything is sent."""
+    ended = planned("bulk", "submit", "jobs:rates", "--broker", "number")
+
+    assert ended.status == 2
+    assert "number of jobs is no broker" in ended.err
+
+
 def test_a_worker_is_that_of_taskiq(planned: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of this process, with the broker of the job's module."""
     started: list[Any] = []

@@ -23,6 +23,7 @@ from gateway_sdk.cli.output.console import progress
 from gateway_sdk.cli.output.stdout import say, write_text
 from gateway_sdk.cli.output.values import format_span, printable
 from gateway_sdk.cli.session import run
+from gateway_sdk.errors import GatewayError
 from gateway_sdk.fleet import Job, Plan, PlanStatus
 
 T = TypeVar("T")
@@ -69,17 +70,33 @@ def submit(
         retry_failed: Also send the chunks of what failed and may be repeated.
     """
     used = _named(job, broker)
+    if not hasattr(used, "startup"):
+        raise CommandError(f"{printable(broker)} of {_module_of(job)} is no broker", MISUSED)
 
     async def work(planned: Plan) -> int:
         if retry_failed:
             await planned.retry_failed()
-        await used.startup()
         try:
-            return await planned.submit(used)
-        finally:
-            await used.shutdown()
+            return await _submitted(planned, used)
+        except GatewayError:
+            raise
+        except Exception as error:  # noqa: BLE001 - each broker has errors of its own
+            # Without its text, which may show a password.
+            raise CommandError(
+                f"the broker does not take messages ({type(error).__name__}): start it, and give"
+                " the same command again",
+                UNCHANGED,
+            ) from None
 
     say(f"{_with_plan(ctx, job, work)} chunks submitted")
+
+
+async def _submitted(planned: Plan, broker: Any) -> int:
+    await broker.startup()
+    try:
+        return await planned.submit(broker)
+    finally:
+        await broker.shutdown()
 
 
 def worker(
