@@ -142,6 +142,43 @@ async def test_a_worker_that_is_asked_to_end_gives_the_rest_back(
     assert await left(url, job.name) == 0
 
 
+async def test_a_worker_that_is_asked_to_end_begins_no_other_chunk(
+    url: str, gateway: CountingGateway
+) -> None:
+    """Not even one that taskiq has taken already: it is given back."""
+    store = MemoryStore()
+    job = make_job(store, gateway, concurrency=1, grace=30.0)
+    plan = await job.plan([series(number) for number in range(2)], chunk=1)
+    await submit(make_broker(url, job.name), job, plan)
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(*_: object) -> None:
+        arrived.set()
+        await go_on.wait()
+
+    gateway.answer = hold
+    async with working(make_broker(url, job.name), job, at_once=1, ahead=1) as end:
+        await asyncio.wait_for(arrived.wait(), 30)
+        while await waiting(url, job.name):
+            pass
+        end.set()
+        go_on.set()
+
+    assert gateway.requests == 1
+    assert await left(url, job.name) == 2  # the first one is done, which its next worker will find
+
+
+async def waiting(url: str, name: str) -> int:
+    """Return how many messages of a queue no worker has taken."""
+    if url.startswith("amqp"):
+        return await left(url, name)  # without those that a worker has
+    client = await nats.connect(url)
+    try:
+        return (await client.jetstream().consumer_info(name, name)).num_pending or 0
+    finally:
+        await client.close()
+
+
 async def test_a_poison_chunk_is_put_away(url: str, gateway: CountingGateway) -> None:
     """It is in the status, and in the dead letters if the broker has them; the others go on."""
     store = MemoryStore()

@@ -79,12 +79,14 @@ async def submit(broker: AsyncBroker, job: Job, plan: Plan) -> int:
 
 
 @asynccontextmanager
-async def working(broker: AsyncBroker, job: Job) -> AsyncIterator[asyncio.Event]:
+async def working(
+    broker: AsyncBroker, job: Job, *, at_once: int = 10, ahead: int = 0
+) -> AsyncIterator[asyncio.Event]:
     """Run a worker; yield what asks it to end, as SIGTERM does."""
     on_taskiq(broker, job)
     broker.is_worker_process = True
     end = asyncio.Event()
-    receiver = Receiver(broker, max_async_tasks=10, run_startup=True)
+    receiver = Receiver(broker, max_async_tasks=at_once, max_prefetch=ahead, run_startup=True)
     listening = asyncio.create_task(receiver.listen(end))
     try:
         yield end

@@ -69,12 +69,14 @@ class Process:
         self._worker: Worker | None = None
         self._slots = asyncio.Semaphore(AHEAD)
         self._running: set[asyncio.Task[None]] = set()
+        self._is_ending = False
 
     async def open(self, _: object) -> None:
         """Open the session and the store, in the event loop of the worker.
 
         A broker that could not connect is started again.
         """
+        self._is_ending = False
         self._worker = self._worker or await self._job.worker().__aenter__()
 
     async def close(self, _: object) -> None:
@@ -88,7 +90,8 @@ class Process:
         await self._job.aclose()
 
     def drain(self) -> None:
-        """End the chunks under way, each within the grace time of the job."""
+        """End the chunks under way, each within the grace time of the job; begin no other one."""
+        self._is_ending = True
         for task in self._running:
             task.cancel()
 
@@ -97,6 +100,8 @@ class Process:
         task = asyncio.create_task(self._run(address, chunk))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        if self._is_ending:  # taskiq had it already, and begins it all the same
+            task.cancel()
         await asyncio.wait([task])
         VERDICT.set(_verdict(task, f"chunk {chunk} of {address}"))
 
