@@ -1,7 +1,7 @@
 """What is known of the items of a chunk while it runs: what it began, and what became of it."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -30,7 +30,7 @@ class Entry:
     """An item of a chunk."""
 
     index: int
-    text: str
+    text: str = field(repr=False)
 
 
 class Results(Dedup[Entry, Any]):

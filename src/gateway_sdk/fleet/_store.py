@@ -103,8 +103,8 @@ class ItemRecord:
 
     index: int
     state: State
-    item: str
-    value: str | None = None
+    item: str = field(repr=False)  # it may be about a person
+    value: str | None = field(default=None, repr=False)
     failure: Failure | None = None
     attempts: int = 0
     elapsed: float = 0.0
