@@ -2,6 +2,9 @@
 
 import asyncio
 import builtins
+import ssl
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +15,7 @@ from gateway_sdk import ConfigurationError, PlanStoreError
 from gateway_sdk.fleet import PostgresStore, _postgres
 from gateway_sdk.fleet._store import State
 from tests.fleet.plans import STARTER, a_plan, begun, done, failed, stored
+from tests.support.certificates import Authority
 from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
 from tests.support.secrecy import CANARY, logged, texts_of
 
@@ -207,6 +211,28 @@ async def test_a_dsn_that_the_library_refuses_is_an_error(dsn: str) -> None:
         with pytest.raises(ConfigurationError, match=r"the DSN of .* is invalid") as e:
             await store.open()
         assert CANARY not in texts_of(e.value)
+
+
+async def test_a_certificate_that_is_not_trusted_is_no_fault_of_the_dsn(tmp_path: Path) -> None:
+    """It is named at once, with what is missing in the DSN."""
+    ours, theirs = (Authority(tmp_path, name) for name in ("ours", "theirs"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*theirs.certify("127.0.0.1"))
+
+    async def agree_to_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(8)
+        writer.write(b"S")
+        with suppress(OSError):
+            await writer.start_tls(context)
+        writer.close()
+
+    async with await asyncio.start_server(agree_to_tls, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        address = f"postgresql://fleet:{CANARY}@127.0.0.1:{port}/plans?sslmode=verify-full"
+        for more, message in (("", "needs sslrootcert="), (f"&sslrootcert={ours.path}", "trusted")):
+            with pytest.raises(ConfigurationError, match=message) as caught:
+                await PostgresStore(f"{address}{more}").open()
+            assert CANARY not in texts_of(caught.value)
 
 
 async def test_a_commit_reaches_the_disk_whatever_the_default(

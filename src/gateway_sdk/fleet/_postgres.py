@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
+from ssl import SSLCertVerificationError
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -145,9 +146,15 @@ class Database:
         """
         try:
             return await self._checked_pool()
+        except SSLCertVerificationError:
+            raise ConfigurationError(
+                f"{self.what}: its certificate is not trusted: name the file of its authority in"
+                " the DSN, as sslrootcert="
+            ) from None
         except ValueError as error:  # its text may contain the DSN
             raise ConfigurationError(
-                f"the DSN of {self.what} is invalid ({type(error).__name__})"
+                f"the DSN of {self.what} is invalid ({type(error).__name__}); sslmode=verify-full"
+                " needs sslrootcert=, the file of the authority of the server's certificate"
             ) from None
 
     async def _checked_pool(self) -> Any:
