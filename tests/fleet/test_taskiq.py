@@ -440,13 +440,14 @@ class QueueBroker(AsyncBroker):
 async def test_another_broker_acknowledges_what_is_settled(
     gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A chunk that comes back is not acknowledged; one that is put away is."""
+    """A chunk that comes back is not; one that is put away is, and what no worker understands."""
     monkeypatch.setattr(_taskiq, "PAUSE", 0.0)
     store = MemoryStore()
     job = make_job(store, gateway, max_starts=1)
     plan = await job.plan([series(number) for number in range(3)], chunk=1)
     await store.start_chunk(plan.record, 1)
     broker = QueueBroker()
+    broker.waiting.put_nowait(b"no message of taskiq")
     ended = Ended(store, 1)
     refusals = iter((PlanStoreError("its disk is full"),))
 
@@ -460,7 +461,7 @@ async def test_another_broker_acknowledges_what_is_settled(
         await plan.submit(broker)
         await ended.wait()
 
-    assert broker.acknowledged == 2
+    assert broker.acknowledged == 3
     assert states(store) == {2: "done"}
 
 
