@@ -85,6 +85,14 @@ def test_a_reply_that_does_not_name_its_base_has_that_of_its_request() -> None:
     ]
 
 
+def test_a_rate_that_is_a_text_keeps_its_digits() -> None:
+    """Gateways write amounts so, and a journal the numbers that no float holds."""
+    rows = rate_rows({"rates": {"2026-01-02": {"USD": "1.10"}}}, base="EUR")
+
+    assert rows is not None
+    assert repr(rows[0].rate) == "Decimal('1.10')"
+
+
 def test_no_rates_are_no_rows() -> None:
     """An empty series has the usual shape."""
     assert rate_rows({"rates": {}}, base="EUR") == []
@@ -102,7 +110,8 @@ def test_no_rates_are_no_rows() -> None:
         {"rates": {"2026-1-2": {"USD": 1.1}}},
         {"rates": {"2026-02-30": {"USD": 1.1}}},
         {"rates": {1: {"USD": 1.1}}},
-        {"rates": {"2026-01-02": {"USD": "1.1"}}},
+        {"rates": {"2026-01-02": {"USD": "much"}}},
+        {"rates": {"2026-01-02": {"USD": "NaN"}}},
         {"rates": {"2026-01-02": {"USD": None}}},
         {"rates": {"2026-01-02": {"USD": True}}},
         {"rates": {}, "base": 7},

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import date
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, PlainValidator, ValidationError
@@ -29,11 +30,22 @@ def _strict_day(text: object) -> date:
 
 
 def _number(value: object) -> object:
-    """Return a number unchanged; `parse_float=` may have given it any type."""
-    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+    """Return a number unchanged, of any type that `parse_float=` gave it, and a text as Decimal."""
+    if isinstance(value, str):
+        value = _finite(value)
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
         msg = "no number"
         raise ValueError(msg)
     return value
+
+
+def _finite(text: str) -> Decimal | None:
+    """Read a number with all its digits; None if the text is no finite number."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
 
 
 class _Reply(BaseModel):
@@ -47,7 +59,10 @@ class _Reply(BaseModel):
 
 
 class RateRow(NamedTuple):
-    """One rate of one day: the units of *symbol* for one unit of *base*."""
+    """One rate of one day: the units of *symbol* for one unit of *base*.
+
+    A rate that the reply has as a text is a Decimal.
+    """
 
     base: str
     symbol: str
@@ -59,7 +74,8 @@ def rate_rows(reply: object, *, base: str) -> list[RateRow] | None:
     """Make rows of the reply to a request for a series, if it has the usual shape.
 
     The interface leaves the reply open. The usual shape is that of the sandbox: an object with
-    the member "rates", which maps ISO 8601 dates to objects of numbers by symbol.
+    the member "rates", which maps ISO 8601 dates to objects of numbers by symbol. A number may be
+    a text, as in a reply that was read from a journal.
 
     Args:
         reply: The value that `exchange_rate_series` returned.

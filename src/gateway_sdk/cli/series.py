@@ -1,6 +1,6 @@
-"""Series of rates, out of replies of which the interface says nothing; and their rows as CSV.
+"""Exchange rates as the commands show them, and as rows of CSV.
 
-Replies are parsed by `gateway_sdk.bulk.rate_rows` alone; this turns its rows into what is shown.
+The interface leaves replies open: `gateway_sdk.bulk.rate_rows` reads the usual shape.
 """
 
 import csv
@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from gateway_sdk.cli.output.values import to_cell
 from gateway_sdk.models import ExchangeRateSeriesRequest
 
 MOST_DIGITS: Final = 36
-"""Before and behind the point: Parquet's decimals have 76 together, and rates some seven."""
+"""Before and after the point: a Parquet decimal has at most 76 together. Rates have about seven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Series:
         return list(self.rates)
 
     def of(self, symbol: str) -> dict[date, Decimal]:
-        """Give the rates of one currency by day, ascending."""
+        """Return the rates of one currency by day, ascending."""
         return {day: found[symbol] for day, found in self.rates.items() if symbol in found}
 
     def change(self, symbol: str) -> Decimal:
-        """Give the per cent by which a rate rose from its first day to its last."""
+        """Return by how many per cent a rate rose from its first day to its last."""
         rates = list(self.of(symbol).values())
         return 100 * (rates[-1] / rates[0] - 1)
 
@@ -58,11 +58,11 @@ class Series:
         return Table(list(columns), rows)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Give the same by column, days as days."""
-        rates = {
-            symbol: [found.get(symbol) for found in self.rates.values()] for symbol in self.symbols
+        """Return the columns of that table, with days as dates."""
+        found = self.rates.values()
+        return {"date": self.days} | {
+            symbol: [rates.get(symbol) for rates in found] for symbol in self.symbols
         }
-        return {"date": self.days, **rates}
 
 
 def read_series(reply: Any, base: str, symbols: Sequence[str]) -> Series | None:
@@ -86,31 +86,17 @@ def _is_plausible(rate: Decimal) -> bool:
 
 
 def rows_of(reply: Any, base: str) -> list[RateRow] | None:
-    """Make rows of a reply, whether it has just come or stood in the journal.
+    """Make rows of a reply, of this run or from the journal.
 
     Returns:
         The rows by date, their rates as Decimals; None if the reply has another shape.
     """
-    match reply:
-        case {"rates": dict(days)}:
-            return rate_rows({**reply, "rates": _exact(days)}, base=base)
-        case _:
-            return None
-
-
-def _exact(value: Any) -> Any:
-    """Take numbers, and texts that are numbers, as Decimals."""
-    if isinstance(value, dict):
-        return {name: _exact(inner) for name, inner in value.items()}
-    try:
-        number = Decimal(str(value))
-    except InvalidOperation:
-        return value
-    return number if number.is_finite() else value
+    rows = rate_rows(reply, base=base)
+    return rows and [row._replace(rate=Decimal(str(row.rate))) for row in rows]
 
 
 def to_journal(value: Any) -> Any:
-    """Make a reply fit for the journal: a number that no float can hold becomes a string."""
+    """Make JSON of a reply: a number that would lose digits as a float becomes a string."""
     match value:
         case Decimal():
             number = float(value)
@@ -125,12 +111,12 @@ def to_journal(value: Any) -> Any:
 
 @dataclass(slots=True)
 class Rows:
-    """Writes rates as rows of a CSV file (RFC 4180) while they come, and counts them.
+    """Writes rates as rows of a CSV file (RFC 4180) as they arrive, and counts them.
 
     Attributes:
-        writer: Of the file.
-        written: How many.
-        other_shapes: Replies that no rows could be made of.
+        writer: The writer of the file.
+        written: The rows so far.
+        other_shapes: The replies of another shape, which have no rows.
     """
 
     writer: Any
@@ -149,7 +135,7 @@ class Rows:
 
 @contextmanager
 def writing_rows(path: Path | None) -> Generator[Rows | None]:
-    """Give what writes rows into a file, which is there only if all went well; None for none."""
+    """Yield a writer of rows; the file appears at the end, if nothing failed. None without path."""
     if path is None:
         yield None
         return
@@ -158,4 +144,4 @@ def writing_rows(path: Path | None) -> Generator[Rows | None]:
         rows = Rows(csv.writer(text))
         rows.writer.writerow(RateRow._fields)
         yield rows
-        text.detach()  # writes what it still holds
+        text.detach()  # flushes it
