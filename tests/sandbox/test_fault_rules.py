@@ -87,3 +87,48 @@ def test_number_out_of_range_is_refused(numbers: dict[str, float], message: str)
     """A number out of range is refused by its name."""
     with pytest.raises(ValueError, match=message):
         Faults().anywhere(FAULT, **numbers)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "due"),
+    [
+        ("latency=0.5", "latency of 0.5 s"),
+        ("drip=0.1", "drip of 0.1 s"),
+        ("list_countries:status=503", "status 503"),
+        ("malformed_error=500,times=2", "malformed error of status 500"),
+        ("too_many_requests", "status 429"),
+        ("too_many_requests=3,at=1", "status 429"),
+        ("unavailable=3", "status 503"),
+        ("cut_body,rate=1", "cut body"),
+    ],
+)
+def test_fault_may_be_written_as_text(text: str, due: str) -> None:
+    """The text makes what the methods make."""
+    faults = Faults().add(text)
+
+    assert [fault.name for fault in faults.due("list_countries")] == [due]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nonsense", "unknown fault 'nonsense'"),
+        ("latency", "latency needs a number: write latency=..."),
+        ("latency=x", "'x' is not a number"),
+        ("unauthorized=1", "unauthorized takes no value"),
+        ("nonsense=1", "unknown fault 'nonsense'"),
+        ("status=200", "status is out of range"),
+        ("status=inf", "'inf' is not a whole number"),
+        ("x:cut_body", "unknown operation 'x'"),
+        ("cut_body,on=1", "'on=1' is not at=N, times=N or rate=0.1"),
+        ("cut_body,at", "'' is not a whole number"),
+    ],
+)
+def test_wrong_text_of_a_fault_is_refused(text: str, words: str) -> None:
+    """Nothing is added then."""
+    faults = Faults()
+
+    with pytest.raises(ValueError, match=words):
+        faults.add(text)
+
+    assert faults.due("list_countries") == []

@@ -2,6 +2,7 @@ import ast
 import asyncio
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -88,6 +89,32 @@ async def test_run_ends_at_a_signal(sandbox: Sandbox, number: signal.Signals) ->
 
     assert addresses[0].startswith("http://127.0.0.1:")
     assert signal.getsignal(number) is before
+
+
+async def test_run_logs_each_request(sandbox: Sandbox) -> None:
+    """A line has method, path as it was sent, status and duration, also if there was no reply."""
+    lines: list[str] = []
+    sandbox.faults.on("send_webhook", Fault.drop_before_read())
+
+    async def use(base_url: str) -> None:
+        async with httpx.AsyncClient(base_url=base_url, headers=HEADERS) as client:
+            await client.get("/nothing%1b[2J")
+            await client.post("/countrydata/1.0.0/listData")
+            with pytest.raises(httpx.TransportError):
+                await client.post("/kyc/1.0.0/webhook")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    using: list[asyncio.Task[None]] = []
+    await sandbox.run(
+        "127.0.0.1", 0, lambda url: using.append(asyncio.create_task(use(url))), lines.append
+    )
+    await using[0]
+
+    assert [re.sub(r"\d+ ms", "N ms", line) for line in lines] == [
+        "GET /nothing%1b[2J: 404, N ms",
+        "POST /countrydata/1.0.0/listData: 200, N ms",
+        "POST /kyc/1.0.0/webhook: no reply, N ms",
+    ]
 
 
 async def test_stopping_ends_delayed_calls(caplog: pytest.LogCaptureFixture) -> None:

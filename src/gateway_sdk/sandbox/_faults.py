@@ -1,7 +1,7 @@
 """The faults a gateway can have, and the rules for when each happens."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple, Self
@@ -200,6 +200,41 @@ def _require(fits: bool, name: str, value: float) -> None:  # noqa: FBT001 - rea
         raise ValueError(f"{name} is out of range: {value}")
 
 
+_VALUES: Mapping[str, tuple[str, Callable[[str], float]]] = {
+    "latency": ("seconds", float),
+    "drip": ("delay", float),
+    "status": ("status", int),
+    "malformed_error": ("status", int),
+    "too_many_requests": ("retry_after", int),
+    "unavailable": ("retry_after", int),
+}
+_RULES: Mapping[str, Callable[[str], float]] = {"at": int, "times": int, "rate": float}
+
+
+def _fault_of_text(kind: str, equals: str, value: str) -> Fault:
+    argument, read = _VALUES.get(kind, ("", float))
+    try:
+        return Fault.of_kind(kind, **({argument: _number(value, read)} if equals else {}))
+    except TypeError:
+        problem = f"takes no value: write {kind}" if equals else f"needs a number: write {kind}=..."
+        raise ValueError(f"{kind} {problem}") from None
+
+
+def _rule_of_text(text: str) -> tuple[str, Any]:
+    name, _, number = text.partition("=")
+    if name not in _RULES:
+        raise ValueError(f"{text!r} is not at=N, times=N or rate=0.1")
+    return name, _number(number, _RULES[name])
+
+
+def _number(text: str, read: Callable[[str], float]) -> float:
+    try:
+        return read(text)
+    except ValueError:
+        wanted = "a whole number" if read is int else "a number"
+        raise ValueError(f"{text!r} is not {wanted}") from None
+
+
 @dataclass
 class _Rule:
     """When a fault happens: at which calls of *operation* (None: of all operations together).
@@ -267,6 +302,23 @@ class Faults:
     ) -> Self:
         """Add a fault to all operations, whose calls are counted together; otherwise like `on`."""
         return self._add(fault, None, at, times, rate)
+
+    def add(self, text: str) -> Self:
+        """Add a fault that is written as text, as on a command line.
+
+        The text is "[OPERATION:]KIND[=VALUE][,at=N][,times=N][,rate=P]", such as
+        "cancel_order:drop_after_read,at=1". KIND is the name of a method of `Fault`, VALUE is its
+        number. Without an operation, it is for all. The rules are those of `on`.
+
+        Raises:
+            ValueError: The text is not written so, or a name or a number in it is wrong.
+        """
+        first, *rules = text.split(",")
+        operation, _, kind = first.rpartition(":")
+        fault, numbers = _fault_of_text(*kind.partition("=")), dict(map(_rule_of_text, rules))
+        if operation:
+            return self.on(operation, fault, **numbers)
+        return self.anywhere(fault, **numbers)
 
     def due(self, operation: str) -> list[Fault]:
         """Count a call of *operation* and return the faults that happen at it; may be empty."""

@@ -197,17 +197,25 @@ class Sandbox:
         async with server.serve(self.app, host, port) as base_url:
             yield base_url
 
-    async def run(self, host: str, port: int, on_ready: Callable[[str], object]) -> None:
+    async def run(
+        self,
+        host: str,
+        port: int,
+        on_ready: Callable[[str], object],
+        log: Callable[[str], object] | None = None,
+    ) -> None:
         """Serve until SIGINT or SIGTERM and then return; for the main thread only.
 
-        *on_ready* is called with the base URL as soon as connections are accepted.
+        *on_ready* is called with the base URL as soon as connections are accepted. *log* is called
+        with a line for each request: method, path with the values in it, status and duration.
 
         Raises:
             OSError: If the address cannot be bound, for instance because its port is in use.
         """
         from gateway_sdk.sandbox import _server as server  # noqa: PLC0415 - as in serve
 
+        app = server.logged(self.app, log) if log else self.app
         with server.stop_signals() as stop:
-            async with self.serve(host, port) as base_url:
+            async with server.serve(app, host, port) as base_url:
                 on_ready(base_url)
                 await stop.wait()

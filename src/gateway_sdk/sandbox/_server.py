@@ -3,12 +3,13 @@
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncGenerator, Generator
+import time
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 import uvicorn
 from anyio.from_thread import start_blocking_portal
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gateway_sdk.sandbox._http import CLOSE_CONNECTION
@@ -71,6 +72,28 @@ async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
         finally:
             server.should_exit = True
             await serving
+
+
+def logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
+    """Return an app that tells *log* the method, path, status and duration of each request."""
+
+    async def logged_app(scope: Scope, receive: Receive, send: Send) -> None:
+        status, began = "no reply", time.monotonic()
+
+        async def note_status(message: Message) -> None:
+            nonlocal status
+            status = str(message.get("status", status))
+            await send(message)
+
+        try:
+            await app(scope, receive, note_status)
+        finally:
+            duration = 1000 * (time.monotonic() - began)
+            # As it was sent: h11 takes no control characters here, and the decoded path may.
+            path = scope["raw_path"].decode("ascii")
+            log(f"{scope['method']} {path}: {status}, {duration:.0f} ms")
+
+    return logged_app
 
 
 @contextmanager

@@ -4,16 +4,14 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gateway_sdk.cli.commands.sandbox import add_fault, environment, telling
+from gateway_sdk.cli.commands.sandbox import settings_for
 from gateway_sdk.errors import ReplyLostError, ServerError
-from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_ACCESS_TOKEN, SANDBOX_CLIENT_ID, Faults
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_ACCESS_TOKEN
 from gateway_sdk.session import GatewaySession
 from tests.cli.ended import Ended
 from tests.cli.logins import browser_command
@@ -43,16 +41,16 @@ def test_sandbox_says_where_it_is_and_what_it_knows(start_gateway: Start) -> Non
         f"Sandbox    {address}",
         "Token      sandbox-access-token",
         "Countries  234",
-        "           15 are left out, whose sources lack one of the seven fields",
+        "           15 more are left out: a field of them is not known",
         "Rates      42 currencies, by the European Central Bank",
         "           1999-01-04 to 2026-10-30",
         "",
         "For GatewaySession.from_env():",
         f"  export GATEWAY_BASE_URL={address}",
         "  export GATEWAY_TENANT_ID=demo",
-        "with the token that is ready:",
+        "with a token that is valid from the start:",
         "  export GATEWAY_ACCESS_TOKEN=sandbox-access-token",
-        "or, instead, with the token of a login:",
+        "or with the token of a login:",
         f"  export GATEWAY_AUTH_URL={address}/authorize",
         "  export GATEWAY_CLIENT_ID=gateway-sdk-sandbox",
         "  gateway login",
@@ -110,7 +108,7 @@ def test_taken_port_comes_with_the_way_out(run_gateway: Run) -> None:
 
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
-        f"gateway: port {port} of 127.0.0.1 is taken: choose another, or --port 0 for a free one\n"
+        f"gateway: port {port} of 127.0.0.1 is in use: choose another, or --port 0 for a free one\n"
     )
 
 
@@ -122,7 +120,7 @@ def test_address_of_another_machine_is_refused(run_gateway: Run) -> None:
     assert ended.returncode == 2
     warning, error = ended.stderr.splitlines()
     assert warning == (
-        "gateway: warning: everybody who can reach 192.0.2.1 is let in: the token is public"
+        "gateway: warning: the token is public: whoever can reach 192.0.2.1 can use the sandbox"
     )
     assert error.startswith("gateway: cannot listen on port 0 of 192.0.2.1: ")
 
@@ -138,15 +136,10 @@ def test_address_of_another_machine_is_refused(run_gateway: Run) -> None:
 )
 def test_settings_name_an_address_that_can_be_called(base_url: str, from_here: str) -> None:
     """Every address is no address to call: this machine's own one stands for it."""
-    assert list(environment(base_url).values()) == [
-        (f"export GATEWAY_BASE_URL={from_here}", "export GATEWAY_TENANT_ID=demo"),
-        (f"export GATEWAY_ACCESS_TOKEN={SANDBOX_ACCESS_TOKEN}",),
-        (
-            f"export GATEWAY_AUTH_URL={from_here}{AUTHORIZE_PATH}",
-            f"export GATEWAY_CLIENT_ID={SANDBOX_CLIENT_ID}",
-            "gateway login",
-        ),
-    ]
+    written = settings_for(base_url).splitlines()
+
+    assert f"  export GATEWAY_BASE_URL={from_here}" in written
+    assert f"  export GATEWAY_AUTH_URL={from_here}{AUTHORIZE_PATH}" in written
 
 
 async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None:
@@ -174,70 +167,10 @@ async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "due"),
-    [
-        ("latency=0.5", "latency of 0.5 s"),
-        ("drip=0.1", "drip of 0.1 s"),
-        ("list_countries:status=503", "status 503"),
-        ("malformed_error=500,times=2", "malformed error of status 500"),
-        ("too_many_requests", "status 429"),
-        ("too_many_requests=3,at=1", "status 429"),
-        ("unavailable=3", "status 503"),
-        ("cut_body,rate=1", "cut body"),
-    ],
-)
-def test_faults_are_those_of_the_library(text: str, due: str) -> None:
-    """An option makes what `Fault` makes."""
-    faults = Faults()
-
-    add_fault(faults, text)
-
-    assert [fault.name for fault in faults.due("list_countries")] == [due]
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("nonsense", "the kinds are unauthorized, "),
-        ("latency", "latency needs a number: write latency=...\n"),
-        ("latency=x", "'x' is not a number\n"),
-        ("status=200", "status is out of range: 200\n"),
-        ("status=inf", "'inf' is not a whole number\n"),
-        ("unauthorized=1", "unauthorized takes no value\n"),
-        ("x:cut_body", "unknown operation 'x'"),
-        ("cut_body,on=1", "'on=1' is not at=N, times=N or rate=0.1\n"),
-        ("cut_body,at", "'' is not a whole number\n"),
-    ],
-)
-def test_wrong_fault_is_told(call_gateway: Callable[..., Ended], text: str, problem: str) -> None:
-    """The option is named, with what is wrong and where to read how one is written."""
-    ended = call_gateway("sandbox", "--fault", text)
+def test_wrong_fault_is_told(call_gateway: Callable[..., Ended]) -> None:
+    """The option is named, with where to read how one is written."""
+    ended = call_gateway("sandbox", "--fault", "nonsense\x1b")
 
     assert ended.status == 2
-    assert ended.err.startswith(f"gateway: --fault {text} is no fault: {problem}")
+    assert ended.err.startswith("gateway: --fault nonsense\\x1b is wrong: unknown fault ")
     assert "`gateway sandbox --help`" in ended.err
-
-
-@pytest.mark.parametrize("replies", [True, False])
-async def test_each_request_is_told_with_its_status(
-    capsys: pytest.CaptureFixture[str], *, replies: bool
-) -> None:
-    """Also one that gets no reply because the sandbox hangs up; other messages are passed on."""
-    sent: list[Any] = []
-
-    async def app(_: Any, __: Any, send: Any) -> None:
-        if not replies:
-            raise ConnectionError
-        await send({"type": "http.response.start", "status": 204})
-        await send({"type": "http.response.body"})
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    with suppress(ConnectionError):
-        await telling(app)({"method": "GET", "path": "/x\x1b"}, None, send)
-
-    status = "204" if replies else "no reply"
-    assert re.fullmatch(rf"GET /x\S*: {status}, \d+ ms\n", capsys.readouterr().err)
-    assert len(sent) == (2 if replies else 0)
