@@ -85,8 +85,9 @@ def test_curve_has_a_block_per_value(values: Sequence[float | None], drawn: str)
     ("rates", "last_day", "means"),
     [
         ({1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6}, 6, [1.5, 3.5, 5.5]),
-        ({1: 1, 2: 3}, 6, [2, 2, 2]),
-        ({4: 1}, 6, [None, 1, 1]),
+        ({1: 1, 2: 3}, 6, [2, None, None]),
+        ({1: 1, 6: 3}, 6, [1, 1, 3]),
+        ({4: 1}, 6, [None, 1, None]),
         ({1: 2}, 1, [2, 2, 2]),
         ({}, 6, [None, None, None]),
     ],
@@ -94,7 +95,7 @@ def test_curve_has_a_block_per_value(values: Sequence[float | None], drawn: str)
 def test_resampling_averages_stretches_of_days(
     rates: dict[int, int], last_day: int, means: list[float | None]
 ) -> None:
-    """The whole range is covered; a stretch without rates has those of the one before."""
+    """The whole range is covered; a part between rates has those of the one before."""
     found = {date(2026, 1, day): Decimal(rate) for day, rate in rates.items()}
 
     assert resample(found, date(2026, 1, 1), date(2026, 1, last_day), 3) == means

@@ -1,6 +1,6 @@
-"""Charts as files, on matplotlib's object interface: pyplot keeps figures for the whole process.
+"""Charts as PNG. Not with pyplot, which keeps figures for the whole process.
 
-Importing this takes a second or two.
+To import this takes a second or two.
 """
 
 # matplotlib's own annotations leave the types of its keyword arguments open.
@@ -13,9 +13,8 @@ from statistics import fmean
 from typing import Any, Final
 
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num, num2date
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 
 from gateway_sdk.cli.series import Series
 
@@ -67,7 +66,6 @@ def draw_chart(
     if not one:
         axes.axhline(100, color=INK, linewidth=0.8, zorder=1)
         _label(axes, curves, colours)
-        _mark_ends(axes, {symbol: curves[symbol] for symbol in curves if symbol not in colours})
     base, lone = series.base, series.symbols[0]
     usual = f"One {base} in {lone}" if one else f"What one {base} buys, 100 on the first day"
     figure.text(0.02, 0.945, _plain(title or usual), fontsize=16, fontweight="bold", color=INK)
@@ -108,31 +106,15 @@ def _label(axes: Axes, curves: dict[str, dict[float, float]], colours: dict[str,
     ends = {symbol: list(curves[symbol].values())[-1] for symbol in colours}
     ascending = sorted(ends, key=ends.__getitem__)
     heights = spread([ends[symbol] for symbol in ascending], (high - low) * LABEL_GAP)
+    more: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontweight": "bold"}
     for symbol, height in zip(ascending, heights, strict=True):
-        style = {"fontsize": 10, "fontweight": "bold", "color": colours[symbol], "va": "center"}
-        # Points to the right of the edge: where the code begins, and where the figure ends.
-        _write(axes, symbol, (edge, height), (8, 0), ha="left", **style)
-        _write(axes, f"{ends[symbol] - 100:+.1f} %", (edge, height), (90, 0), ha="right", **style)
-
-
-def _mark_ends(axes: Axes, curves: dict[str, dict[float, float]]) -> None:
-    """Show which series end before the others do."""
-    for symbol, curve in curves.items():
-        day, height = list(curve.items())[-1]
-        if day < axes.get_xlim()[1]:
-            axes.plot([day], [height], "o", color=INK, markersize=4, zorder=5)
-            halo = [withStroke(linewidth=3, foreground="white")]
-            text = f"{symbol} ends on {num2date(day):%Y-%m-%d}"  # type: ignore[no-untyped-call]
-            style = {"fontsize": 8.5, "color": INK, "path_effects": halo, "zorder": 5}
-            _write(axes, text, (day, height), (6, 5), **style)
-
-
-def _write(
-    axes: Axes, text: str, place: tuple[float, float], offset: tuple[float, float], **style: Any
-) -> None:
-    """Write a text, so many points to the right of a place and above it."""
-    more: dict[str, Any] = {"textcoords": "offset points", "annotation_clip": False, **style}
-    axes.annotate(_plain(text), place, xytext=offset, **more)
+        # Points to the right of the edge: where the code begins, and where the change ends.
+        for text, offset, side in (
+            (_plain(symbol), 8, "left"),
+            (f"{ends[symbol] - 100:+.1f} %", 90, "right"),
+        ):
+            style = {**more, "color": colours[symbol], "ha": side, "annotation_clip": False}
+            axes.annotate(text, (edge, height), xytext=(offset, 0), **style)
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:

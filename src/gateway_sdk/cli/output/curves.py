@@ -1,4 +1,4 @@
-"""Curves in text: in one line, or with a scale and as wide as the terminal."""
+"""Curves of text: on one line, or with a scale and as wide as the terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
@@ -20,9 +20,9 @@ SIDE: Final = 12
 
 
 def area(values: Sequence[float | None], lines: int = 1) -> list[str]:
-    """Draw a filled curve of several lines, the top one first; the least value is a low edge.
+    """Draw a filled curve of several lines, the top one first; the least value is a thin line.
 
-    Values that are all the same are half way, and None is a gap.
+    Values that are all the same are drawn at half height, and None is a gap.
     """
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
@@ -34,7 +34,7 @@ def area(values: Sequence[float | None], lines: int = 1) -> list[str]:
         return 1 + (round((value - low) / (high - low) * steps) if high > low else steps // 2)
 
     heights = [height(value) for value in values]
-    # Of a height one line shows its part, which may be less than nothing or more than the line.
+    # Each line shows its part of the height, which may be below or above the line.
     return [
         "".join(f" {BLOCKS}"[max(0, min(height - below, len(BLOCKS)))] for height in heights)
         for below in range((lines - 1) * len(BLOCKS), -1, -len(BLOCKS))
@@ -44,23 +44,25 @@ def area(values: Sequence[float | None], lines: int = 1) -> list[str]:
 def resample(
     rates: Mapping[date, Decimal], first_day: date, last_day: date, count: int
 ) -> list[float | None]:
-    """Average the rates over *count* stretches of the days, of equal length.
+    """Average the rates over *count* parts of the days, of equal length.
 
-    A stretch without rates, such as a Sunday, has those of the one before; None if there is none.
+    A part without rates, such as a Sunday, has the mean of the one before. None stands before
+    the first rate and after the last one.
     """
     span = (last_day - first_day).days + 1
-    stretches: list[list[float]] = [[] for _ in range(count)]
+    parts: list[list[float]] = [[] for _ in range(count)]
     for day, rate in rates.items():
-        stretches[(day - first_day).days * count // span].append(float(rate))
-    means: list[float | None] = []
-    for stretch in stretches:
-        before = means[-1] if means else None
-        means.append(fmean(stretch) if stretch else before)
-    return means
+        parts[(day - first_day).days * count // span].append(float(rate))
+    last = (max(rates) - first_day).days if rates else -1
+    means: list[float | None] = [None]
+    for place, part in enumerate(parts):
+        before = means[-1] if place * span // count <= last else None
+        means.append(fmean(part) if part else before)
+    return means[1:]
 
 
 def draw_curves(series: Series) -> str:
-    """Draw what there is of each currency, with its own scale, as wide as the terminal."""
+    """Draw each currency with its own scale, as wide as the terminal."""
     room = make_console().width - SIDE
     blocks = ("\n".join(_curve(series, symbol, room)) for symbol in series.symbols)
     return "\n\n".join(blocks) + "\n"

@@ -1,4 +1,4 @@
-"""Tables: for eyes in a terminal, as lines with tabs in a pipe, as CSV for other programs."""
+"""Tables: drawn for a terminal, as lines with tabs for a pipe, as CSV for other programs."""
 
 import csv
 import io
@@ -17,15 +17,15 @@ from rich.text import Text
 from gateway_sdk.cli.output.values import printable, to_cell
 
 GAP: Final = 2
-"""Columns between two columns."""
+"""Characters between two columns."""
 
 NARROW: Final = 66
-"""In a terminal of fewer columns, those of a table that do not fit are left out."""
+"""In a terminal with fewer characters, columns of a table that do not fit are left out."""
 
 WRAPPED: Final = 16
-"""Columns that a column of words keeps at least, however narrow the terminal."""
+"""Characters that a column of words keeps at least."""
 
-_AMOUNT: Final = re.compile(r"-?\d+(\.\d+)?")
+_AMOUNT: Final = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Table:
 
     Attributes:
         columns: The names.
-        rows: Each has a value for each column: None where there is nothing, a Text for a style.
+        rows: The values of each row: None for an empty cell, a Text for one with a style.
     """
 
     columns: Sequence[str]
@@ -42,13 +42,13 @@ class Table:
 
 
 def to_lines(table: Table) -> str:
-    """Write a header and one line per row, tabs between the cells, as cut and grep take it."""
+    """Write a header and one line per row, with tabs between the cells, for cut and grep."""
     lines = (table.columns, *table.rows)
     return "".join("\t".join(printable(to_cell(cell)) for cell in line) + "\n" for line in lines)
 
 
 def to_csv(table: Table) -> str:
-    """Write RFC 4180: a header, lines that end in CRLF, quotes where they are needed."""
+    """Write CSV by RFC 4180: a header, lines that end in CRLF, quotes where needed."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(table.columns)
@@ -57,13 +57,13 @@ def to_csv(table: Table) -> str:
 
 
 def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
-    """Draw a table as wide as the terminal, and never cut: long words wrap.
+    """Draw a table as wide as the terminal; no cell is cut, long ones wrap.
 
-    If its columns do not fit beside one another, they go on below, beside the first one again. In
-    a narrow terminal that would be more headers than rows: there they are left out.
+    Columns that do not fit follow below, in a second table that begins with the first column again.
+    In a narrow terminal that would be more headers than rows: there they are left out.
 
     Returns:
-        What is drawn, and the names of the columns that are left out.
+        The drawing, and the names of the columns that are left out.
     """
     narrow = console.width < NARROW
     parts = _parts(list(_columns(table)), console.width, narrow=narrow)
@@ -95,7 +95,7 @@ def _columns(table: Table) -> Iterator[_Column]:
         if all(map(_is_amount, values)):
             name, *cells = _aligned(name, cells)
         width = max(map(cell_len, (name, *cells)))
-        # Of words; an id that wraps cannot be copied.
+        # Only words wrap: an id on two lines cannot be copied.
         wraps = width > WRAPPED and any(" " in cell for cell in cells)
         texts = [
             value if isinstance(value, Text) else Text(cell)
@@ -105,24 +105,23 @@ def _columns(table: Table) -> Iterator[_Column]:
 
 
 def _is_amount(value: Any) -> bool:
-    """Tell whether it is a number, or a text that is: gateways write exact amounts as texts."""
+    """Whether a cell is a number; gateways may write exact amounts as text."""
     return value is None or isinstance(value, Decimal) or bool(_AMOUNT.fullmatch(str(value)))
 
 
 def _aligned(name: str, numbers: Sequence[str]) -> list[str]:
-    """Set numbers so that their points stand one below another; rich would remove the spaces."""
-    longest = max((len(number) - len(number.partition(".")[0]) for number in numbers), default=0)
-    aligned = [
-        number + " " * (longest - len(number) + len(number.partition(".")[0])) for number in numbers
-    ]
-    width = max(map(len, (name, *aligned)))
-    return [text.rjust(width) for text in (name, *aligned)]
+    """Align numbers at their points, and the name to the right."""
+    fractions = [len(number) - len(number.partition(".")[0]) for number in numbers]
+    ends = [max(fractions, default=0) - fraction for fraction in fractions]
+    aligned = [name, *(number + " " * end for number, end in zip(numbers, ends, strict=True))]
+    width = max(map(len, aligned))
+    return [text.rjust(width) for text in aligned]
 
 
 def _parts(columns: Sequence[_Column], width: int, *, narrow: bool) -> list[list[_Column]]:
-    """Part the columns into those that fit, each beside the first one.
+    """Divide the columns into tables that fit, each with the first column.
 
-    At least one goes there in any case, unless the terminal is narrow.
+    A table has at least one more column, unless the terminal is narrow.
     """
     first, *others = columns
     parts, used = [[first]], first.least
