@@ -7,7 +7,7 @@ import pytest
 from rich.progress import Progress
 
 from gateway_sdk.bulk import BulkResult
-from gateway_sdk.cli.job import Pace, Tally, bar_of
+from gateway_sdk.cli.job import Tally, bar_of
 from gateway_sdk.cli.output.console import progress
 from gateway_sdk.errors import (
     DeadlineExceededError,
@@ -109,11 +109,11 @@ def test_deadline_and_failures_are_told_apart() -> None:
     assert complaint.status == 4
     assert (count.there, count.late, count.failed) == (1, 1, 2)
     assert str(complaint).splitlines() == [
-        "the deadline of 5 s passed before 6 of them came",
+        "the deadline of 5 s passed: 6 series are missing",
         "2 of 9 series failed",
         "  1 NotFoundError 404, such as USD for EUR",
         "  1 DeadlineExceededError, such as USD for EUR",
-        "The same command asks for what is left, and with --retry-failed again for what failed.",
+        "The same command fetches what is missing, and with --retry-failed also what failed.",
     ]
 
 
@@ -123,7 +123,7 @@ def test_deadline_alone_is_4() -> None:
 
     assert complaint is not None
     assert complaint.status == 4
-    assert str(complaint).endswith("\nThe same command asks for what is left.")
+    assert str(complaint).endswith("\nThe same command fetches what is missing.")
 
 
 class Screen(io.StringIO):
@@ -137,7 +137,8 @@ class Screen(io.StringIO):
 def in_the_midst(*, total: int | None, done: int, asked: int, failed: int = 0) -> Tally:
     """Make a count in the middle of a run."""
     count = Tally()
-    count.total, count.done, count.asked, count.failed = total, done, asked, failed
+    count.total, count.asked, count.failed = total, asked, failed
+    count.earlier = done - failed
     return count
 
 
@@ -160,12 +161,12 @@ def in_the_midst(*, total: int | None, done: int, asked: int, failed: int = 0) -
 def test_pace_is_that_of_this_run(count: Tally, seconds: float, words: list[str]) -> None:
     """What earlier runs fetched is done, but makes the gateway no faster."""
     clock = iter([100.0, 100.0 + seconds])
-    pace = Pace(count, lambda: next(clock))
+    *_, pace = bar_of(count, lambda: next(clock))
 
     bar = Progress()
     bar.add_task("")
 
-    assert pace.render(bar.tasks[0]).plain == " ".join(f"· {word}" for word in words)
+    assert str(pace(bar.tasks[0])) == " ".join(f"· {word}" for word in words)
 
 
 def test_bar_is_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +179,8 @@ def test_bar_is_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     count = Tally()
 
     with progress(*bar_of(count)) as show:
-        count.total, count.done, count.asked, count.failed = 922_718, 15_500, 5_000, 12_551
+        count.total, count.asked, count.failed = 922_718, 5_000, 12_551
+        count.earlier = 15_500 - 12_551
         show(count.done, count.total)
 
     plain = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", screen.getvalue())

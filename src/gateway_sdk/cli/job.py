@@ -1,23 +1,22 @@
-"""Many series: which are asked for, the run that fetches them, and what has come of it."""
+"""A bulk run for exchange rates: its requests, the run itself, and the count of its results."""
 
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import date
+from itertools import product
 from typing import Any, Final
 
-from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn
-from rich.table import Column
-from rich.text import Text
+from rich.progress import ProgressColumn
 
 from gateway_sdk import errors
 from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.advice import quote
 from gateway_sdk.cli.failure import REFUSED, UNCHANGED, CommandError
-from gateway_sdk.cli.output.console import Show
-from gateway_sdk.cli.output.values import format_span, printable
+from gateway_sdk.cli.output.console import Show, counting_bar
+from gateway_sdk.cli.output.values import describe_pace, printable
 from gateway_sdk.cli.series import to_journal
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
@@ -25,32 +24,29 @@ from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
 
 HOPELESS: Final = (errors.AuthError, errors.UnauthorizedError)
-"""What happens to one call happens to all that follow."""
+"""Errors that all further calls would have too."""
 
 HOPELESS_AT_FIRST: Final = (
     errors.ConnectionFailedError,
     errors.ForbiddenError,
     errors.RedirectError,
 )
-"""Likewise, as long as nothing has come: then it is about the gateway, and not about a series."""
+"""Likewise as long as no series has arrived: then it is the gateway, and not one series."""
 
 MOST_KINDS: Final = 5
 """Kinds of failures that are named; the file has them all."""
 
-SLOW: Final = 10
-"""Below so many a second, a fraction says more."""
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which series are fetched: of each pair of a base and a symbol, over each part of the days.
+    """The series of a run: for each pair of a base and a symbol, and each part of the days.
 
     Attributes:
-        bases: The currencies that rates are for one unit of.
-        symbols: The others; None for those of all countries.
+        bases: The base currencies.
+        symbols: The other currencies; None for those of all countries.
         first_day: The first day.
         last_day: The last day.
-        days: The days of one request, the last of which may have fewer; None for all in one.
+        days: The days of one request; the last request may have fewer. None for all days in one.
     """
 
     bases: Sequence[str]
@@ -64,52 +60,50 @@ class Plan:
         return len(self._pairs(symbols)) * len(self._parts())
 
     def queries(self, symbols: Sequence[str]) -> Iterator[Query]:
-        """Make the requests: one currency each, so that a failure is that of one.
+        """Make the requests, with one symbol each, so that each currency can fail by itself.
 
-        In the order of bases, symbols and days. For all countries days come before currencies, so
-        that those which the gateway does not know are known before the second part. No currency
-        is asked for in itself.
+        They are in the order of bases, symbols and days. For all countries the days come before
+        the currencies: after the first part it is known which currencies the gateway lacks.
         """
         parts, pairs = self._parts(), self._pairs(symbols)
-        order = [(pair, part) for pair in pairs for part in parts]
+        order: Iterable[tuple[tuple[str, str], Query]] = product(pairs, parts)
         if self.symbols is None:
-            order = [(pair, part) for part in parts for pair in pairs]
+            order = ((pair, part) for part, pair in product(parts, pairs))
         for (base, symbol), part in order:
             yield part.model_copy(update={"base": base, "symbols": symbol})
 
     def _pairs(self, symbols: Sequence[str]) -> list[tuple[str, str]]:
-        return [(base, symbol) for base in self.bases for symbol in symbols if symbol != base]
+        return [(base, symbol) for base, symbol in product(self.bases, symbols) if symbol != base]
 
     def _parts(self) -> list[Query]:
-        """Cut the days into requests that lack their currencies."""
+        """Divide the days into requests, still without their currencies."""
         days = {"start_date": self.first_day.isoformat(), "end_date": self.last_day.isoformat()}
         whole = Query(base="", symbols="", **days)
         return [whole] if self.days is None else whole.split(days=self.days)
 
 
 class Tally:
-    """What has come of a run.
+    """Counts the results of a run.
 
     Args:
         deadline: Seconds for the whole run; None if it has none.
-        leaves_out: Whether currencies that the gateway does not know are left out, and no failure.
+        leaves_out: Whether a currency that the gateway does not know is left out, and no failure.
 
     Attributes:
         opened: Whether the journal is open.
-        total: Series that there are to be; None until the gateway has listed its countries.
-        done: Those that have a result, of whatever kind.
+        total: The series of the run; None until the gateway has listed its countries.
         failed: Those whose call failed.
-        late: Those that the deadline left out: the journal has nothing of them.
-        earlier: Those that came in an earlier run.
-        asked: Those that this run asked for, failed ones included.
-        fetched: Those of them that came.
+        late: Those that the deadline cut: they are not in the journal.
+        earlier: Those that an earlier run fetched.
+        fetched: Those that this run fetched.
+        asked: The requests of this run, failed ones included.
         left_out: Pairs of a base and a symbol that the gateway does not know, with its words.
     """
 
     def __init__(self, deadline: float | None = None, *, leaves_out: bool = False) -> None:
         self.opened = False
         self.total: int | None = None
-        self.done = self.failed = self.late = self.earlier = self.asked = self.fetched = 0
+        self.failed = self.late = self.earlier = self.asked = self.fetched = 0
         self.left_out: dict[tuple[str, str], str] = {}
         self._leaves_out = leaves_out
         self._deadline = deadline
@@ -122,21 +116,23 @@ class Tally:
         """Series that the file has."""
         return self.earlier + self.fetched
 
+    @property
+    def done(self) -> int:
+        """Series that have a result, also a failure."""
+        return self.there + self.failed + self.late
+
     def add(self, result: BulkResult[Query, Any]) -> None:
         """Count a result."""
         error, from_journal = result.error, result.from_journal
+        may_be_late = self._deadline is not None and not from_journal
         self.asked += not from_journal
         if self._leaves_out and isinstance(error, errors.NotFoundError):
             self.skip()
             self.left_out[result.item.base, result.item.symbols] = quote(error)
-            return
-        self.done += 1
-        if error is None:
+        elif error is None:
             self.earlier += from_journal
             self.fetched += not from_journal
-        elif (
-            isinstance(error, errors.DeadlineExceededError) and self._deadline and not from_journal
-        ):
+        elif may_be_late and isinstance(error, errors.DeadlineExceededError):
             self.late += 1
         else:
             self._add_failure(result.item, error)
@@ -161,7 +157,7 @@ class Tally:
         return f"{self.there} of {self.total} series{earlier}"
 
     def so_far(self) -> str:
-        """Say the same of a run that was stopped, which may have written some more."""
+        """Say the same for a run that was stopped: it may have written more than it counted."""
         failed = f", {self.failed} failed" if self.failed else ""
         return f"at least {self.there} of {self.total} series{failed}"
 
@@ -169,22 +165,22 @@ class Tally:
         """Say what is missing and how to get it; None if nothing is."""
         if self.total is None:
             return CommandError(
-                f"the deadline of {self._deadline:g} s passed before the gateway had listed its "
-                "countries\nNothing was fetched: give more time.",
+                f"the deadline of {self._deadline:g} s passed before the countries were listed\n"
+                "Nothing was fetched: give more time.",
                 UNCHANGED,
             )
         lines: list[str] = []
         if late := self.total - self.done + self.late:
-            lines.append(f"the deadline of {self._deadline:g} s passed before {late} of them came")
+            lines.append(f"the deadline of {self._deadline:g} s passed: {late} series are missing")
         if self.failed:
             lines += [f"{self.failed} of {self.total} series failed", *self.failures()]
         if not lines:
             return None
         status = REFUSED if self._refused == self.failed and not late else UNCHANGED
-        return CommandError("\n".join((*lines, self._way_out(late))), status)
+        return CommandError("\n".join((*lines, self._advice(late))), status)
 
     def failures(self) -> Iterator[str]:
-        """Name the kinds, the most frequent first, with an example of each."""
+        """Name the kinds of failures, the most frequent first, with an example of each."""
         width, left = len(str(self.failed)), self.failed
         for kind, count in self._kinds.most_common(MOST_KINDS):
             yield f"  {count:>{width}} {kind}, such as {self._such_as[kind]}"
@@ -192,43 +188,32 @@ class Tally:
         if left:
             yield f"  {left:>{width}} others"
 
-    def _way_out(self, late: int) -> str:
+    def _advice(self, late: int) -> str:
         helps = self.failed > self._unknown
         if late:
-            again = ", and with --retry-failed again for what failed" if helps else ""
-            return f"The same command asks for what is left{again}."
+            again = ", and with --retry-failed also what failed" if helps else ""
+            return f"The same command fetches what is missing{again}."
         if helps:
-            return "The same command with --retry-failed fetches them again, and nothing else."
+            return "The same command with --retry-failed fetches them again."
         return "The gateway does not know them: are --base and --symbols spelt right?"
 
 
-class Pace(ProgressColumn):
-    """Failures, series a second, and the time that is left.
+def bar_of(tally: Tally, clock: Callable[[], float] = time.monotonic) -> tuple[ProgressColumn, ...]:
+    """Make the columns of the bar of a run.
 
-    What an earlier run fetched comes at once, and tells nothing of how fast the gateway is.
+    The speed is that of this run: results of earlier runs are there at once, and say nothing about
+    the gateway.
     """
+    began = clock()
 
-    def __init__(self, tally: Tally, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(Column(no_wrap=True))
-        self._tally = tally
-        self._clock = clock
-        self._began = clock()
-
-    def render(self, task: Task) -> Text:
-        """Write it for now: of the speed nothing before the first call has ended."""
-        del task  # rich's own figures take earlier runs into account
-        tally, seconds = self._tally, self._clock() - self._began
-        words = [f"{tally.failed} failed"] if tally.failed else []
+    def words() -> Iterator[str]:
+        if tally.failed:
+            yield f"{tally.failed} failed"
+        seconds = clock() - began
         if tally.asked and seconds:
-            speed = tally.asked / seconds
-            words.append(f"{speed:.0f}/s" if speed >= SLOW else f"{speed:.1f}/s")
-            words.append(f"{format_span(((tally.total or 0) - tally.done) / speed)} left")
-        return Text(" ".join(f"· {word}" for word in words))
+            yield from describe_pace(tally.asked / seconds, (tally.total or 0) - tally.done)
 
-
-def bar_of(tally: Tally) -> tuple[ProgressColumn, ...]:
-    """Make the columns of the bar of a run."""
-    return TextColumn("Fetching"), BarColumn(bar_width=None), MofNCompleteColumn(), Pace(tally)
+    return counting_bar("Fetching", words)
 
 
 async def fetch(
@@ -244,17 +229,17 @@ async def fetch(
     Args:
         gateway: The session.
         plan: Which series.
-        tally: What counts them; it says which are left out, too.
-        show: Told how many are done, of how many.
+        tally: Counts the results, and knows which currencies are left out.
+        show: Called with the number of series that are done, and of all.
         take: Called with each result.
-        **options: Those of `exchange_rate_series_bulk`.
+        **options: Options of `exchange_rate_series_bulk`.
 
     Raises:
-        GatewayError: the run is hopeless; what happened to one call would happen to all.
+        GatewayError: all further calls would fail too.
     """
 
     async def queries() -> AsyncGenerator[Query]:
-        tally.opened = True  # it is asked for the first one when the journal is open
+        tally.opened = True  # the run asks for the first item when the journal is open
         symbols = plan.symbols
         if symbols is None:
             symbols = currencies_of(await gateway.country_data.list_countries())
@@ -280,6 +265,6 @@ def _raise_if_hopeless(result: BulkResult[Query, Any], tally: Tally) -> None:
     if error is None or result.from_journal:
         return
     hopeless = HOPELESS if tally.fetched else HOPELESS + HOPELESS_AT_FIRST
-    # What is no error of the SDK is a bug, and not a series that failed.
+    # An error that is not of the SDK is a bug, and not a failed series.
     if not isinstance(error, GatewayError) or isinstance(error, hopeless):
         raise error

@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
 
-from gateway_sdk.cli.commands.fleet import _Pace
+from gateway_sdk.cli.commands.fleet import _bar_of
 from gateway_sdk.fleet import FolderStore, PlanStatus
 from gateway_sdk.fleet._chunk import LOGIN
 from gateway_sdk.fleet._store import ChunkState, PlanRecord
@@ -328,10 +328,11 @@ def test_the_pace_is_that_of_this_look() -> None:
             begun=0, unknown=0, missing=missing, running=0, waiting=waiting, broken=(),
         )  # fmt: skip
 
-    pace = _Pace(status(60), clock=lambda: next(times))
+    found = [status(60)]
+    *_, pace = _bar_of(lambda: found[-1], lambda: next(times))
     task: Any = None
-    assert pace.render(task).plain == ""
-    pace.found = status(50, failed=2)
-    assert pace.render(task).plain == "· 2 failed · 1.0/s · 50 s left"
-    pace.found = status(40, waiting="waiting for a login")
-    assert pace.render(task).plain == "· waiting for a login"
+    assert str(pace.render(task)) == ""
+    found.append(status(50, failed=2))
+    assert str(pace.render(task)) == "· 2 failed · 1.0/s · 50 s left"
+    found.append(status(40, waiting="waiting for a login"))
+    assert str(pace.render(task)) == "· waiting for a login"

@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn
-from rich.table import Column
-from rich.text import Text
+from rich.progress import ProgressColumn
 
 from gateway_sdk.cli.content import STDIN, standard_input
 from gateway_sdk.cli.failure import FAILED, MISUSED, UNCHANGED, CommandError
-from gateway_sdk.cli.output.console import progress
+from gateway_sdk.cli.output.console import counting_bar, progress
 from gateway_sdk.cli.output.stdout import say, write_text
-from gateway_sdk.cli.output.values import format_span, printable
+from gateway_sdk.cli.output.values import describe_pace, printable
 from gateway_sdk.cli.session import run
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.fleet import Job, Plan, PlanStatus
@@ -44,12 +42,12 @@ def plan(
     """Store the plan of a job, whose items are the lines of a file.
 
     The job is an object of a Python file, which all machines have: jobs:rates is the object rates
-    of jobs.py in this folder. To plan the same items again is safe.
+    of jobs.py in this folder. It is safe to plan the same items again.
 
     Args:
         job (JOB): The module and the name of the job in it, such as jobs:rates.
         items (FILE): A file of JSON lines, one for each item; "-" is standard input.
-        chunk (N): Items that a worker does at a time.
+        chunk (N): Items that a worker takes at a time.
     """
     planned = _with_plan(ctx, job, _itself, make=lambda made: made.plan(_lines(items), chunk=chunk))
     record = planned.record
@@ -61,8 +59,7 @@ def submit(
 ) -> None:
     """Send a message to the queue for each chunk in which something is missing.
 
-    What is missing is what the store lacks, so this may be said at any time, and as often as one
-    likes.
+    It is safe to submit again at any time.
 
     Args:
         job (JOB): The module and the name of the job in it, such as jobs:rates.
@@ -107,13 +104,13 @@ def worker(
     workers: Annotated[int, typer.Option(min=1)] = 1,
     here: bool = False,
 ) -> None:
-    """Run chunks that the queue delivers, until it is asked to end: with the worker of taskiq.
+    """Run chunks that the queue delivers, with the worker of taskiq, until it is stopped.
 
-    SIGTERM and Ctrl-C let calls in flight end; what is stored stays, and the rest of a chunk is
-    given back to the queue.
+    After SIGTERM or Ctrl-C, calls in flight end, and the rest of a chunk is given back to the
+    queue.
 
-    With --here there is no queue: this process alone runs what is missing, and ends. Use it to try
-    a job, or where one machine is enough.
+    With --here there is no queue: this process runs what is missing, and ends. Use it to try a job,
+    or if one machine is enough.
 
     Args:
         job (JOB): The module and the name of the job in it, such as jobs:rates.
@@ -124,7 +121,7 @@ def worker(
     if here:
         _run_here(ctx, job)
         return
-    _named(job, broker)  # so that what is wrong is said before taskiq starts
+    _named(job, broker)  # reports a wrong name before taskiq starts
     _refuse_settings(ctx)
     module = f"{_module_of(job)}:{broker}"
     options = ("--workers", str(workers), "--max-async-tasks", str(CHUNKS_AT_ONCE))
@@ -135,8 +132,7 @@ def worker(
 def status(ctx: typer.Context, job: str) -> None:
     """Show what the store knows of a plan.
 
-    In a terminal, a bar shows how far it is, with its pace and the time left, until it is complete;
-    Ctrl-C ends the look, and nothing else.
+    In a terminal, a bar shows the progress until the plan is complete. Ctrl-C ends only the bar.
 
     Args:
         job (JOB): The module and the name of the job in it, such as jobs:rates.
@@ -145,9 +141,9 @@ def status(ctx: typer.Context, job: str) -> None:
 
 
 def unknown(ctx: typer.Context, job: str) -> None:
-    """List the items whose requests may have been sent and are never sent again, as JSON lines.
+    """List items that may have been sent and are never sent again, as JSON lines.
 
-    Look at the gateway what became of each.
+    Check each of them at the gateway.
 
     Args:
         job (JOB): The module and the name of the job in it, such as jobs:rates.
@@ -168,7 +164,7 @@ def collect(ctx: typer.Context, job: str, out: Path, *, partial: bool = False) -
     Args:
         job (JOB): The module and the name of the job in it, such as jobs:rates.
         out (FILE): The file, such as rates.parquet.
-        partial: Write what is there, even if something is missing.
+        partial: Write the results so far, even if some are missing.
     """
     try:
         rows = _with_plan(ctx, job, lambda planned: planned.collect(out, partial=partial))
@@ -285,42 +281,35 @@ def _run_here(ctx: typer.Context, job: str) -> None:
 async def _watch(planned: Plan) -> PlanStatus:
     """Look at a plan; in a terminal until it is complete, with a bar."""
     found = await planned.status()
-    pace = _Pace(found)
-    columns = TextColumn("Done"), BarColumn(bar_width=None), MofNCompleteColumn(), pace
-    with progress(*columns) as show:
+    with progress(*_bar_of(lambda: found)) as show:
         while sys.stderr.isatty() and not found.is_complete:
             show(_ended(found), found.items)
             await asyncio.sleep(LOOK)
-            found = pace.found = await planned.status()
+            found = await planned.status()
     return found
+
+
+def _bar_of(
+    look: Callable[[], PlanStatus], clock: Callable[[], float] = time.monotonic
+) -> tuple[ProgressColumn, ...]:
+    """Make the columns of the bar of a plan; the speed is that since the bar began."""
+    began, first = clock(), _ended(look())
+
+    def words() -> Iterator[str]:
+        found = look()
+        if failed := sum(found.failed.values()):
+            yield f"{failed} failed"
+        speed = (_ended(found) - first) / max(clock() - began, 1e-9)
+        if found.waiting:
+            yield found.waiting
+        elif speed:
+            yield from describe_pace(speed, found.items - _ended(found))
+
+    return counting_bar("Done", words)
 
 
 def _ended(found: PlanStatus) -> int:
     return found.items - found.missing - found.begun
-
-
-class _Pace(ProgressColumn):
-    """Failures, items a second since the look began, the time that is left, and the wait."""
-
-    def __init__(self, found: PlanStatus, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(Column(no_wrap=True))
-        self.found = found
-        self._clock = clock
-        self._began, self._first = clock(), _ended(found)
-
-    def render(self, task: Task) -> Text:
-        """Write it for now."""
-        del task
-        found, words = self.found, list[str]()
-        if failed := sum(found.failed.values()):
-            words.append(f"{failed} failed")
-        speed = (_ended(found) - self._first) / max(self._clock() - self._began, 1e-9)
-        if found.waiting:
-            words.append(found.waiting)
-        elif speed:
-            left = format_span((found.items - _ended(found)) / speed)
-            words += [f"{speed:.0f}/s" if speed >= 10 else f"{speed:.1f}/s", f"{left} left"]  # noqa: PLR2004
-        return Text(" ".join(f"· {word}" for word in words))
 
 
 def _tell(found: PlanStatus) -> None:

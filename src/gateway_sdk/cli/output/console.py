@@ -1,4 +1,4 @@
-"""Where text with styles goes: keys with their values, and the bar of a command that takes long."""
+"""Text with styles, pairs of keys and values, and progress bars."""
 
 import sys
 from collections.abc import Callable, Generator, Iterable
@@ -7,11 +7,19 @@ from textwrap import wrap
 from typing import Final
 
 from rich.console import Console
-from rich.progress import Progress, ProgressColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+)
+from rich.table import Column
 from rich.text import Text
 
 FEWEST_COLUMNS: Final = 40
-"""In a terminal narrower than this, lines run over."""
+"""In a narrower terminal, lines are broken by the terminal."""
 
 MOST_COLUMNS: Final = 110
 """Longer lines are hard to read."""
@@ -28,11 +36,11 @@ def make_console(
     most_columns: int | None = MOST_COLUMNS,
     stderr: bool = False,
 ) -> Console:
-    """Make a console for plain text and styles; what it prints is never taken for markup.
+    """Make a console that does not read markup in what it prints.
 
     Args:
-        fewest_columns: How wide it is at least, whatever the terminal.
-        most_columns: How wide it is at most; None for as wide as the terminal.
+        fewest_columns: The least width, whatever the terminal.
+        most_columns: The greatest width; None for that of the terminal.
         stderr: Whether it writes to standard error.
     """
     console = Console(markup=False, emoji=False, highlight=False, stderr=stderr)
@@ -41,21 +49,39 @@ def make_console(
 
 
 def print_key_values(console: Console, pairs: Iterable[KeyValue]) -> None:
-    """Print keys in bold with values beside them; a word such as a path stays in one piece."""
+    """Print keys in bold with their values; a long word such as a path is not broken."""
     for key, value in pairs:
         room = console.width - KEY_COLUMNS
         texts = wrap(value, room, break_long_words=False, break_on_hyphens=False) or [""]
         for number, text in enumerate(texts):
             name = f"{'' if number else key:<{KEY_COLUMNS}}"
-            # soft_wrap: the lines are set already.
+            # soft_wrap: the lines are wrapped already.
             console.print(Text.assemble((name, "bold"), text), soft_wrap=True)
+
+
+class _Words(ProgressColumn):
+    """The words after a bar, which are made each time that it is drawn."""
+
+    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
+        super().__init__(Column(no_wrap=True))
+        self._words = words
+
+    def render(self, task: Task) -> Text:
+        """Write the words."""
+        del task
+        return Text(" ".join(f"· {word}" for word in self._words()))
+
+
+def counting_bar(doing: str, words: Callable[[], Iterable[str]]) -> tuple[ProgressColumn, ...]:
+    """Make the columns of a bar that counts items, with words after it."""
+    return TextColumn(doing), BarColumn(bar_width=None), MofNCompleteColumn(), _Words(words)
 
 
 @contextmanager
 def progress(*columns: ProgressColumn) -> Generator[Show]:
-    """Draw a bar on standard error, and take how much is done, of how much if that is known.
+    """Draw a bar on standard error, and yield a function that updates it.
 
-    It is shown from the first report on, and only in a terminal.
+    The bar appears with the first update, and only in a terminal.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield _show_nothing

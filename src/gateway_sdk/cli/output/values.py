@@ -1,4 +1,4 @@
-"""Single values as text, for a cell or a line. Pure."""
+"""Single values as text, for a cell or a line."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from unicodedata import category
 import simplejson
 
 PLAIN_DIGITS: Final = 40
-"""Beyond so many digits, as in 1E+1000000, a number keeps its exponent."""
+"""A number with more digits, such as 1E+1000000, keeps its exponent."""
 
 UNSEEN: Final = frozenset({"Cc", "Zl", "Zp"})
 """Control characters, among them those that move a terminal's cursor, and line breaks."""
@@ -17,15 +17,18 @@ UNSEEN: Final = frozenset({"Cc", "Zl", "Zp"})
 TURNING: Final = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
-"""They reverse the text around them, so that it reads as what it is not (UAX #9, 2)."""
+"""They reverse the text around them, which can make it look like other text (UAX #9, 2)."""
+
+FAST: Final = 10
+"""From so many a second, a speed has no fraction."""
 
 _UNITS: Final = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
 _LEAST: Final = 2
-"""Below so many of a unit, the next smaller one says more."""
+"""With fewer of a unit, the next smaller unit is used."""
 
 
 def printable(text: str) -> str:
-    r"""Write text on one line, with what would steer a terminal as escapes such as \n and \x1b."""
+    r"""Write text on one line, with control characters as escapes such as \n and \x1b."""
     return "".join(
         c.encode("unicode_escape").decode("ascii") if category(c) in UNSEEN or c in TURNING else c
         for c in text
@@ -33,16 +36,16 @@ def printable(text: str) -> str:
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:
-    """Write a value as JSON; a Decimal is the number that it is, to the last digit.
+    """Write a value as JSON; a Decimal keeps all its digits.
 
-    C1 control characters, which steer some terminals, are escaped: to JSON that is the same.
+    C1 control characters, which some terminals obey, are escaped: to JSON that is the same.
     """
     text: str = simplejson.dumps(value, use_decimal=True, ensure_ascii=False, indent=indent)
     return "".join(f"\\u{ord(c):04x}" if "\x7f" <= c <= "\x9f" else c for c in text)
 
 
 def to_cell(value: Any) -> str:
-    """Write a value as the text of a cell: None is empty, what is nested is JSON."""
+    """Write a value as the text of a cell: None is empty, lists and objects are JSON."""
     match value:
         case None:
             return ""
@@ -63,8 +66,14 @@ def describe_moment(moment: float, now: float) -> str:
     return f"{text}, {distance} ago" if moment < now else f"{text}, in {distance}"
 
 
+def describe_pace(speed: float, left: float) -> tuple[str, str]:
+    """Write a speed, in items per second, and the time for the items that are left."""
+    written = f"{speed:.0f}/s" if speed >= FAST else f"{speed:.1f}/s"
+    return written, f"{format_span(left / speed)} left"
+
+
 def format_span(seconds: float) -> str:
-    """Write a number of seconds in the unit that is large enough, without fractions."""
+    """Write a number of seconds in a unit of fitting size, without fractions."""
     whole = round(seconds)
     unit, size = next((pair for pair in _UNITS if whole >= _LEAST * pair[1]), _UNITS[-1])
     return f"{round(whole / size)} {unit}"
