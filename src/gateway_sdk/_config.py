@@ -95,8 +95,8 @@ def check_same_gateway(given: Mapping[str, Any]) -> None:
     Raises:
         ConfigurationError: the secret is not replaced by an argument; the message names it.
     """
-    own, other = os.environ.get(ENVIRONMENT["base_url"]), _origin_of_text(given.get("base_url"))
-    if not own or not other or other == _origin_of_text(own):
+    own, other = os.environ.get(ENVIRONMENT["base_url"]), origin_of_text(given.get("base_url"))
+    if not own or not other or other == origin_of_text(own):
         return
     for name in ("access_token", "token_header"):
         if name not in given and os.environ.get(ENVIRONMENT[name]):
@@ -106,8 +106,8 @@ def check_same_gateway(given: Mapping[str, Any]) -> None:
             )
 
 
-def _origin_of_text(base_url: object) -> str | None:
-    """Return the origin of a base URL; None if it is not valid, which is told elsewhere."""
+def origin_of_text(base_url: object) -> str | None:
+    """Return the origin of a base URL; None if it is not valid."""
     try:
         return origin_of(parse_url("base_url", base_url))
     except ConfigurationError:

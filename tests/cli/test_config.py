@@ -55,35 +55,6 @@ def test_every_missing_setting_is_named(
     assert caught.value.status == 2
 
 
-@pytest.mark.parametrize(
-    ("missing", "words"),
-    [
-        ((), "GATEWAY_CLIENT_ID is not set\nSet it in the environment, or give --client-id."),
-        (
-            ("GATEWAY_AUTH_URL",),
-            (
-                "GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID are not set\n"
-                "Set them in the environment, or give --auth-url and --client-id."
-            ),
-        ),
-    ],
-)
-def test_names_of_missing_settings_read_as_a_sentence(
-    complete: Mapping[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    missing: tuple[str, ...],
-    words: str,
-) -> None:
-    """One is one, and several are several."""
-    for name in ("GATEWAY_CLIENT_ID", *missing):
-        monkeypatch.delenv(name)
-
-    with pytest.raises(CommandError) as caught:
-        find_settings({}).store()
-
-    assert str(caught.value) == words
-
-
 @pytest.mark.usefixtures("complete")
 def test_environment_suffices() -> None:
     """What workers read is what logins read, and nothing is left to be exported."""
@@ -337,7 +308,7 @@ def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
                     "--base-url is plain http to gateway.test: the access token would travel in"
                     " clear; use https"
                 ),
-                "`gateway status` shows which settings are in force, and where each comes from.",
+                "`gateway status` shows the settings in force, with their sources.",
             ],
         ),
     ],

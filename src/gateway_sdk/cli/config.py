@@ -1,7 +1,7 @@
 """The settings of a command, and where each comes from: options, profiles, the environment.
 
-Of several sources the first counts: an option; the profile that `--profile` names; the variable of
-the environment; the profile that GATEWAY_PROFILE names, or else the one called "default".
+The first source that has a setting is used: an option; the profile that `--profile` names; the
+environment; the profile that GATEWAY_PROFILE names, or else the profile "default".
 """
 
 import json
@@ -11,13 +11,19 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import typer
 from platformdirs import user_config_path
 
-from gateway_sdk._config import ENVIRONMENT, is_loopback, parse_url, with_environment
+from gateway_sdk._config import (
+    ENVIRONMENT,
+    is_loopback,
+    origin_of_text,
+    parse_url,
+    with_environment,
+)
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
 from gateway_sdk.auth._settings import token_store, with_access_token
 from gateway_sdk.cli.failure import MISUSED, CommandError
@@ -32,8 +38,8 @@ OPTIONS: Final = {
     "client_id": "--client-id",
     "tenant_id": "--tenant",
 }
-"""What has an option, and what a profile holds. A token or the address of a store may hold a
-secret, and others on a machine can read the arguments of its processes."""
+"""The settings that have an option, and that a profile holds. None may be secret: others on a
+machine can read the arguments of its processes."""
 
 SHOWN: Final = {
     "base_url": "Gateway",
@@ -42,22 +48,20 @@ SHOWN: Final = {
     "client_id": "Client",
     "engine": "Engine",
 }
-"""What `gateway status` shows, and under which key."""
+"""The settings that `gateway status` shows, with their names there."""
 
 LOGIN: Final = ("base_url", "auth_url", "client_id")
 OF_A_GATEWAY: Final = ("access_token", "token_header", "tenant_id")
-"""They are for one gateway, and never go to another one."""
+"""Settings for one gateway, which are never sent to another one."""
 
 USUAL_PROFILE: Final = "default"
 
 MISSING: Final = {
-    "base_url": "Set it to the gateway's address, give --base-url, or try the command with"
-    " --sandbox, which needs none.",
-    "access_token": "Set it, or set GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID and run"
-    " `gateway login`.",
-    "tenant_id": "Set it to the tenant that the customer belongs to, or give --tenant.",
+    "base_url": "Set it to the gateway's address, or give --base-url. --sandbox needs no gateway.",
+    "access_token": "Set it; or set GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID, and log in.",
+    "tenant_id": "Set it to the tenant of the customer, or give --tenant.",
 }
-"""What a session needs, and the way out."""
+"""What a session needs, with the advice if it is missing."""
 
 WITHHELD: Final = (
     "GATEWAY_ACCESS_TOKEN is not used: it is for another gateway, the one without this option\n"
@@ -69,7 +73,11 @@ IN_WORDS: Final = {
     "strip() it": "remove it",
     ", or allow_insecure_http=True if the network itself is private": "",
 }
-"""What Python says, and how the command line says it."""
+"""Words of the library's messages, and those of the command line for them."""
+
+
+_Found: TypeAlias = Mapping[str, tuple[str, str]]
+"""The value and the source of each setting."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -77,9 +85,9 @@ class Settings:
     """The settings in force; some are secret.
 
     Attributes:
-        values: The text of each that is set.
-        sources: Where each of them comes from, such as "GATEWAY_BASE_URL".
-        profile: The profile that was looked into.
+        values: The values of those that are set.
+        sources: The source of each of them, such as "GATEWAY_BASE_URL".
+        profile: The name of the profile that was read.
         withheld: Whether GATEWAY_ACCESS_TOKEN is set, for another gateway than this one.
     """
 
@@ -89,23 +97,20 @@ class Settings:
     withheld: bool = False
 
     def store(self) -> TokenStore:
-        """Return the store of tokens, the one that sessions read.
+        """Return the store of tokens that sessions read, too.
 
         Raises:
-            CommandError: settings are missing; all are named, with how to give them.
+            CommandError: settings are missing; the message names all of them.
         """
-        missing = [name for name in LOGIN if name not in self.values]
-        if missing:
-            variables = _enumerate([ENVIRONMENT[name] for name in missing])
-            options = _enumerate([OPTIONS[name] for name in missing])
-            is_not, it = ("is not", "it") if len(missing) == 1 else ("are not", "them")
-            advice = f"Set {it} in the environment, or give {options}."
-            raise CommandError(f"{variables} {is_not} set\n{advice}", MISUSED)
+        if missing := [name for name in LOGIN if name not in self.values]:
+            variables = ", ".join(ENVIRONMENT[name] for name in missing)
+            options = ", ".join(OPTIONS[name] for name in missing)
+            raise CommandError(f"not set: {variables}\nSet them, or give {options}.", MISUSED)
         with self.in_words():
             return token_store(self.values)
 
     def place(self) -> str:
-        """Say where the token is kept, without credentials."""
+        """Say where the token is stored, without credentials."""
         store = self.store()
         if isinstance(store, PrivateFileStore):
             return str(store.path)
@@ -115,20 +120,20 @@ class Settings:
         return f"Redis at {parts.netloc.rpartition('@')[2] or parts.path or 'localhost'}"
 
     def facts(self) -> Iterator[KeyValue]:
-        """Tell the settings that are no secret, and where each comes from."""
+        """Describe the settings that are not secret, each with its source."""
         for name, key in SHOWN.items():
             if name in self.values:
                 text = printable(_without_password(name, self.values[name]))
                 yield key, f"{text} ({self.sources[name]})"
 
     def exports(self) -> list[str]:
-        """Give the settings of a login that the environment lacks, as a shell takes them."""
+        """Write the settings of a login that the environment lacks, for a shell."""
         given = {ENVIRONMENT[name]: self.values[name] for name in LOGIN}
         lacking = {name: text for name, text in given.items() if os.environ.get(name) != text}
         return [f"{name}={shlex.quote(text)}" for name, text in lacking.items()]
 
     def session(self, *, needs_tenant: bool = False) -> dict[str, Any]:
-        """Give the arguments of a session, the source of its token included."""
+        """Return the arguments of a session, with the source of its token."""
         there = set(self.values)
         there |= {"access_token"} if {"auth_url", "client_id"} & there else set()
         there |= set() if needs_tenant else {"tenant_id"}
@@ -141,9 +146,9 @@ class Settings:
 
     @contextmanager
     def in_words(self) -> Generator[None]:
-        """Name a wrong setting by the variable or the option that it comes from, and the way out.
+        """Name the variable or the option of a wrong setting in its error, and add advice.
 
-        A missing extra is raised as the module that is missing: that has a message of its own.
+        A missing extra is raised as the missing module, which has a message of its own.
         """
         try:
             yield
@@ -154,27 +159,22 @@ class Settings:
             text = str(error).replace(name, self.sources.get(name, name), 1)
             for python, words in IN_WORDS.items():
                 text = text.replace(python, words)
-            raise CommandError(f"{text}\n{self._way_out(name)}", MISUSED) from error
+            raise CommandError(f"{text}\n{self._advice(name)}", MISUSED) from error
 
-    def _way_out(self, name: str) -> str:
+    def _advice(self, name: str) -> str:
         if name == "engine":
             return "Set GATEWAY_ENGINE to one of them, or leave it unset."
         address = self.values.get(name, "")
         if name.endswith("_url") and address and "//" not in address and "@" not in address:
             scheme = "http" if is_loopback(address.partition(":")[0]) else "https"
             return f"Write {scheme}://{printable(address)}"
-        return "`gateway status` shows which settings are in force, and where each comes from."
-
-
-def _enumerate(names: list[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+        return "`gateway status` shows the settings in force, with their sources."
 
 
 def settings_of(
     ctx: typer.Context, *, new_profile: bool = False, **options: str | None
 ) -> Settings:
-    """Find the settings of a command, with the options for every command and its own."""
+    """Find the settings of a command: the options for every command, and its own *options*."""
     anywhere = ctx.find_root().params
     given = {"base_url": anywhere["base_url"], "tenant_id": anywhere["tenant"], **options}
     return find_settings(given, anywhere["profile"], new_profile=new_profile)
@@ -186,9 +186,9 @@ def find_settings(
     """Find the settings; an empty one counts as missing.
 
     Args:
-        options: What options give.
-        profile: What --profile names.
-        new_profile: Whether that may be a profile that there is not yet.
+        options: The values of options.
+        profile: The value of --profile.
+        new_profile: Whether the profile need not exist yet.
     """
     usual = os.environ.get("GATEWAY_PROFILE") or USUAL_PROFILE
     must_exist = usual != USUAL_PROFILE and not (new_profile or profile)
@@ -197,7 +197,7 @@ def find_settings(
     chosen = _read_profile(profile, must_exist=not new_profile) if profile else {}
     chosen |= {name: (text, OPTIONS[name]) for name, text in options.items() if text}
     before, withheld = environment if profile else without_options, False
-    if "base_url" in without_options and _origin(before | chosen) != _origin(without_options):
+    if "base_url" in without_options and not _same_gateway(before | chosen, without_options):
         withheld = "access_token" in before
         before = {name: given for name, given in before.items() if name not in OF_A_GATEWAY}
     found = before | chosen
@@ -206,18 +206,15 @@ def find_settings(
     return Settings(values, sources, profile or usual, withheld)
 
 
-def _origin(found: Mapping[str, tuple[str, str]]) -> str:
-    """Return scheme, host and port of the gateway; "" if none is set."""
-    address = found["base_url"][0] if "base_url" in found else ""
-    try:
-        parts = urlsplit(address)
-    except ValueError:  # it is no URL, which is told when the session opens
-        return address
-    return f"{parts.scheme}://{parts.netloc}"
+def _same_gateway(one: _Found, other: _Found) -> bool:
+    """Compare scheme, host and port; an invalid address is the same as itself only."""
+    addresses = [found["base_url"][0] if "base_url" in found else "" for found in (one, other)]
+    first, second = map(origin_of_text, addresses)
+    return addresses[0] == addresses[1] or (first == second and first is not None)
 
 
 def _without_password(name: str, text: str) -> str:
-    """Leave out what may be a password: an invalid URL may have one, before its last @."""
+    """Leave out what may be a password: an invalid URL may have one before its last @."""
     if not name.endswith("_url") or "@" not in text:
         return text
     try:
@@ -233,7 +230,7 @@ def profiles_path() -> Path:
 
 
 def read_profiles() -> dict[str, dict[str, str]]:
-    """Read all profiles by name; what a profile does not hold is left out."""
+    """Read all profiles by name; settings that are empty or unknown are left out."""
     path = profiles_path()
     try:
         content = json.loads(path.read_bytes())
@@ -251,21 +248,21 @@ def read_profiles() -> dict[str, dict[str, str]]:
 def _read_profile(name: str, *, must_exist: bool) -> dict[str, tuple[str, str]]:
     profiles = read_profiles()
     if must_exist and name not in profiles:
-        problem = f"there is no profile {printable(name)!r}"
-        advice = "`gateway profiles` lists those there are; `gateway login` makes one."
-        raise CommandError(f"{problem}\n{advice}", MISUSED)
+        raise CommandError(
+            f"there is no profile {printable(name)!r}\n`gateway profiles` lists them.", MISUSED
+        )
     source = f"profile {printable(name)}"
     return {key: (text, source) for key, text in profiles.get(name, {}).items()}
 
 
 def save_profile(name: str, values: Mapping[str, str]) -> None:
-    """Remember settings under a name, in a file of mode 0600; no token is among them."""
+    """Store settings as a profile, without a token, in a file of mode 0600."""
     held = {key: values[key] for key in OPTIONS if key in values}
     _write_profiles({**read_profiles(), name: held})
 
 
 def remove_profile(name: str) -> None:
-    """Forget a profile."""
+    """Delete a profile."""
     _read_profile(name, must_exist=True)
     _write_profiles({key: held for key, held in read_profiles().items() if key != name})
 
