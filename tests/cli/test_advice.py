@@ -44,7 +44,7 @@ from gateway_sdk.outcome import Attempt, Outcome, Repeatability
         (LoginTimeoutError("nobody came", refused=3), "--timeout", 1),
         (MalformedResponseError("no token in it"), "authorization server", 1),
         (ReceiverUnavailableError("the port is taken"), "--redirect-uri", 2),
-        (StateMismatchError("another login"), "an answer of its own", 1),
+        (StateMismatchError("another login"), "the answer to another login", 1),
         (LoginError("nothing was pasted"), "Log in again", 1),
         (TokenStoreError("Redis is gone"), "GATEWAY_TOKEN_STORE", 1),
         (DeadlineExceededError("too slow"), "does no harm", 1),
@@ -84,7 +84,7 @@ READ, IDEMPOTENT, ONCE = Repeatability.READ, Repeatability.IDEMPOTENT, Repeatabi
         (IDEMPOTENT, Outcome.APPLIED, 6, "do not repeat it"),
         (ONCE, Outcome.NOT_SENT, 4, "does no harm; --debug"),
         (ONCE, Outcome.REFUSED, 3, "does no harm; --debug"),
-        (ONCE, Outcome.UNKNOWN, 5, "Look before you repeat it"),
+        (ONCE, Outcome.UNKNOWN, 5, "Check before you repeat it"),
         (ONCE, Outcome.APPLIED, 6, "do not repeat it"),
     ],
 )

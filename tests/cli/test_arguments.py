@@ -161,7 +161,7 @@ def test_options_are_read(parse: Parse, text: str, value: Any) -> None:
         *((parse_span, text, "30d or 6w") for text in ("", "30", "0d", "1m", "-1d", "1.5d", "²d")),
         *((parse_concurrency, text, "adaptive") for text in ("", "0", "-1", "1.5", "10000", "²")),
         (parse_symbols, "", "no currency"),
-        (parse_symbols, "all,USD", "stands alone"),
+        (parse_symbols, "all,USD", "must stand alone"),
     ],
 )
 def test_what_is_no_option_is_refused(parse: Parse, text: str, words: str) -> None:

@@ -35,15 +35,15 @@ def test_json_is_read_as_it_is(value: Any) -> None:
     [
         (
             b'{"a": 1,\n "b" 2}',
-            "x.json, line 2, column 6: this is no JSON: Expecting ':' delimiter",
+            "x.json, line 2, column 6: this is not JSON: Expecting ':' delimiter",
         ),
         (b"", "x.json is empty"),
-        (b'{"a": 1} canary', "x.json, line 1, column 10: this is no JSON: Extra data"),
+        (b'{"a": 1} canary', "x.json, line 1, column 10: this is not JSON: Extra data"),
         (b'{"a": "\xff"}', "x.json is not UTF-8: byte 8 is wrong"),
-        (b'{"pin": 1, "pin": 2}', "x.json has pin twice in one object"),
-        (b'{"\\u001b[2J": 1, "\\u001b[2J": 2}', "x.json has \\x1b[2J twice in one object"),
-        (b"[" * 200_000, "x.json is nested too deeply"),
-        (b"1" * 5000, "x.json holds a number of too many digits"),
+        (b'{"pin": 1, "pin": 2}', "the file has pin twice in one object"),
+        (b'{"\\u001b[2J": 1, "\\u001b[2J": 2}', "the file has \\x1b[2J twice in one object"),
+        (b"[" * 200_000, "x.json is nested too deeply, or has a number with too many digits"),
+        (b"1" * 5000, "x.json is nested too deeply, or has a number with too many digits"),
     ],
 )
 def test_what_is_no_json_is_told_with_its_place(

@@ -31,8 +31,8 @@ def test_no_gateway_is_told_with_the_way_out(call_gateway: Call) -> None:
         2,
         "",
         (
-            "gateway: GATEWAY_BASE_URL is not set\nSet it to the gateway's address, give"
-            " --base-url, or try the command with --sandbox, which needs none.\n"
+            "gateway: GATEWAY_BASE_URL is not set\n"
+            "Set it to the gateway's address, or give --base-url. --sandbox needs no gateway.\n"
         ),
     )
 
@@ -44,7 +44,7 @@ def test_no_token_is_told_with_the_ways_out(call_gateway: Call) -> None:
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.splitlines() == [
         "gateway: GATEWAY_ACCESS_TOKEN is not set",
-        "Set it, or set GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID and run `gateway login`.",
+        "Set it, or run `gateway login`.",
     ]
 
 
@@ -179,7 +179,7 @@ def test_interrupted_read_has_no_warning(call_gateway: Call, served: Sandbox) ->
         (
             "send_webhook",
             ["webhook"],
-            "Look before you repeat it: it may have been done already.",
+            "Check before you repeat it: it may have been done already.",
         ),
         (
             "cancel_order",
@@ -325,16 +325,16 @@ def test_numbers_of_a_reply_are_exact(call_gateway: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "advice"),
     [
-        (["countries"], 4, "Is GATEWAY_BASE_URL a gateway's address, and not a web page's?"),
+        (["countries"], 4, "Is GATEWAY_BASE_URL the address of a gateway?"),
         (
             ["webhook"],
             5,
-            "Look before you repeat it: it may have been done already.",
+            "Check before you repeat it: it may have been done already.",
         ),
         (
             ["customer", "revise", "customer-0001", "a=b"],
             5,
-            "Look before you repeat it: it may have been done already.",
+            "Check before you repeat it: it may have been done already.",
         ),
     ],
 )

@@ -8,10 +8,10 @@ from gateway_sdk.cli.extras import how_to_install
 def main() -> None:
     """Run the command line and end the process with its exit status.
 
-    A missing extra is one line on standard error and status 2; Ctrl-C is status 130.
+    If an extra is missing, it is named on standard error, and the status is 2. Ctrl-C is 130.
     """
     try:
-        # Imported here, because it needs typer and rich, which come with an extra.
+        # Imported here, because typer and rich come with an extra.
         from gateway_sdk.cli.app import app  # noqa: PLC0415
 
         app(prog_name="gateway")

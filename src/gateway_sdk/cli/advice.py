@@ -1,4 +1,4 @@
-"""What an error of a session means at the command line: its words, the next step, the status."""
+"""Errors of a session at the command line: message, advice and exit status."""
 
 import os
 import re
@@ -27,7 +27,7 @@ MISUSES: Final = (
 
 ADVICE: Final[dict[type[GatewayError], str]] = {
     errors.ConfigurationError: "`gateway status` shows which settings are in force.",
-    errors.InvalidArgumentError: "--help tells what the command takes.",
+    errors.InvalidArgumentError: "--help shows what the command takes.",
     errors.ConnectionFailedError: "Is it running, and is GATEWAY_BASE_URL right?"
     " `gateway sandbox` starts one here.",
     errors.TokenRejectedError: "Are GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID those of this gateway?",
@@ -38,43 +38,43 @@ ADVICE: Final[dict[type[GatewayError], str]] = {
     errors.InvalidRequestError: "The gateway did not understand it: change what you give.",
     errors.LoginRequiredError: "Get a token with `gateway login`.",
     errors.AuthorizationDeniedError: "Log in again, or ask who runs the authorization server.",
-    errors.LoginTimeoutError: "Log in again, if need be with a longer --timeout.",
+    errors.LoginTimeoutError: "Log in again, with a longer --timeout if you need one.",
     errors.MalformedResponseError: "Ask who runs the authorization server.",
-    errors.ReceiverUnavailableError: "Port 0 in --redirect-uri takes any that is free.",
-    errors.StateMismatchError: "Log in again: each login has an answer of its own.",
+    errors.ReceiverUnavailableError: "Port 0 in --redirect-uri takes a free port.",
+    errors.StateMismatchError: "Log in again: this was the answer to another login.",
     errors.LoginError: "Log in again.",
     errors.TokenStoreError: "Is GATEWAY_TOKEN_STORE right, and can it be used from here?",
     errors.AuthError: "Is GATEWAY_ACCESS_TOKEN set?",
     errors.RateLimitedError: "Wait, or ask for less at once.",
-    errors.RedirectError: "Is GATEWAY_BASE_URL right? Nothing is ever sent to where it points.",
-    errors.UnexpectedReplyError: "Is GATEWAY_BASE_URL a gateway's address, and not a web page's?",
+    errors.RedirectError: "Is GATEWAY_BASE_URL right? Redirects are not followed.",
+    errors.UnexpectedReplyError: "Is GATEWAY_BASE_URL the address of a gateway?",
     GatewayError: "Running it again does no harm; --debug shows where it happened.",
 }
-"""The next step for each kind of error; the first that fits is taken."""
+"""The advice for each kind of error; the first one that fits is used."""
 
-UNSAFE: Final = "Look before you repeat it: it may have been done already."
+UNSAFE: Final = "Check before you repeat it: it may have been done already."
 IDEMPOTENT: Final = "It may have been done already; running it again does no harm."
-DONE: Final = "It was done, so do not repeat it; only the reply could not be used."
+DONE: Final = "It was done, so do not repeat it: only the reply could not be used."
 
 MOST: Final = 200
-"""Characters of a quotation."""
+"""Characters of a quotation at most."""
 
 PERSONAL: Final = frozenset({CREATE_CUSTOMER.name, REVISE_CUSTOMER.name})
-"""Operations whose request is about a person: a gateway's complaint may repeat parts of it."""
+"""Operations with personal data, which the gateway's message may repeat."""
 
 _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 """What follows the word "bearer", or is longer than any word."""
 
 
 def explain(error: GatewayError) -> CommandError:
-    """Make a line on what went wrong, with the gateway's words, and a line on the next step."""
+    """Make a line that says what went wrong, with the gateway's words, and a line of advice."""
     step = warning_of(error.outcome, error.repeatability) if error.operation else None
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
     return CommandError(f"{error}{quote(error)}\n{step}", status_of(error))
 
 
 def status_of(error: GatewayError) -> int:
-    """Return the exit status: after a call it says what became of it."""
+    """Return the exit status, which says what happened to a call."""
     if isinstance(error, MISUSES):
         return failure.MISUSED
     if error.operation is None or isinstance(error, errors.LoginError):
@@ -85,7 +85,7 @@ def status_of(error: GatewayError) -> int:
 
 
 def warning_of(outcome: Outcome, repeatability: Repeatability | None) -> str | None:
-    """Say what has to be known before a call is made again; None if that is nothing."""
+    """Say what matters before a call is repeated; None if nothing does."""
     if repeatability is Repeatability.READ or outcome in (Outcome.NOT_SENT, Outcome.REFUSED):
         return None
     if outcome is Outcome.APPLIED:
@@ -94,11 +94,11 @@ def warning_of(outcome: Outcome, repeatability: Repeatability | None) -> str | N
 
 
 def quote(error: GatewayError, *, personal: bool = False) -> str:
-    """Quote the gateway after a colon; "" if it said nothing.
+    """Quote the gateway or the authorization server after a colon; "" if it said nothing.
 
     Args:
-        error: The error; of an authorization server its code is quoted if the text lacks that.
-        personal: Whether to quote what may be about a person too: terminals end up in logs.
+        error: The error.
+        personal: Whether to quote what may be personal data, too: terminals end up in logs.
     """
     words = ""
     if isinstance(error, errors.AuthorizationDeniedError):
@@ -111,7 +111,7 @@ def quote(error: GatewayError, *, personal: bool = False) -> str:
 
 
 def _clean(text: str) -> str:
-    """Leave out tokens, what would steer a terminal, and what is too long."""
+    """Remove tokens and control characters, and shorten it."""
     for variable in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER"):
         if secret := os.environ.get(variable):
             text = text.replace(secret, "…")

@@ -1,7 +1,7 @@
-"""The command line: its options, the table of its commands, and how an error leaves it.
+"""The command line: its options, the table of its commands, and the messages of errors.
 
-A command is a function in `commands/`, whose module is imported when the command is used: neither
-`--version` nor `--help` waits for the SDK.
+A command is a function in `commands/`. Its module is imported when the command is used, so that
+`--version` and `--help` do not import the SDK.
 """
 
 import re
@@ -20,21 +20,20 @@ from gateway_sdk.cli.output.stdout import OutputError, say, tolerate_any_encodin
 
 SWITCHES: Final = frozenset({"--debug", "--sandbox", "--verbose", "-v"})
 VALUES: Final = frozenset({"--base-url", "--tenant", "--profile"})
-"""Options for every command, which may stand before it as well as behind it."""
+"""Options for every command, before or after it."""
 
 WITHOUT_SANDBOX: Final = frozenset({"demo", "sandbox", "login", "status", "logout", "profiles"})
-"""Commands that call no gateway, or bring their own."""
+"""Commands that call no gateway, or start their own."""
 
 COMMANDS: Final = {
     "Ask a gateway": {
         "countries": "List the countries of the world, with their codes and currencies.",
         "rates": "Fetch the exchange rates of currencies against another, day by day.",
-        "bulk": "Fetch much at once, and go on where a run stopped.",
-        "customer": "Create customers, and revise them.",
-        "wallet": "Look at orders and balances, and cancel an order.",
+        "bulk": "Fetch the rates of many currencies, and continue a run that stopped.",
+        "customer": "Create and revise customers.",
+        "wallet": "Show orders and balances, and cancel an order.",
         "document": "Upload documents, update them, change their status.",
-        "webhook": "Call the KYC webhook, until the gateway acknowledges it; there is no reply to"
-        " print.",
+        "webhook": "Call the KYC webhook.",
     },
     "Try it": {
         "demo": "Show the whole SDK at work: a year of exchange rates for every country's"
@@ -42,13 +41,14 @@ COMMANDS: Final = {
         "sandbox": "Run a gateway on this machine: all twelve operations, on real data, in memory.",
     },
     "Access token": {
-        "login": "Log in with a browser, and keep the access token for programs.",
-        "status": "Show which settings are in force, where each comes from, and the access token.",
-        "logout": "Delete the access token that `gateway login` left.",
+        "login": "Log in with a browser, and store the access token for programs.",
+        "status": "Show the settings in force, where each comes from, and how long the access token"
+        " is valid.",
+        "logout": "Delete the access token that `gateway login` stored.",
         "profiles": "List the gateways that `gateway login` has remembered.",
     },
 }
-"""By panel of the help: the first line of each command's docstring, or what a group is for."""
+"""By section of the help: the first line of each command's docstring, or a group's purpose."""
 
 SUMMARIES: Final = {name: text for panel in COMMANDS.values() for name, text in panel.items()}
 MEMBERS: Final = {
@@ -67,11 +67,11 @@ IN_WORDS: Final = {
 """What pydantic says of a value, and how the command line says it."""
 
 ELSEWHERE: Final = {"logout": "login", "profiles": "status"}
-"""Commands that stand in the module of another one."""
+"""Commands that are in the module of another one."""
 
 
 def load(name: str) -> TyperCommand | TyperGroup:
-    """Import a command or a group, and make what typer runs."""
+    """Import a command or a group, and make it for typer."""
     module = import_module(f"gateway_sdk.cli.commands.{ELSEWHERE.get(name, name)}")
     if name not in MEMBERS:
         return make_command(getattr(module, name), name)
@@ -81,10 +81,10 @@ def load(name: str) -> TyperCommand | TyperGroup:
 
 
 class _Group(TyperGroup):
-    """The commands, of which only the one that is used is imported; and their errors in words."""
+    """The commands, each imported when it is used, and the messages of their errors."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run the command line, and say so if standard output takes no more."""
+        """Run the command line; report that standard output cannot be written."""
         try:
             with whole_output():
                 return super().main(*args, **extra)
@@ -97,13 +97,13 @@ class _Group(TyperGroup):
         return [*super().list_commands(ctx), *SUMMARIES]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return what the help and completion show of a command."""
+        """Return a command for the help and for completion, without importing it."""
         if cmd_name not in SUMMARIES or cmd_name in self.commands:
             return super().get_command(ctx, cmd_name)
         return TyperCommand(cmd_name, help=SUMMARIES[cmd_name])
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's way
-        """List the commands by what they are for."""
+        """List the commands by section."""
         for panel, summaries in COMMANDS.items():
             with formatter.section(panel):
                 formatter.write_dl(list(summaries.items()))
@@ -129,8 +129,8 @@ class _Group(TyperGroup):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for; --debug lets its errors through as they are."""
-        # Imported here: it needs the SDK, and so does whatever is run.
+        """Run the command; with --debug its errors are raised as they are."""
+        # Imported here, because it needs the SDK.
         from gateway_sdk.cli.advice import explain, quote  # noqa: PLC0415
         from gateway_sdk.errors import GatewayError  # noqa: PLC0415
 
@@ -145,7 +145,7 @@ class _Group(TyperGroup):
             sys.stderr.write(f"{stop}\n" if str(stop) else "")
             raise
         except OutputError:
-            raise  # main says it, for it may also happen to --help
+            raise  # main reports it, because it can also happen to --help
         except (CommandError, GatewayError) as error:
             if ctx.params["debug"]:
                 if isinstance(error, GatewayError):
@@ -216,11 +216,7 @@ def gateway(
     del base_url, tenant, profile, verbose, debug, version  # read where they are needed
     tolerate_any_encoding()
     if sandbox and ctx.invoked_subcommand in WITHOUT_SANDBOX:
-        raise CommandError(
-            f"`gateway {ctx.invoked_subcommand}` does not take --sandbox: it asks no gateway, or"
-            " brings its own",
-            MISUSED,
-        )
+        raise CommandError(f"`gateway {ctx.invoked_subcommand}` does not take --sandbox", MISUSED)
 
 
 app: Final = make_root(_Group, gateway)

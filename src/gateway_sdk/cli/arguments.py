@@ -1,4 +1,4 @@
-"""Currencies, days, spans and numbers as people type them. Pure but for the clock, read in UTC."""
+"""Currencies, days, spans and numbers as people type them. Today is that of UTC."""
 
 import re
 from calendar import monthrange
@@ -21,31 +21,31 @@ _CALLS: Final = re.compile(r"[1-9]\d{0,3}")
 
 
 def split_codes(words: Iterable[str]) -> list[str]:
-    """Take codes apart that stand in one word or several, with commas or without; each once.
+    """Split codes in one word or several, with or without commas; each code once.
 
-    Three small letters become capitals, as ISO 4217 has them. All else is left as it is: the
+    Three small letters become capitals, as in ISO 4217. Anything else is left as it is: the
     interface gives no format.
     """
     codes = [code for word in words for code in word.replace(",", " ").split()]
     if not codes:
-        raise typer.BadParameter("no currency is named: write such as USD,GBP")
+        raise typer.BadParameter("no currency is named: write them as USD,GBP")
     return list(dict.fromkeys(code.upper() if _CODE.fullmatch(code) else code for code in codes))
 
 
 def parse_png(text: str) -> Path:
-    """Read the place of a PNG, whose name has to say what it is."""
+    """Read the path of a PNG file."""
     if Path(text).suffix.lower() != ".png":
-        raise typer.BadParameter(f"{text!r} is no name of a PNG: end it in .png")
+        raise typer.BadParameter(f"{text!r} does not end in .png")
     return Path(text)
 
 
 def parse_symbols(text: str) -> list[str] | None:
-    """Take codes apart; None for those of all countries."""
+    """Split codes; None stands for those of all countries."""
     words = text.replace(",", " ").split()
     if words == [ALL]:
         return None
     if ALL in words:
-        raise typer.BadParameter(f"{ALL!r} stands alone", param_hint="--symbols")
+        raise typer.BadParameter(f"{ALL!r} must stand alone", param_hint="--symbols")
     return split_codes(words)
 
 
@@ -54,27 +54,27 @@ def parse_day(text: str) -> date:
     try:
         return day_of(text, datetime.now(UTC).date())
     except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is no day: write {FORMATS}") from None
+        raise typer.BadParameter(f"{text!r} is not a day: write {FORMATS}") from None
 
 
 def day_of(text: str, today: date) -> date:
-    """Read a day that may be told from today's.
+    """Read a day, which may depend on today.
 
     Raises:
-        ValueError: it is none.
-        OverflowError: it is before the calendar begins.
+        ValueError: the text is not a day.
+        OverflowError: the day is before the year 1.
     """
     word = text.strip().lower()
     if word in ("today", "yesterday"):
         return today - timedelta(days=word == "yesterday")
     if not (ago := _AGO.fullmatch(word)):
-        # Not fromisoformat: it takes 20260131 and 2026-W05-6 too, of which half are misspelt.
+        # Not fromisoformat: it also takes 20260131 and 2026-W05-6, which may be typing errors.
         return datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC).date()
     count, unit = int(ago[1]), ago[2]
     if unit in _DAYS:
         return today - timedelta(days=count * _DAYS[unit])
     year, month = divmod(today.year * 12 + today.month - 1 - count * _MONTHS[unit], 12)
-    # The 31st of a shorter month is its last day.
+    # In a shorter month, the last day stands for the 31st.
     return date(year, month + 1, min(today.day, monthrange(year, month + 1)[1]))
 
 
@@ -83,16 +83,16 @@ def parse_span(text: str) -> int:
     span = _AGO.fullmatch(text.strip().lower())
     days = int(span[1]) * _DAYS.get(span[2], 0) if span else 0
     if not days:
-        raise typer.BadParameter(f"{text!r} is no number of days: write such as 30d or 6w")
+        raise typer.BadParameter(f"{text!r} is not a number of days: write 30d or 6w")
     return days
 
 
 def parse_concurrency(text: str) -> int | Literal["adaptive"]:
-    """Read how many calls may be under way at once."""
+    """Read the number of calls at a time."""
     if text == "adaptive":
         return "adaptive"
     if not _CALLS.fullmatch(text):
-        problem = f"{text!r} is no number of calls: write 1 to 9999, or adaptive"
+        problem = f"{text!r} is not a number of calls: write 1 to 9999, or adaptive"
         raise typer.BadParameter(problem, param_hint="--concurrency")
     return int(text)
 
@@ -103,19 +103,17 @@ StartDay: TypeAlias = Annotated[
 ]
 EndDay: TypeAlias = Annotated[
     date | None,
-    typer.Option(
-        "--end", parser=parse_day, metavar="DAY", help="The last day, likewise; else today."
-    ),
+    typer.Option("--end", parser=parse_day, metavar="DAY", help="The last day; today by default."),
 ]
 ContentType: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="TYPE",
-        help="The media type, such as application/pdf; else it follows from the file's name.",
+        help="The media type, such as application/pdf; by default that of the file's name.",
     ),
 ]
 AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print the gateway's reply as JSON, numbers exact.")
+    bool, typer.Option("--json", help="Print the gateway's reply as JSON, with all digits.")
 ]
 AsCsv: TypeAlias = Annotated[
     bool, typer.Option("--csv", help="Print CSV (RFC 4180), for spreadsheets.")
@@ -124,7 +122,7 @@ MayBeLeftOut: TypeAlias = Annotated[str | None, typer.Argument()]
 
 
 def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[date, date]:
-    """Fill in what was left out: the end is today, and the start so many days before the end."""
+    """Fill in the defaults: the end is today, and the start so many days before the end."""
     last = end or datetime.now(UTC).date()
     first = start or last - timedelta(days=days)
     if first > last:

@@ -58,7 +58,7 @@ USUAL_PROFILE: Final = "default"
 
 MISSING: Final = {
     "base_url": "Set it to the gateway's address, or give --base-url. --sandbox needs no gateway.",
-    "access_token": "Set it; or set GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID, and log in.",
+    "access_token": "Set it, or run `gateway login`.",
     "tenant_id": "Set it to the tenant of the customer, or give --tenant.",
 }
 """What a session needs, with the advice if it is missing."""

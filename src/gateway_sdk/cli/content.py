@@ -1,4 +1,4 @@
-"""Files that people give, by name or as standard input, checked before anything is sent."""
+"""Files and standard input, checked before anything is sent."""
 
 import json
 import re
@@ -26,7 +26,7 @@ IN_WORDS: Final = {
     r"not list\b": "not a list",
     r"not dict\b": "not an object",
 }
-"""What is said of Python's values, and how it is said of JSON."""
+"""Python's words for values, and those for JSON."""
 
 LARGEST: Final = 16 * 2**20
 """Bytes of a file of JSON, which is read as a whole: no customer is so large, but /dev/zero is."""
@@ -35,7 +35,7 @@ M = TypeVar("M", bound=Model)
 
 
 def name_of(word: str) -> str:
-    """Give the name for messages."""
+    """Return the name for messages."""
     return "standard input" if word == STDIN else printable(word)
 
 
@@ -45,16 +45,16 @@ def refuse(message: str) -> NoReturn:
 
 
 def open_content(word: str) -> Path | IO[bytes] | bytes:
-    """Give a file as what can be uploaded: a path, or what can only be read once, open.
+    """Return what can be uploaded: a path, or an open file if it can be read only once.
 
-    What is typed is read here, because reading on after its end would ask for more.
+    What is typed is read here: a second read after its end would wait for more.
     """
     if word == STDIN:
         stdin = standard_input()
         return stdin.read() if stdin.isatty() else stdin
     path = Path(word)
     try:
-        if path.is_fifo():  # as a shell's <(command) is
+        if path.is_fifo():  # such as <(command) of a shell
             return path.open("rb")
         with path.open("rb"):
             return path
@@ -63,15 +63,15 @@ def open_content(word: str) -> Path | IO[bytes] | bytes:
 
 
 def standard_input() -> IO[bytes]:
-    """Give standard input; who types is told how to end it.
+    """Return standard input; in a terminal say how to end it.
 
     Raises:
-        CommandError: there is none.
+        CommandError: there is no standard input.
     """
     if sys.stdin is None:
         raise CommandError("there is no standard input to read", MISUSED)
     if sys.stdin.isatty():
-        say("Reading what you type; Ctrl-D at the start of a line ends it.")
+        say("Reading what you type, until Ctrl-D at the start of a line.")
     return sys.stdin.buffer
 
 
@@ -82,7 +82,7 @@ def _refuse_file(word: str, error: OSError) -> NoReturn:
 def read_json(word: str) -> Any:
     """Read JSON in UTF-8, with or without a byte order mark; messages show no value.
 
-    Numbers that are not whole are read as they come: no field takes one.
+    Floats may lose digits: no field takes one.
     """
     name = name_of(word)
     try:
@@ -100,30 +100,23 @@ def read_json(word: str) -> Any:
         refuse(f"{name} is not UTF-8: byte {error.start + 1} is wrong")
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        refuse(f"{name}, {where}: this is no JSON: {error.msg}" if data else f"{name} is empty")
-    except RecursionError:
-        refuse(f"{name} is nested too deeply")
-    except _TwiceError as error:
-        refuse(f"{name} has {error} twice in one object")
-    except ValueError:  # more digits of a whole number than Python converts
-        refuse(f"{name} holds a number of too many digits")
-
-
-class _TwiceError(Exception):
-    """A name is there twice."""
+        refuse(f"{name}, {where}: this is not JSON: {error.msg}" if data else f"{name} is empty")
+    except (RecursionError, ValueError):  # Python converts whole numbers up to 4300 digits
+        refuse(f"{name} is nested too deeply, or has a number with too many digits")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that is there twice, of which the parser would silently take the last."""
+    """Refuse an object that has a name twice: the parser would silently take the last one."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _TwiceError(printable(next(name for name in names if names.count(name) > 1)[:100]))
+        twice = printable(next(name for name in names if names.count(name) > 1)[:100])
+        refuse(f"the file has {twice} twice in one object")
     return found
 
 
 def check_fields(model: type[M], value: Any, word: str) -> M:
-    """Make a model of JSON from a file; the message names fields as on the wire, and no value."""
+    """Make a model of JSON; the message has the names of fields in JSON, and no value."""
     try:
         return model.model_validate(value)
     except ValidationError as error:

@@ -1,7 +1,7 @@
-"""Commands out of functions: options from the signature, and all of the help from the docstring.
+"""Commands made from functions: the options from the signature, the help from the docstring.
 
 A docstring has the help, then `Args:` with a line such as `page (N): Which page.` for each option
-and argument, then `Examples:`, all of which work as they stand.
+and argument, then `Examples:`, which the tests run.
 """
 
 import inspect
@@ -34,7 +34,7 @@ def make_group(summary: str, functions: dict[str, Callable[..., Any]]) -> TyperG
 
 
 def make_root(group: type[TyperGroup], function: Callable[..., Any]) -> TyperGroup:
-    """Make the whole, whose commands the group finds."""
+    """Make the command line; *group* finds its commands."""
     text, entries, _ = _parts(function)
     app = typer.Typer(cls=group, rich_markup_mode=None)
     app.callback(
@@ -47,15 +47,15 @@ def make_root(group: type[TyperGroup], function: Callable[..., Any]) -> TyperGro
 
 
 def _parts(function: Callable[..., Any]) -> tuple[str, str, str | None]:
-    """Part a docstring into help, entries and examples."""
+    """Split a docstring into help, entries and examples."""
     text, _, examples = inspect.getdoc(function).partition("\n\nExamples:\n")  # type: ignore[union-attr]
     text, _, entries = text.partition("\n\nArgs:\n")
-    # After "\b" typer leaves the lines of a paragraph as they are.
+    # After "\b" typer does not wrap the lines of a paragraph.
     return text, entries, f"\b\nExamples:\n{indent(dedent(examples), '  ')}" if examples else None
 
 
 def describe(command: Any, entries: str) -> None:
-    """Give options and arguments their help, and their metavar."""
+    """Set the help and the metavar of options and arguments."""
     texts = {name: (metavar, text) for name, metavar, text in _ENTRY.findall(entries)}
     for used in command.params:
         if used.name in texts:

@@ -1,4 +1,4 @@
-"""Which extra brings which module. Imports nothing that an extra brings."""
+"""The extras and their modules. This module imports none of them."""
 
 from importlib.util import find_spec
 from typing import Final
@@ -12,7 +12,7 @@ EXTRAS: Final = {
     "redis": ("redis",),
     "sandbox": ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn"),
 }
-"""Top-level modules only: `rich.tabel` missing is our misspelling, and no extra cures it."""
+"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours."""
 
 APART: Final = frozenset({"fast", "fleet", "keyring", "parquet", "redis"})
 """The extras that [demo] does not bring: an engine, stores of tokens, a fleet's
@@ -20,7 +20,7 @@ needs, a large library."""
 
 
 def how_to_install(module: str | None) -> str | None:
-    """Say in one line which extra brings a missing module; None if none does."""
+    """Say in one line which extra has a missing module; None if no extra has it."""
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
     if extra is None:
         return None
@@ -30,10 +30,10 @@ def how_to_install(module: str | None) -> str | None:
 
 
 def require(module: str) -> None:
-    """Make sure that a module is installed, without the time that importing it takes.
+    """Check that a module is installed, without importing it.
 
     Raises:
-        ModuleNotFoundError: it is not.
+        ModuleNotFoundError: it is not installed.
     """
     if find_spec(module) is None:
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)

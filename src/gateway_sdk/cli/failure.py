@@ -1,11 +1,11 @@
-"""The exit statuses, and the error that ends a command with one of them. Imports nothing heavy."""
+"""The exit statuses, and the error that ends a command with one of them."""
 
 from typing import Final
 
 FAILED: Final = 1
-"""For what no other status tells, such as a login that was not finished."""
+"""Any other failure, such as a login that was not finished."""
 MISUSED: Final = 2
-"""The command line, a file or a setting has to change first."""
+"""The command line, a file or a setting is wrong."""
 REFUSED: Final = 3
 """The gateway refused: nothing was changed."""
 UNCHANGED: Final = 4
@@ -15,13 +15,13 @@ UNKNOWN: Final = 5
 APPLIED: Final = 6
 """It was done, but its reply could not be used or printed."""
 STOPPED: Final = 130
-"""By Ctrl-C, as shells say it: 128 and the number of the signal."""
+"""Stopped by Ctrl-C: 128 and the number of the signal, as in shells."""
 READER_LEFT: Final = 141
-"""The reader of the output has left, as `head` does: 128 and the number of SIGPIPE."""
+"""The reader of the output has closed it, as `head` does: 128 and the number of SIGPIPE."""
 
 
 class CommandError(Exception):
-    """A command cannot go on, for a reason that its user can do something about.
+    """The reason why a command cannot continue; its message is for the user.
 
     Attributes:
         status: The exit status of the process.

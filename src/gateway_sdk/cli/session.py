@@ -1,4 +1,4 @@
-"""The session of a command: with the gateway of the settings, or a sandbox for this command."""
+"""The session of a command, with the gateway of the settings or with a sandbox."""
 
 import asyncio
 import logging
@@ -21,28 +21,28 @@ from gateway_sdk.session import GatewaySession
 T = TypeVar("T")
 
 LONG: Final = 2.0
-"""Seconds: the reason of a longer wait is told."""
+"""Seconds: the reason for a longer wait is shown."""
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in the main thread; Ctrl-C cancels it and is raised at its end.
 
-    A loop of POSIX that `asyncio.run` made sleeps on if the signal comes just before it begins to
-    wait (about 1 in 15 000 where the signal comes at that time): its handler runs only once
-    something else happens. A loop that handles any signal by itself is woken by all of them.
+    If Ctrl-C comes just before a POSIX event loop of `asyncio.run` begins to wait, it has no effect
+    until something else happens (about once in 15 000 times at this moment). A loop that handles
+    any signal by itself is woken by all of them.
     """
     with asyncio.Runner() as runner:
-        # Windows' loop is always woken.
+        # The loop of Windows is always woken.
         for number in () if sys.platform == "win32" else (signal.SIGWINCH,):
             runner.get_loop().add_signal_handler(number, int)
         return runner.run(work)
 
 
 class _Witness(Observer):
-    """Knows what became of the call that Ctrl-C interrupted, and tells of long waits.
+    """Keeps what happened to the call that Ctrl-C interrupted, and reports long waits.
 
     Attributes:
-        warning: What has to be known before it is made again; None if that is nothing.
+        warning: What matters before this call is repeated; None if nothing does.
     """
 
     def __init__(self, *, tells_waits: bool) -> None:
@@ -50,7 +50,7 @@ class _Witness(Observer):
         self._tells_waits = tells_waits
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        """Say why nothing happens for a while."""
+        """Report the reason for a long wait."""
         if self._tells_waits and seconds >= LONG:
             reason = attempt.status or attempt.error
             say(f"{call.operation.name}: trying again in {seconds:.0f} s ({reason})")
@@ -60,16 +60,16 @@ class _Witness(Observer):
         call: CallInfo,
         outcome: Outcome,
         error: BaseException | None,
-        elapsed: float,  # noqa: ARG002 - not told
+        elapsed: float,  # noqa: ARG002 - not used
     ) -> None:
-        """Keep what a cancelled call did."""
+        """Keep what happened to a cancelled call."""
         if isinstance(error, asyncio.CancelledError):
             self.warning = warning_of(outcome, call.operation.repeatability)
 
 
 @contextmanager
 def _logging(wanted: bool) -> Generator[None]:  # noqa: FBT001 - reads as a sentence
-    """Show the SDK's log, which has neither a value nor a secret, on standard error."""
+    """Write the SDK's log, which has no values and no secrets, to standard error."""
     logger, handler = logging.getLogger("gateway_sdk"), logging.StreamHandler()
     before = logger.level
     if wanted:
@@ -89,16 +89,16 @@ def ask(
     needs_tenant: bool = False,
     tells_waits: bool = True,
 ) -> T:
-    """Open a session, let a coroutine function use it, and return what that returns.
+    """Open a session for a coroutine function, and return its result.
 
     Args:
-        ctx: Of the command: it knows the options for every command.
-        work: What to ask of the gateway.
+        ctx: The context of the command, which has the options for every command.
+        work: The coroutine function.
         needs_tenant: Whether a tenant has to be set.
-        tells_waits: Whether to say why a call waits for long; of many calls that is too much.
+        tells_waits: Whether to report long waits; for a bulk run that is too much.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; its text says what has to be known of the call, if anything.
+        KeyboardInterrupt: Ctrl-C; its text says what matters before the call is repeated.
     """
     verbose: bool = ctx.find_root().params["verbose"]
     witness = _Witness(tells_waits=tells_waits and not verbose)
@@ -115,7 +115,7 @@ def ask(
 
 
 def _session(ctx: typer.Context, witness: Observer, *, needs_tenant: bool) -> GatewaySession:
-    """Make a session; with a sandbox in this process no settings count."""
+    """Make a session; one with a sandbox in this process ignores the settings."""
     more: dict[str, Any] = {"parse_float": Decimal, "observers": [witness]}
     if ctx.find_root().params["sandbox"]:
         # Imported here, because it needs the extra [sandbox].

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple, Self
 
@@ -307,18 +308,15 @@ class Faults:
         """Add a fault that is written as text, as on a command line.
 
         The text is "[OPERATION:]KIND[=VALUE][,at=N][,times=N][,rate=P]", such as
-        "cancel_order:drop_after_read,at=1". KIND is the name of a method of `Fault`, VALUE is its
-        number. Without an operation, it is for all. The rules are those of `on`.
+        "cancel_order:drop_after_read,at=1". KIND is a method of `Fault`, VALUE its number.
 
         Raises:
             ValueError: The text is not written so, or a name or a number in it is wrong.
         """
         first, *rules = text.split(",")
         operation, _, kind = first.rpartition(":")
-        fault, numbers = _fault_of_text(*kind.partition("=")), dict(map(_rule_of_text, rules))
-        if operation:
-            return self.on(operation, fault, **numbers)
-        return self.anywhere(fault, **numbers)
+        add = partial(self.on, operation) if operation else self.anywhere
+        return add(_fault_of_text(*kind.partition("=")), **dict(map(_rule_of_text, rules)))
 
     def due(self, operation: str) -> list[Fault]:
         """Count a call of *operation* and return the faults that happen at it; may be empty."""

@@ -47,7 +47,7 @@ def test_interrupted_run_goes_on(
     assert status == 130
     assert shown.splitlines()[-2:] == [
         "gateway: stopped by Ctrl-C",
-        f"{out} has at least 3 of 6 series: the same command goes on from there.",
+        f"{out} has at least 3 of 6 series: the same command continues.",
     ]
     assert kept == ["done"] * THREE
     assert again.err == f"{out}: 6 of 6 series, 3 from earlier runs\n"

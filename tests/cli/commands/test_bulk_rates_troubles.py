@@ -25,7 +25,7 @@ from tests.cli.commands.journeys import (
 )
 
 EUR = ("bulk", "rates", "--base", "EUR")
-THEN = "The rest was left out: then give the same command again, with --retry-failed."
+THEN = "The run was ended. Then give the same command again, with --retry-failed."
 
 
 @contextmanager
@@ -45,14 +45,14 @@ def room_for(size: int) -> Iterator[None]:
         ((*EUR, "--symbols", "USD", "--out", "x.jsonl"), "--start"),
         ((*EUR, "--symbols", "USD", "--start", "1y"), "--out"),
         ((*EUR, "--start", "1y", "--out", "x.jsonl"), "--symbols"),
-        ((*JOB, "--out", "x.jsonl", "--start", "31.1."), "is no day"),
+        ((*JOB, "--out", "x.jsonl", "--start", "31.1."), "is not a day"),
         ((*JOB, "--out", "x.jsonl", "--end", "2025-01-01"), "is after"),
-        ((*JOB, "--out", "x.jsonl", "--split", "30"), "no number of days"),
+        ((*JOB, "--out", "x.jsonl", "--split", "30"), "not a number of days"),
         ((*JOB, "--out", "x.jsonl", "--deadline", "0"), "--deadline"),
         ((*JOB, "--out", "x.jsonl", "--deadline", "inf"), "deadline must be"),
         ((*JOB, "--out", "x.jsonl", "--deadline", "nan"), "--deadline"),
         ((*JOB, "--out", "x.jsonl", "--concurrency", "many"), "--concurrency"),
-        ((*JOB, "--out", "x.jsonl", "--symbols", "all,USD"), "stands alone"),
+        ((*JOB, "--out", "x.jsonl", "--symbols", "all,USD"), "must stand alone"),
         ((*JOB, "--out", "x.jsonl", "--symbols", "EUR"), "nothing to fetch"),
         ((*JOB, "--out", "nowhere/x.jsonl"), "there is no folder nowhere"),
         ((*JOB, "--out", "."), "it is a folder"),

@@ -108,7 +108,7 @@ def test_search_that_finds_none_is_status_1(call_gateway: Call) -> None:
     assert (ended.status, ended.out) == (1, "")
     assert ended.err.splitlines() == [
         "gateway: none of the 234 countries matches “Atlantis\\x1b[31m”",
-        "`gateway countries` lists them all.",
+        "`gateway countries` lists them.",
     ]
 
 
@@ -116,7 +116,7 @@ def test_two_forms_are_a_contradiction(call_gateway: Call) -> None:
     """It is told before anything is asked."""
     ended = call_gateway("countries", "--json", "--csv")
 
-    assert ended == (2, "", "gateway: --json and --csv contradict each other: choose one\n")
+    assert ended == (2, "", "gateway: --json and --csv exclude each other: choose one\n")
 
 
 def test_countries_in_a_terminal_fit_80_columns(

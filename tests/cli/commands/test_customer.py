@@ -101,7 +101,8 @@ def test_broken_json_is_told_with_its_place(call_gateway: Call, tmp_path: Path) 
 
     assert ended.status == 2
     assert ended.err == (
-        f"gateway: {path}, line 2, column 19: this is no JSON: Expecting value\nNothing was sent.\n"
+        f"gateway: {path}, line 2, column 19: this is not JSON: Expecting value\n"
+        "Nothing was sent.\n"
     )
 
 
@@ -124,7 +125,7 @@ def test_lost_reply_of_a_creation_has_to_be_looked_into(
 
     assert (ended.status, ended.out) == (5, "")
     assert "it is unknown whether the gateway did it" in ended.err
-    assert ended.err.endswith("\nLook before you repeat it: it may have been done already.\n")
+    assert ended.err.endswith("\nCheck before you repeat it: it may have been done already.\n")
     assert len(served.received) == 1
 
 
@@ -202,10 +203,10 @@ def test_customer_is_revised_by_a_file(tmp_path: Path, content: Any) -> None:
         ({"revisions": ["canary"]}, "changes.json, revision 1: the value must be an object, {...}"),
         ({"revisions": [{"key": "a"}]}, "changes.json, revision 1: value is missing"),
         ({"revisions": [], "a": "b"}, "changes.json, revision 1: value must be a string"),
-        ({}, 'changes.json holds no revisions: write {"key": "value"}'),
-        ({"revisions": []}, "changes.json holds no revisions"),
-        ([{"key": "a", "value": "canary"}], "changes.json holds no revisions"),
-        ("canary", "changes.json holds no revisions"),
+        ({}, 'changes.json has no revisions: write {"key": "value"}'),
+        ({"revisions": []}, "changes.json has no revisions"),
+        ([{"key": "a", "value": "canary"}], "changes.json has no revisions"),
+        ("canary", "changes.json has no revisions"),
     ],
 )
 def test_file_without_revisions_is_told(

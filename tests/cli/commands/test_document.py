@@ -15,7 +15,7 @@ from tests.cli.terminal import Terminal
 Call = Callable[..., Ended]
 RunInTerminal = Callable[..., tuple[int, str]]
 
-UNSURE = "Look before you repeat it: it may have been done already."
+UNSURE = "Check before you repeat it: it may have been done already."
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_status_is_a_value_or_a_file(call_gateway: Call, given: list[str]) -> No
     """Neither and both are refused."""
     ended = call_gateway("document", "status", "document-0001", *given)
 
-    assert ended == (2, "", "gateway: give the new status: either a value, or --file\n")
+    assert ended == (2, "", "gateway: give the new status, or --file\n")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_typing_a_document_is_announced(
 ) -> None:
     """Whoever reads from the terminal is told how to end it."""
     terminal = start_in_terminal("document", "upload", "-")
-    terminal.read_until("Ctrl-D at the start of a line ends it.")
+    terminal.read_until("until Ctrl-D at the start of a line.")
 
     terminal.type("scan\n\x04")
     status, shown = terminal.end()
@@ -197,8 +197,8 @@ def test_file_in_place_of_a_status_is_told(
 
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.splitlines() == [
-        f"gateway: {passport} is a file, and not a status",
-        "To send what is in it, give --file.",
+        f"gateway: {passport} is a file",
+        "To send its content, give --file.",
         "Nothing was sent.",
     ]
     assert absent.status == 3

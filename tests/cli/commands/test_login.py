@@ -95,7 +95,7 @@ def test_end_that_is_not_known_is_said(
     ended = call_gateway("login")
 
     assert ended.status == 0
-    assert "\nUntil      it is refused: " in ended.out
+    assert "\nUntil      the gateway refuses it: " in ended.out
 
 
 @pytest.mark.usefixtures("tab")
@@ -180,7 +180,7 @@ def test_login_in_a_terminal_fits_and_is_coloured(
     lines = COLOUR.sub("", shown).splitlines()
     assert status == 0
     assert "\x1b[1mLogged in.\x1b[0m" in shown
-    assert "\x1b[33m" in shown
+    assert "\x1b[1mGatewaySession" in shown
     assert max(len(line) for line in lines if "://" not in line and "/" not in line) <= 80
 
 

@@ -19,7 +19,7 @@ def test_browser_that_does_not_open_is_said(call_gateway: Call, settings: Settin
     assert ended.err.splitlines()[2:] == [
         "No browser could be opened here.",
         "gateway: the login was not finished within 1 s",
-        "Log in again, if need be with a longer --timeout.",
+        "Log in again, with a longer --timeout if you need one.",
     ]
     assert kept() is None
 
@@ -49,13 +49,13 @@ def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings:
     assert (ended.status, ended.out) == (2, "")
     first, second = ended.err.splitlines()
     assert first.startswith(f"gateway: port {taken.rpartition(':')[2]} of 127.0.0.1 is in use")
-    assert second == "Port 0 in --redirect-uri takes any that is free."
+    assert second == "Port 0 in --redirect-uri takes a free port."
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--browser", "any %s", "--no-browser"], "contradict each other"),
+        (["--browser", "any %s", "--no-browser"], "either --browser or"),
         (["--redirect-uri", "https://app.test/callback"], "Add --paste."),
         (["--redirect-uri", "callback"], "redirect_uri must start with"),
         (["--auth-url", "http://login.test/"], "authorization_url is plain http to login.test"),
@@ -84,6 +84,6 @@ def test_missing_settings_are_named(call_gateway: Call, command: str) -> None:
 
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.splitlines() == [
-        "gateway: GATEWAY_BASE_URL, GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID are not set",
-        "Set them in the environment, or give --base-url, --auth-url and --client-id.",
+        "gateway: not set: GATEWAY_BASE_URL, GATEWAY_AUTH_URL, GATEWAY_CLIENT_ID",
+        "Set them, or give --base-url, --auth-url, --client-id.",
     ]

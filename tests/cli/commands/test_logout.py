@@ -23,8 +23,8 @@ def test_logout_says_how_long_the_token_stays_valid(call_gateway: Call, settings
     assert (ended.status, ended.err) == (0, "")
     assert f"Gateway    {settings['GATEWAY_BASE_URL']} (GATEWAY_BASE_URL)\n" in ended.out
     assert words_of(ended) == (
-        "The access token is deleted here. The authorization server knows nothing of it: there the"
-        f" token stays valid until {token.ends}, and programs that have read it go on using it."
+        "The access token is deleted here. "
+        f"It stays valid until {token.ends} in programs that have it."
     )
     assert kept() is None
     assert CANARY not in ended.out
@@ -34,7 +34,7 @@ def test_logout_from_a_token_without_an_end(call_gateway: Call, settings: Settin
     """If its end is not known, nothing is made up."""
     keep(life=None)
 
-    assert "stays valid until it expires, and" in words_of(call_gateway("logout"))
+    assert "stays valid until it expires in" in words_of(call_gateway("logout"))
     assert kept() is None
 
 
@@ -44,7 +44,7 @@ def test_logout_from_an_expired_token(call_gateway: Call, settings: Settings) ->
 
     words = words_of(call_gateway("logout"))
 
-    assert words == f"The access token is deleted; it had expired at {token.ends}."
+    assert words == f"The access token is deleted here. It had expired at {token.ends}."
     assert not record_path().exists()
 
 
@@ -67,9 +67,7 @@ def test_logout_deletes_what_is_broken(call_gateway: Call, settings: Settings, m
     ended = call_gateway("logout")
 
     assert (ended.status, ended.err) == (0, "")
-    assert words_of(ended) == (
-        "What was there was no usable record of an access token; it is deleted."
-    )
+    assert words_of(ended) == ("The record of the access token was damaged; it is deleted.")
     assert not record_path().exists()
 
 

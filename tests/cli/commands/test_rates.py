@@ -145,7 +145,7 @@ def test_other_shape_is_shown_as_it_came(
     asked_for = call_gateway("rates", "EUR", "USD", "--json", *WEEK)
 
     assert json.loads(shown.out) == json.loads(asked_for.out) == reply
-    assert shown.err.startswith("The reply has another shape than days with rates")
+    assert shown.err.startswith("the reply has another shape than days with rates")
     assert (shown.status, asked_for.status, asked_for.err) == (0, 0, "")
 
 
@@ -172,9 +172,9 @@ def test_other_shape_is_no_csv(
     [
         (["EUR"], "symbols"),
         (["EUR", ","], "no currency"),
-        (["EUR", "USD", "--start", "31.1."], "is no day"),
+        (["EUR", "USD", "--start", "31.1."], "is not a day"),
         (["EUR", "USD", "--start", "today", "--end", "1y"], "is after"),
-        (["EUR", "USD", "--json", "--plot"], "--json and --plot contradict"),
+        (["EUR", "USD", "--json", "--plot"], "--json and --plot exclude"),
     ],
 )
 def test_misuse_is_told_before_anything_is_sent(
@@ -207,4 +207,4 @@ def test_chart_is_a_png_by_name_too(call_gateway: Call) -> None:
     ended = call_gateway("rates", "EUR", "USD", "--png", "x.gif")
 
     assert ended.status == 2
-    assert "end it in .png" in ended.err
+    assert "does not end in .png" in ended.err

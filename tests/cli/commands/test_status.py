@@ -54,7 +54,7 @@ def test_token_without_an_end_is_usable(call_gateway: Call, settings: Settings) 
     ended = call_gateway("status")
 
     assert ended.status == 0
-    assert "\nUntil      it is refused: the authorization server did not say" in ended.out
+    assert "\nUntil      the gateway refuses it: the login did not say" in ended.out
 
 
 def test_no_token_is_status_1(call_gateway: Call, settings: Settings) -> None:
@@ -180,7 +180,7 @@ def test_status_in_a_terminal_has_bold_names(
 
 def test_profiles_are_listed_and_forgotten(call_gateway: Call) -> None:
     """The one that counts is marked; its token is left where it is."""
-    assert call_gateway("profiles").err.startswith("There are none")
+    assert call_gateway("profiles").err.startswith("There are no profiles")
     save_profile("default", {"base_url": "https://a.test"})
     save_profile("other", {"base_url": "https://b.test", "tenant_id": "acme"})
 
@@ -191,7 +191,7 @@ def test_profiles_are_listed_and_forgotten(call_gateway: Call) -> None:
         "default\t\thttps://a.test\t\t\t",
         "other\tyes\thttps://b.test\t\t\tacme",
     ]
-    assert forgotten == (0, "", "The profile default is forgotten.\n")
+    assert forgotten == (0, "", "The profile default is deleted.\n")
     assert list(read_profiles()) == ["other"]
 
 

@@ -54,7 +54,7 @@ def test_page_behind_the_last_is_empty(call_gateway: Call) -> None:
     """That is no failure, and nobody has to guess."""
     ended = call_gateway("wallet", "orders", "--page", "99", "--sandbox")
 
-    assert ended == (0, "", "There are none.\n")
+    assert ended == (0, "", "The list is empty.\n")
 
 
 def test_history_is_of_one_customer(call_gateway: Call) -> None:
@@ -126,8 +126,8 @@ def test_script_that_does_not_say_so_cancels_nothing(
 
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.splitlines() == [
-        "gateway: cancelling asks first, and standard input is no terminal",
-        "Add --yes if it is meant; nothing was sent.",
+        "gateway: cannot ask, because standard input is not a terminal",
+        "Nothing was sent: add --yes.",
     ]
     assert not served.received
 

@@ -95,4 +95,4 @@ def test_token_has_a_beginning_and_an_end() -> None:
 
 def test_end_may_be_unknown() -> None:
     """A token whose end was not said is used until it is refused."""
-    assert describe_end(Token("any"), NOON).startswith("it is refused")
+    assert describe_end(Token("any"), NOON).startswith("the gateway refuses it")

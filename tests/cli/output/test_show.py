@@ -80,7 +80,7 @@ def test_no_record_is_said(capsys: pytest.CaptureFixture[str], form: Form) -> No
     """Nobody wonders whether an empty output is a failure."""
     show_records({"total": 0, "orders": []}, form)
 
-    assert capsys.readouterr() == ("", "There are none.\n")
+    assert capsys.readouterr() == ("", "The list is empty.\n")
 
 
 def test_words_beside_records_are_printable(capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +135,7 @@ def test_reply_that_cannot_be_printed_does_not_undo_it(
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ("60", "No room for: d.\nA wider terminal, --csv or --json shows all.\n"),
+        ("60", "No room for: d.\nA wider terminal or --csv shows all.\n"),
         ("70", ""),
         ("200", ""),
     ],

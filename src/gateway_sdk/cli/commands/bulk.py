@@ -1,7 +1,4 @@
-"""The command `gateway bulk rates`: many series, into a journal that a later run goes on with.
-
-The other commands of the group are those of a fleet.
-"""
+"""The command `gateway bulk rates`, and by import those of a fleet."""
 
 from datetime import date
 from pathlib import Path
@@ -49,25 +46,25 @@ def rates(
     repair: bool = False,
     deadline: Annotated[float | None, typer.Option(min=0.001)] = None,
 ) -> None:
-    """Fetch the exchange rates of many currencies, into a file of JSON lines.
+    """Fetch the exchange rates of many currencies into a file of JSON lines.
 
-    Each reply is in the file as soon as it is there. Whatever ends a run, the same command goes
-    on where it stopped and fetches only what the file lacks. A start such as 1y is another day
-    tomorrow: write days of the calendar where a job may take longer.
+    Each reply is written when it arrives. Whatever ends a run, the same command continues it and
+    fetches only what the file lacks. A start such as 1y is another day tomorrow: write a date if
+    the run may take longer.
 
     Args:
-        base (CODES): The currencies that rates are for one unit of, such as EUR or EUR,USD.
-        symbols (CODES): The others, such as USD,GBP; "all" are those of all countries that the
-            gateway has rates of.
+        base (CODES): The base currencies, such as EUR or EUR,USD.
+        symbols (CODES): The other currencies, such as USD,GBP; "all" stands for the currencies of
+            all countries of which the gateway has rates.
         start (DAY): The first day: 2026-01-31, today, yesterday, or a time before today: 10d, 6w,
             3m, 1y.
-        out (FILE): The file of JSON lines that replies go to, and that a run goes on with.
+        out (FILE): The file of JSON lines, which a later run continues.
         rows (FILE): Also write all rates into this CSV file: base, symbol, date, rate.
-        split (SPAN): Ask for so many days at a time: 30d, 6w.
-        concurrency (CALLS): Calls at once; "adaptive" finds out how many the gateway takes.
+        split (SPAN): The days of one request, such as 30d or 6w.
+        concurrency (CALLS): Calls at a time; "adaptive" finds out how many the gateway accepts.
         retry_failed: Fetch again what failed in an earlier run.
-        repair: Go on without lines of the file that are damaged, and keep them beside.
-        deadline (SECONDS): For the whole run.
+        repair: Move damaged lines of the file to NAME.damaged, and fetch their series again.
+        deadline (SECONDS): Seconds for the whole run.
 
     Examples:
         gateway bulk rates --base EUR --symbols USD,GBP --start 1m --out rates.jsonl
@@ -78,11 +75,11 @@ def rates(
     first, last = choose_range(start, end, days=0)
     plan = Plan(split_codes([base]), codes, first, last, split)
     if codes is not None and not plan.size(codes):
-        raise typer.BadParameter("there is nothing to fetch but a currency in itself")
+        raise typer.BadParameter("there is nothing to fetch: give other --symbols than --base")
     for path in filter(None, (out, rows)):
         check_place(path)
     if rows is not None and rows.resolve() == out.resolve():
-        raise CommandError("--out and --rows are the same file: give two", MISUSED)
+        raise CommandError("--out and --rows are the same file", MISUSED)
     tally = Tally(deadline, leaves_out=codes is None)
     tally.total = None if codes is None else plan.size(codes)
     options = {"journal": out, "concurrency": calls, "deadline": deadline, "repair": repair}
@@ -96,14 +93,14 @@ def _fetch(
     """Fetch what the journal lacks.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; its text says how to go on.
+        KeyboardInterrupt: Ctrl-C; its text says how to continue.
     """
-    # The address of a sandbox is another one each time.
+    # The journal is for one gateway, and each sandbox has another address.
     job = "exchange rates of the sandbox" if ctx.find_root().params["sandbox"] else None
 
     async def fetching(gateway: GatewaySession) -> Rows | None:
         with writing_rows(rows) as written:
-            # Ordered, so that rows stand in the order of the requests.
+            # Ordered, so that rows are in the order of the requests.
             more: dict[str, Any] = {"take": written.add, "ordered": True} if written else {}
             await fetch(gateway, plan, tally, show, job=job, **options, **more)
         return written
@@ -113,8 +110,8 @@ def _fetch(
             return ask(ctx, fetching, tells_waits=False)
     except KeyboardInterrupt:
         there = f"{printable(str(options['journal']))} has {tally.so_far()}"
-        go_on = f"{there}: the same command goes on from there."
-        raise KeyboardInterrupt(go_on if tally.total else "Nothing was fetched.") from None
+        told = f"{there}: the same command continues." if tally.total else "Nothing was fetched."
+        raise KeyboardInterrupt(told) from None
     except JournalError as error:
         words = printable(str(error)).replace("repair=True", "--repair")
         raise CommandError(words, FAILED if tally.opened else MISUSED) from error
@@ -122,12 +119,12 @@ def _fetch(
         if not tally.asked:
             raise
         failure = explain(error)
-        then = "The rest was left out: then give the same command again, with --retry-failed."
+        then = "The run was ended. Then give the same command again, with --retry-failed."
         raise CommandError(f"{failure}\n{then}", failure.status) from error
 
 
 def _tell(tally: Tally, out: str, rows: Rows | None, rows_path: str) -> None:
-    """Say what came, and what did not."""
+    """Say what was fetched, and what was not."""
     if tally.total is not None:
         say(f"{out}: {tally.summary()}")
     if tally.left_out:

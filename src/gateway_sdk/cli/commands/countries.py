@@ -13,7 +13,7 @@ from gateway_sdk.cli.output.values import printable
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import Country
 
-# Interface: Country record. The names first, for they are what a table is read by.
+# Interface: Country record. The name is the first column, and the id the last.
 COLUMNS: Final = {
     "countryName": "Country",
     "two_digit_iso_code": "2",
@@ -23,10 +23,10 @@ COLUMNS: Final = {
     "nationality": "Nationality",
     "id": "Id",
 }
-"""And what they are called in a terminal, where there is less room."""
+"""The columns, with their shorter names in a terminal."""
 
 NAMES: Final = {"euro": "eur"}
-"""A currency that is called otherwise than its code, and by its name in no other column."""
+"""Names of currencies that are not part of another column, with their codes."""
 
 
 def countries(
@@ -38,11 +38,10 @@ def countries(
 ) -> None:
     """List the countries of the world, with their codes and currencies.
 
-    The exit status is 1 if none matches; then --csv has its header alone, and --json is [].
+    The exit status is 1 if no country matches.
 
     Args:
         search (SEARCH): Part of a name or nationality; or a whole code, currency or dialling code.
-            All countries, if left out.
 
     Examples:
         gateway countries
@@ -60,16 +59,13 @@ def countries(
     if search is not None and not found:
         raise CommandError(
             f"none of the {len(known)} countries matches “{printable(search)}”\n"
-            "`gateway countries` lists them all.",
+            "`gateway countries` lists them.",
             FAILED,
         )
 
 
 def matches(country: Country, search: str) -> bool:
-    """Tell whether a search is part of a name, or one of the codes; case and accents do not count.
-
-    A code has to be whole: two letters of it are in many a name.
-    """
+    """Whether a search is part of a name or equals a code, without regard to case and accents."""
     wanted = NAMES.get(_plain(search), _plain(search))
     names = (country.country_name, country.nationality)
     codes = {country.two_digit_iso_code, country.three_digit_iso_code, country.currency}

@@ -16,12 +16,11 @@ from gateway_sdk.models import CreateRequest, Revision
 def create(ctx: typer.Context, file: str) -> None:
     """Create a customer, and print the gateway's reply as JSON.
 
-    A customer is never created twice behind your back: if the reply is lost, the status is 5, and
-    somebody has to look. The tenant is that of GATEWAY_TENANT_ID.
+    The request is never sent twice: if the reply is lost, the status is 5, and somebody has to
+    check at the gateway. The tenant is that of --tenant or GATEWAY_TENANT_ID.
 
     Args:
-        file (FILE): A file of JSON with the fields of CreateRequest, as `gateway customer example`
-            prints it; "-" is stdin.
+        file (FILE): JSON such as `gateway customer example` prints; "-" is standard input.
 
     Examples:
         gateway customer create ada.json
@@ -34,14 +33,14 @@ def create(ctx: typer.Context, file: str) -> None:
 
 
 def example() -> None:
-    """Print an example of what `gateway customer create` takes, with every field, as JSON.
+    """Print an example of a file for `gateway customer create`, with every field.
 
-    Leave out the fields that your gateway does not need, and change the others. Nothing is sent.
+    Remove the fields that your gateway does not need, and change the others. Nothing is sent.
 
     Examples:
         gateway customer example > ada.json
     """
-    # Interface: CreateRequest and the objects in it. No real person's name, number or address.
+    # Interface: CreateRequest and its objects. No data of a real person.
     show_json(
         json.loads(files("gateway_sdk.cli.commands").joinpath("customer.json").read_text("utf-8"))
     )
@@ -50,12 +49,12 @@ def example() -> None:
 def revise(ctx: typer.Context, customer_id: str, revisions: list[str]) -> None:
     """Change fields of a customer, and print the gateway's reply as JSON.
 
-    It is never done twice behind your back: if the reply is lost, the status is 5.
+    The request is never sent twice: if the reply is lost, the status is 5.
 
     Args:
-        customer_id (CUSTOMER): The gateway's id of the customer.
-        revisions (FILE | KEY=VALUE...): What to change; or a file of JSON, {"key": "value"}; "-" is
-            stdin. Others on this machine can read arguments: what is private belongs into a file.
+        customer_id (CUSTOMER): The id of the customer.
+        revisions (FILE | KEY=VALUE...): The changes; or a file with {"key": "value"}; "-" is
+            standard input. Use a file for personal data: others on this machine can read arguments.
 
     Examples:
         gateway customer revise customer-0001 customerStatus=active
@@ -70,7 +69,7 @@ def read_revisions(words: Sequence[str]) -> list[Revision]:
     """Read KEY=VALUE words, or the file that a single word without "=" names.
 
     Returns:
-        The revisions in their order; a key may come twice. Messages show no value.
+        The revisions in their order; a key may occur twice. Messages show no value.
     """
     if len(words) == 1 and "=" not in words[0]:
         return _from_file(words[0])
@@ -80,7 +79,7 @@ def read_revisions(words: Sequence[str]) -> list[Revision]:
 def _from_word(word: str, place: int) -> Revision:
     key, equals, value = word.partition("=")
     if not (key and equals):
-        refuse(f"revision {place} is not KEY=VALUE: quote what holds spaces")
+        refuse(f"revision {place} is not KEY=VALUE: quote it if it has spaces")
     return check_fields(Revision, {"key": key, "value": value}, f"revision {place}")
 
 
@@ -95,6 +94,6 @@ def _from_file(file: str) -> list[Revision]:
         case _:
             entries = []
     if not entries:
-        refuse(f'{name_of(file)} holds no revisions: write {{"key": "value"}}')
+        refuse(f'{name_of(file)} has no revisions: write {{"key": "value"}}')
     places = enumerate(entries, 1)
     return [check_fields(Revision, entry, f"{file}, revision {place}") for place, entry in places]

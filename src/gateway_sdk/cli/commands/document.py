@@ -28,11 +28,11 @@ def _bar(doing: str) -> AbstractContextManager[Show]:
 def upload(ctx: typer.Context, file: str, *, content_type: ContentType = None) -> None:
     """Upload a document, and print the gateway's reply as JSON.
 
-    It is never uploaded twice behind your back: if the reply is lost, the status is 5, and somebody
-    has to look.
+    The request is never sent twice: if the reply is lost, the status is 5, and somebody has to
+    check at the gateway.
 
     Args:
-        file (FILE): The document; "-" is stdin.
+        file (FILE): The document; "-" is standard input.
 
     Examples:
         gateway document upload passport.pdf
@@ -51,8 +51,8 @@ def update(
     """Replace the content of a document, and print the gateway's reply as JSON.
 
     Args:
-        document_id (DOCUMENT): The gateway's id of the document.
-        file (FILE): The document; "-" is stdin.
+        document_id (DOCUMENT): The id of the document.
+        file (FILE): The new content; "-" is standard input.
 
     Examples:
         gateway document update document-0001 passport.pdf
@@ -73,21 +73,21 @@ def status(
 ) -> None:
     """Change the status of a document, and print the gateway's reply as JSON.
 
-    Which values there are, and in which shape, only your gateway knows.
+    The interface does not say which values are allowed.
 
     Args:
-        document_id (DOCUMENT): The gateway's id of the document.
+        document_id (DOCUMENT): The id of the document.
         value (STATUS): The new status, which is sent as text.
-        file (FILE): A file to send in place of a value; "-" is stdin.
+        file (FILE): A file to send in place of a value; "-" is standard input.
 
     Examples:
         gateway document status document-0001 approved
         gateway document status document-0001 --file status.json
     """
     if bool(value) == (file is not None):
-        raise CommandError("give the new status: either a value, or --file", MISUSED)
+        raise CommandError("give the new status, or --file", MISUSED)
     if value and not value.isalnum() and os.path.isfile(value):  # noqa: PTH113 - any text, however long
-        refuse(f"{name_of(value)} is a file, and not a status\nTo send what is in it, give --file.")
+        refuse(f"{name_of(value)} is a file\nTo send its content, give --file.")
     given = document_id, open_content(file) if file is not None else value or "", content_type
     reply = ask(ctx, lambda it: it.aml.change_document_status(*given))
     show_done("The status is changed.", reply)

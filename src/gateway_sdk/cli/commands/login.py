@@ -17,7 +17,7 @@ from gateway_sdk.cli.session import run
 from gateway_sdk.errors import TokenStoreError
 
 TRIAL_LIFE: Final = 60.0
-"""Seconds that a token for trial lasts, should it not be deleted."""
+"""Seconds until the test token expires, if it cannot be deleted."""
 
 
 def login(
@@ -32,41 +32,35 @@ def login(
     scope: str = "",
     timeout: Annotated[float, typer.Option(min=0.1)] = 300,
 ) -> None:
-    """Log in with a browser, and keep the access token for programs.
+    """Log in with a browser, and store the access token for programs.
 
-    The addresses that options give are remembered, in the profile "default" or the one that
-    --profile names: later commands need no settings. `GatewaySession.from_env()` reads the
-    environment only. GATEWAY_TOKEN_STORE says where the token is kept: "file", in a private file of
-    this user, if it is not set; "file:" and a folder; "keyring"; or the address of a Redis.
+    The options are remembered in the profile "default", or in the one that --profile names, so that
+    later commands need no settings. `GatewaySession.from_env()` reads the environment only.
+    GATEWAY_TOKEN_STORE says where the token is stored: file (the default), file:FOLDER, keyring, or
+    the URL of a Redis.
 
     Args:
-        auth_url (URL): Where people log in, in place of GATEWAY_AUTH_URL.
-        client_id (ID): As which client, in place of GATEWAY_CLIENT_ID.
-        browser (COMMAND): The command that opens the address, such as "chromium --incognito %s": a
-            private window keeps the token out of its history. This machine's own browser, if left
-            out.
-        no_browser: Only show the address, and open nothing.
-        paste: For a machine without a browser, as over ssh: show the address, and take the one that
-            the browser ends up at, pasted, which is not shown, or from a pipe.
-        redirect_uri (URL): Where the answer comes to, as it is registered for the client. Port 0
-            takes any that is free, which is the safest.
-        scope (NAMES): The scope to ask for, with spaces between its names. The gateway has no
-            scopes: leave it out, unless the authorization server demands one.
+        auth_url (URL): The login page, in place of GATEWAY_AUTH_URL.
+        client_id (ID): The client id, in place of GATEWAY_CLIENT_ID.
+        browser (COMMAND): The browser to use, such as "chromium --incognito %s": a private window
+            keeps the token out of its history.
+        no_browser: Show the address of the login, and open no browser.
+        paste: Without a browser on this machine: log in with any browser, and paste the address at
+            which it ends. What you paste is not shown.
+        redirect_uri (URL): The redirect URI that is registered for the client. Port 0 takes a free
+            one, which is safest.
+        scope (NAMES): The scope, if the authorization server requires one.
         timeout (SECONDS): How long the login may take.
     """
     if browser and no_browser:
-        raise CommandError("--browser and --no-browser contradict each other", MISUSED)
+        raise CommandError("give either --browser or --no-browser", MISUSED)
     if not (paste or can_listen(redirect_uri)):
-        raise CommandError(
-            "--redirect-uri is not http on this machine: an answer there can only be pasted\n"
-            "Add --paste.",
-            MISUSED,
-        )
+        raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.", MISUSED)
     settings = settings_of(ctx, new_profile=True, auth_url=auth_url, client_id=client_id)
-    settings.store()  # all that is missing is told before anything else
+    settings.store()  # names missing settings before anything else is checked
     values = settings.values
     flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
-    # A person who pastes has the browser elsewhere, and a text browser would take the terminal.
+    # With --paste the browser is elsewhere, and a text browser would take the terminal.
     chosen: Browser = browser or (False if no_browser or paste else None)
     way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
     token = run(_get_and_keep(settings, flow, paste=PasteFromTerminal() if paste else None, **way))
@@ -84,10 +78,10 @@ async def _get_and_keep(settings: Settings, flow: ImplicitFlow, **way: Any) -> T
 
 
 async def try_out_store(settings: Settings) -> None:
-    """Keep and delete a token that is none, so that a broken store is found before the login.
+    """Store and delete a test token, so that a broken store is found before the login.
 
-    It is the token of another client: workers do not find it, and a record that is broken, and
-    about to be replaced, is not looked at.
+    It has another client id: programs do not find it, and the real record is not read, which may be
+    broken and is about to be replaced.
 
     Raises:
         TokenStoreError: the store cannot be used.
@@ -107,24 +101,20 @@ def _report(settings: Settings, token: Token, *, remembered: bool) -> None:
     print_key_values(console, pairs)
     shadowed = "access_token" in settings.values
     when = "once GATEWAY_ACCESS_TOKEN is unset" if shadowed else "from now on"
-    ending = ":" if exports else "."
-    console.print(
-        f"\nGatewaySession.from_env() uses it {when}, with the same settings{ending}",
-        style="yellow" if shadowed else None,
-    )
+    told = f"\nGatewaySession.from_env() uses it {when}, with the same settings"
+    console.print(told + (":" if exports else "."), style="bold" if shadowed else None)
     for export in exports:
-        console.print(f"  export {export}", style="cyan", soft_wrap=True)
+        console.print(f"  export {export}", soft_wrap=True)
 
 
 def logout(ctx: typer.Context, auth_url: str | None = None, client_id: str | None = None) -> None:
-    """Delete the access token that `gateway login` left.
+    """Delete the access token that `gateway login` stored.
 
-    The authorization server is not told, for the implicit flow has no way to do so: there the
-    token stays valid until it expires.
+    The token stays valid until it expires: the implicit flow has no way to revoke it.
 
     Args:
-        auth_url (URL): Where people log in, in place of GATEWAY_AUTH_URL.
-        client_id (ID): As which client, in place of GATEWAY_CLIENT_ID.
+        auth_url (URL): The login page, in place of GATEWAY_AUTH_URL.
+        client_id (ID): The client id, in place of GATEWAY_CLIENT_ID.
     """
     settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
     store, console = settings.store(), make_console()
@@ -133,22 +123,17 @@ def logout(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
 
 
 async def _delete(store: TokenStore) -> str:
-    """Delete the token and say what that meant."""
+    """Delete the token, and say what was deleted."""
     try:
         token = await store.load()
-        told = "There was no access token." if token is None else _deleted(token)
+        told = "There was no access token."
+        if token is not None:
+            lasts = f"It stays valid until {token.ends or 'it expires'} in programs that have it."
+            expired = token.expired(time.time(), leeway=0.0)
+            told = f"It had expired at {token.ends}." if expired else lasts
+            told = f"The access token is deleted here. {told}"
     except TokenStoreError:
-        # If it was the store and not what it holds, deleting fails too.
-        told = "What was there was no usable record of an access token; it is deleted."
+        # If the store itself is broken, deleting fails too.
+        told = "The record of the access token was damaged; it is deleted."
     await store.delete()
     return told
-
-
-def _deleted(token: Token) -> str:
-    if token.expired(time.time(), leeway=0.0):
-        return f"The access token is deleted; it had expired at {token.ends}."
-    return (
-        "The access token is deleted here. The authorization server knows nothing of it: there the"
-        f" token stays valid until {token.ends or 'it expires'}, and programs that have read it go"
-        " on using it."
-    )

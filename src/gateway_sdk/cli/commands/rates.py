@@ -1,7 +1,7 @@
 """The command `gateway rates`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -24,6 +24,8 @@ from gateway_sdk.cli.output.values import printable
 from gateway_sdk.cli.series import Series, read_series
 from gateway_sdk.cli.session import ask
 
+OTHER_SHAPE: Final = "the reply has another shape than days with rates"
+
 
 def rates(
     ctx: typer.Context,
@@ -40,14 +42,14 @@ def rates(
 ) -> None:
     """Fetch the exchange rates of currencies against another, day by day.
 
-    Without --start it is the last 30 days. Days without any rate, such as Sundays, have no row.
+    The default is the last 30 days. Days without rates, such as Sundays, have no row.
 
     Args:
-        base (BASE): The currency that the rates are for one unit of.
+        base (BASE): The base currency.
         symbols (SYMBOLS): The other currencies, such as USD,GBP or USD GBP.
-        plot: Draw a curve of each currency in the terminal.
+        plot: Draw a curve for each currency in the terminal.
         png (FILE.png): Draw a chart into this file. Needs the extra [plot].
-        parquet (FILE): Write a Parquet file, decimals exact. Needs the extra [parquet].
+        parquet (FILE): Write a Parquet file, with exact decimals. Needs the extra [parquet].
 
     Examples:
         gateway rates EUR USD --sandbox --start 2026-10-01
@@ -85,16 +87,10 @@ def rates(
 
 def _show_other_shape(reply: Any, form: Form, *, needs_series: bool) -> None:
     if needs_series or form in (Form.CSV, Form.PLOT):
-        raise CommandError(
-            "the reply has another shape than days with rates\n--json shows it as it came.",
-            UNCHANGED,
-        )
+        raise CommandError(f"{OTHER_SHAPE}\n--json shows it.", UNCHANGED)
     show_json(reply)
     if form is not Form.JSON:
-        say(
-            "The reply has another shape than days with rates, so it is shown as it came: the"
-            " interface leaves it open."
-        )
+        say(f"{OTHER_SHAPE}, so it is shown as JSON: the interface leaves it open.")
 
 
 def _drawable(series: Series) -> Series:

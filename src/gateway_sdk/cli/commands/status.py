@@ -1,4 +1,4 @@
-"""The commands `gateway status` and `gateway profiles`: the settings in force, and others."""
+"""The commands `gateway status` and `gateway profiles`."""
 
 import hashlib
 import time
@@ -25,17 +25,17 @@ from gateway_sdk.cli.session import run
 
 
 def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | None = None) -> None:
-    """Show which settings are in force, where each comes from, and the access token.
+    """Show the settings in force, where each comes from, and how long the access token is valid.
 
     The exit status is 0 if there is a usable access token, else 1. The token itself is never shown.
 
     Args:
-        auth_url (URL): Where people log in, in place of GATEWAY_AUTH_URL.
-        client_id (ID): As which client, in place of GATEWAY_CLIENT_ID.
+        auth_url (URL): The login page, in place of GATEWAY_AUTH_URL.
+        client_id (ID): The client id, in place of GATEWAY_CLIENT_ID.
     """
     settings, console = settings_of(ctx, auth_url=auth_url, client_id=client_id), make_console()
     if secret := settings.values.get("access_token"):
-        # What tells one token from another, and nothing of it: a token may be short.
+        # Enough to recognize a token, and no part of it: a token may be short.
         digest = hashlib.sha256(secret.encode()).hexdigest()[:8]
         source = settings.sources["access_token"]
         told = f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
@@ -51,7 +51,7 @@ def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
 
 
 def token_facts(token: Token, now: float) -> Iterator[KeyValue]:
-    """Tell since when and until when a token is valid; *now* in seconds since 1970."""
+    """Describe from when until when a token is valid; *now* in seconds since 1970."""
     yield "Since", describe_moment(token.obtained_at, now)
     yield "Until", describe_end(token, now)
 
@@ -59,7 +59,7 @@ def token_facts(token: Token, now: float) -> Iterator[KeyValue]:
 def describe_end(token: Token, now: float) -> str:
     """Say until when a token lasts."""
     if token.expires_at is None:
-        return "it is refused: the authorization server did not say when it ends"
+        return "the gateway refuses it: the login did not say when it expires"
     return describe_moment(token.expires_at, now)
 
 
@@ -81,19 +81,19 @@ def profiles(
 ) -> None:
     """List the gateways that `gateway login` has remembered.
 
-    A command takes the profile that --profile names, else that of GATEWAY_PROFILE, else "default".
+    A command uses the profile that --profile names, else that of GATEWAY_PROFILE, else "default".
 
     Args:
-        remove (NAME): Forget a profile; its token is left.
+        remove (NAME): Delete a profile, but not its token.
     """
     form = choose_form(as_json=as_json, as_csv=as_csv)
     if remove is not None:
         remove_profile(remove)
-        say(f"The profile {remove} is forgotten.")
+        say(f"The profile {remove} is deleted.")
         return
     known = read_profiles()
     if not known:
-        say("There are none: `gateway login --base-url ...` makes one.")
+        say("There are no profiles: `gateway login --base-url ...` makes one.")
         return
     chosen = find_settings({}, ctx.find_root().params["profile"]).profile
     rows = [

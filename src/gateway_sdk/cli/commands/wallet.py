@@ -28,9 +28,9 @@ def orders(
     """Show a page of the tenant's orders, or all.
 
     Args:
-        page (N): Which page; most gateways begin with 1.
-        take (N): How many orders a page has.
-        all_pages: Show all orders, from the page on up to an empty one.
+        page (N): The page; most gateways begin with 1.
+        take (N): The number of orders of a page.
+        all_pages: Show all pages, from --page to the first empty one.
 
     Examples:
         gateway wallet orders --take 5
@@ -54,7 +54,7 @@ def history(
     """Show the trading orders of a customer.
 
     Args:
-        customer_id (CUSTOMER): The gateway's id of the customer.
+        customer_id (CUSTOMER): The id of the customer.
 
     Examples:
         gateway wallet history customer-0001
@@ -84,12 +84,12 @@ def cancel(
 ) -> None:
     """Cancel a trading order, and print the gateway's reply as JSON.
 
-    It asks first. Cancelling twice does no more than cancelling once.
+    It asks first. It does no harm to cancel an order twice.
 
     Args:
-        wallet_id (WALLET): The gateway's id of the wallet.
-        order_id (ORDER): The gateway's id of the order.
-        yes: Do not ask; scripts have to say so.
+        wallet_id (WALLET): The id of the wallet.
+        order_id (ORDER): The id of the order.
+        yes: Do not ask; needed in scripts.
 
     Examples:
         gateway wallet cancel wallet-0004 order-0056
@@ -103,11 +103,8 @@ def cancel(
 
 def _confirm(question: str) -> None:
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CommandError(
-            "cancelling asks first, and standard input is no terminal\n"
-            "Add --yes if it is meant; nothing was sent.",
-            MISUSED,
-        )
+        problem = "cannot ask, because standard input is not a terminal"
+        raise CommandError(f"{problem}\nNothing was sent: add --yes.", MISUSED)
     try:
         meant = Confirm.ask(Text(question), console=make_console(stderr=True), default=False)
     except EOFError:

@@ -12,19 +12,19 @@ from gateway_sdk.cli.session import ask
 def webhook(
     ctx: typer.Context, file: MayBeLeftOut = None, *, content_type: ContentType = None
 ) -> None:
-    """Call the KYC webhook, until the gateway acknowledges it; there is no reply to print.
+    """Call the KYC webhook.
 
-    It is never called twice behind your back: if the answer is lost, the status is 5.
+    The request is never sent twice: if the reply is lost, the status is 5.
 
     Args:
-        file (FILE): The event; "-" is stdin. None is sent, if left out.
+        file (FILE): The event, if there is one; "-" is standard input.
 
     Examples:
         gateway webhook
         gateway webhook event.json --sandbox
     """
     if file is None and content_type is not None:
-        raise CommandError("--content-type needs a file that it describes", MISUSED)
+        raise CommandError("--content-type needs a file", MISUSED)
     content = None if file is None else open_content(file)
     ask(ctx, lambda gateway: gateway.kyc.send_webhook(content, content_type))
     show_done("The gateway has acknowledged it.", None)

@@ -1,4 +1,4 @@
-"""Writing files: whole, or not at all."""
+"""Files that are written as a whole or not at all."""
 
 # pyarrow has no annotations of its own.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -17,7 +17,7 @@ from gateway_sdk.cli.output.values import printable
 
 
 def check_place(path: Path) -> None:
-    """Make sure that a file can go there, before the gateway is asked for its content."""
+    """Check that a file can be written there, before anything is sent."""
     if path.is_dir():
         raise _refusal(path, "it is a folder")
     if not path.parent.is_dir():
@@ -25,7 +25,7 @@ def check_place(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder if it is not there, and try to write into it."""
+    """Make the folder if it does not exist, and check that it can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -35,20 +35,20 @@ def make_folder(folder: Path) -> None:
 
 
 def write_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Replace a file as a whole; what was there stays if that is not possible."""
+    """Replace a file as a whole; after a failure it still has its old content."""
     with writing(path, mode=mode) as file:
         file.write(data)
 
 
 @contextmanager
 def writing(path: Path, *, mode: int | None = None) -> Generator[IO[bytes]]:
-    """Open a draft without a name, whose content replaces a file at the end; else that one stays.
+    """Open a draft without a name, whose content replaces a file at the end.
 
-    It leaves nothing behind, even if the process is killed while it is written. Without a mode it
-    has that of the file that it replaces.
+    If the process is killed meanwhile, nothing is left behind. Without *mode*, the file keeps its
+    own.
 
     Raises:
-        CommandError: the system refused; the message says why.
+        CommandError: the file cannot be written; the message says why.
     """
     # A pipe or a device cannot be replaced.
     special = path.exists() and not path.is_file()
@@ -80,7 +80,7 @@ def _replace(path: Path, draft: IO[bytes], mode: int) -> None:
 
 
 def _mode_of(path: Path) -> int:
-    """Return the mode of the file that is replaced, or what a new one gets here."""
+    """Return the mode of the file, or that of a new file."""
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0o077)
@@ -93,8 +93,8 @@ def _refusal(path: Path, why: str) -> CommandError:
 
 
 def to_parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:
-    """Make a Parquet file of columns: days are date32, a Decimal stays one, None is null."""
-    # Imported here, because they need the extra [parquet].
+    """Make a Parquet file of columns: a date is date32, a Decimal is exact, None is null."""
+    # Imported here, because it needs the extra [parquet].
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Printing what a gateway replied, in the form that was asked for."""
+"""Replies of a gateway on standard output: as a table, as JSON or as CSV."""
 
 import sys
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from gateway_sdk.cli.output.values import printable, to_cell, to_json
 
 
 class Form(Enum):
-    """In which form data are printed, by the option that asks for it."""
+    """The forms of output, with their options."""
 
     TABLE = "a table in a terminal, lines with tabs in a pipe"
     JSON = "--json"
@@ -22,22 +22,22 @@ class Form(Enum):
 
 
 def choose_form(*, as_json: bool, as_csv: bool, plot: bool = False) -> Form:
-    """Turn the options into one; several contradict each other."""
+    """Return the form that the options ask for, at most one."""
     options = {Form.JSON: as_json, Form.CSV: as_csv, Form.PLOT: plot}
     given = [form for form, wanted in options.items() if wanted]
     if len(given) > 1:
         names = " and ".join(form.value for form in given)
-        raise CommandError(f"{names} contradict each other: choose one", MISUSED)
+        raise CommandError(f"{names} exclude each other: choose one", MISUSED)
     return given[0] if given else Form.TABLE
 
 
 def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None = None) -> None:
-    """Print a table, or as JSON the value that it was made of.
+    """Print a table, or as JSON the value that it was made from.
 
     Args:
         table: The table.
         value: The value.
-        form: Which of them, and how.
+        form: The form.
         headings: Shorter names of the columns, for a terminal.
     """
     if form is Form.JSON:
@@ -51,37 +51,35 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
         drawn, left_out = to_terminal(Table(headings or table.columns, table.rows), console)
         write_text(drawn)
         if left_out:
-            say(
-                f"No room for: {', '.join(left_out)}.\nA wider terminal, --csv or --json shows all."
-            )
+            say(f"No room for: {', '.join(left_out)}.\nA wider terminal or --csv shows all.")
 
 
 def show_records(reply: Any, form: Form) -> None:
-    """Print a reply that is likely to be a list of records, or as it came if it is none.
+    """Print a reply as a table if it is a list of records, and else as JSON.
 
     Raises:
-        CommandError: CSV is asked for, and it is none.
+        CommandError: CSV is asked for, and the reply is not a list of records.
     """
     found = None if form is Form.JSON else find_records(reply)
     if found is not None:
         table, beside = found
         if table.rows:
             show(table, reply, form)
-        if words := printable(beside) if table.rows else "There are none.":
+        if words := printable(beside) if table.rows else "The list is empty.":
             say(words)
     elif form is Form.CSV:
-        problem = "the reply is no list of records\n--json shows it as it came."
+        problem = "the reply is not a list of records\n--json shows it."
         raise CommandError(problem, UNCHANGED)
     else:
         show_json(reply)
 
 
 def find_records(reply: Any) -> tuple[Table, str] | None:
-    """Find the common shape: a list of objects, alone or under a name beside single values.
+    """Read the usual shape: a list of objects, alone or in an object with single values.
 
     Returns:
-        The table, with a column for every name that any of the objects has; and the single
-        values, in words. None if the reply is of another shape.
+        The table, with a column for every name in any of the objects, and the single values as
+        text. None if the reply has another shape.
     """
     records, beside = take_apart(reply)
     if records is None or not all(isinstance(record, dict) for record in records):
@@ -94,7 +92,7 @@ def find_records(reply: Any) -> tuple[Table, str] | None:
 
 
 def take_apart(reply: Any) -> tuple[list[dict[str, Any]] | None, dict[str, Any]]:
-    """Part the only list of a reply from what stands beside it."""
+    """Separate the only list of a reply from its other values."""
     if not isinstance(reply, dict):
         return (reply, {}) if isinstance(reply, list) else (None, {})
     lists = [name for name, value in reply.items() if isinstance(value, list)]
@@ -104,7 +102,7 @@ def take_apart(reply: Any) -> tuple[list[dict[str, Any]] | None, dict[str, Any]]
 
 
 def show_done(done: str, reply: Any) -> None:
-    """Say that something is done, and print what the gateway replied, if anything."""
+    """Say that something is done, and print the gateway's reply, if there is one."""
     say(done)
     try:
         if reply is not None:
@@ -115,7 +113,7 @@ def show_done(done: str, reply: Any) -> None:
 
 
 def show_json(value: Any) -> None:
-    """Print a value as JSON; text and bytes, which some gateways may reply with, as they are."""
+    """Print a value as JSON, and bytes, which a gateway may reply with, as they are."""
     if isinstance(value, bytes):
         write_bytes(value)
     else:

@@ -1,6 +1,6 @@
-"""Standard output to its last byte, and standard error for all that is not data.
+"""Standard output, with all errors of writing reported, and standard error.
 
-Imports nothing heavy: what writes `--help` goes through here too.
+It imports nothing heavy, because `--help` uses it, too.
 """
 
 import errno
@@ -14,11 +14,11 @@ from typing import Final
 from gateway_sdk.cli.failure import FAILED, READER_LEFT, CommandError
 
 LOST: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
-"""Errors of a standard output that takes no more: its reader has left, or there is no room."""
+"""Errors of a standard output that cannot be written: closed by its reader, or a full disk."""
 
 
 class OutputError(CommandError):
-    """Standard output takes no more."""
+    """Standard output cannot be written."""
 
 
 def write_text(text: str) -> None:
@@ -30,8 +30,8 @@ def write_bytes(data: bytes) -> None:
     """Write bytes as they are.
 
     Raises:
-        OutputError: standard output takes no more.
-        SystemExit: its reader has left.
+        OutputError: standard output cannot be written.
+        SystemExit: its reader has closed it.
     """
     if sys.stdout is None:
         raise OutputError("there is no standard output to write to", FAILED)
@@ -46,8 +46,8 @@ def whole_output() -> Generator[None]:
     """Flush standard output at the end.
 
     Raises:
-        OutputError: it takes no more.
-        SystemExit: its reader has left, as `head` does.
+        OutputError: it cannot be written.
+        SystemExit: its reader has closed it, as `head` does.
     """
     try:
         try:
@@ -65,14 +65,14 @@ def whole_output() -> Generator[None]:
 
 
 def _discard_the_rest() -> None:
-    """Give Python's exit a place for what it still holds."""
+    """Let Python's exit flush to nowhere, so that it does not fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def say(text: str) -> None:
-    """Say something that is no data, on standard error."""
+    """Write a line that is not data to standard error."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
