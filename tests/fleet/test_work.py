@@ -1,5 +1,6 @@
 """Items: what can be seen to be wrong is refused when the plan is made."""
 
+import json
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any
@@ -202,6 +203,14 @@ def test_wrong_work_is_refused(operation: Any, function: Any, message: str) -> N
         make_work(operation, function)
 
 
+def nested(depth: int) -> list[Any]:
+    """Return a list in a list, so deep."""
+    value: list[Any] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
 def test_values_are_json_texts() -> None:
     """Models too; other values are named by their error alone."""
     assert value_text({"a": [1, None], "b": Decimal("1.10")}) == '{"a":[1,null],"b":"1.10"}'
@@ -209,3 +218,25 @@ def test_values_are_json_texts() -> None:
     assert value_text(float("inf")) == '"Infinity"'
     with pytest.raises(ValueError, match=r"^PydanticSerializationError$"):
         value_text(object())
+
+
+@pytest.mark.parametrize(
+    ("value", "is_readable"),
+    [
+        (nested(199), True),
+        (nested(210), False),
+        (10**4200, True),
+        (10**4300, False),
+        ({str(key): {} for key in range(300)}, True),
+        ("[" * 300, True),
+        ("x" * 5000, True),
+    ],
+    ids=["deep", "too deep", "long", "too long", "wide", "brackets in a text", "long text"],
+)
+def test_a_value_that_could_not_be_read_is_refused(value: Any, is_readable: bool) -> None:
+    """Whether it is small enough to do without reading it, or is read."""
+    if is_readable:
+        assert json.loads(value_text(value)) == value
+        return
+    with pytest.raises(ValueError, match=r"^ValueError$"):
+        value_text(value)

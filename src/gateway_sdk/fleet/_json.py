@@ -59,7 +59,21 @@ def value_text(value: Any) -> str:
     """
     try:
         text = to_json(value, by_alias=True, inf_nan_mode="strings")
-        from_json(text)
+        if not _is_surely_readable(text):
+            from_json(text)
         return text.decode()
     except _UNWRITABLE as error:
         raise ValueError(type(error).__name__) from None
+
+
+_DEPTH: Final = 200
+_DIGITS: Final = 4300
+"""What is nested deeper, or a number of more digits, can be written and not be read."""
+
+
+def _is_surely_readable(text: bytes) -> bool:
+    """Tell whether JSON that was written can be read, without reading it.
+
+    Most values are small, and reading them would take as long as writing them.
+    """
+    return len(text) < _DIGITS and text.count(b"{") + text.count(b"[") < _DEPTH
