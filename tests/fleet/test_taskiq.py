@@ -7,6 +7,7 @@ from typing import Any
 import aio_pika
 import nats
 import pytest
+from nats.aio.msg import Msg
 from taskiq import AckableMessage, AsyncBroker, BrokerMessage, InMemoryBroker
 
 from gateway_sdk.errors import ConfigurationError, PlanStoreError
@@ -270,7 +271,7 @@ async def test_a_message_of_a_job_of_another_file_is_not_lost(
 
 @NEEDS_NATS
 async def test_a_chunk_may_take_longer_than_its_lease(
-    nats_server: NatsServer, gateway: CountingGateway
+    nats_server: NatsServer, gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker says that it is still at work, and no other worker gets the chunk."""
     store = MemoryStore()
@@ -280,9 +281,20 @@ async def test_a_chunk_may_take_longer_than_its_lease(
     await submit(brokers.pop(), job, plan)
     ended = Ended(store, 1)
 
-    async def be_slow(*_: object) -> None:
-        await asyncio.sleep(2.0)  # four leases of a real server
+    renewals, is_late = 0, asyncio.Event()
+    renew = Msg.in_progress
 
+    async def note(message: Msg) -> None:
+        nonlocal renewals
+        await renew(message)
+        renewals += 1
+        if renewals == 7:  # three in each lease, so more than two leases have passed
+            is_late.set()
+
+    async def be_slow(*_: object) -> None:
+        await is_late.wait()
+
+    monkeypatch.setattr(Msg, "in_progress", note)
     gateway.answer = be_slow
     async with working(brokers.pop(), job), working(brokers.pop(), job):
         await ended.wait()
