@@ -8,34 +8,28 @@ import argparse
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
+from benchmarks.fleet.costs import costs, lines
+from benchmarks.fleet.costs import missed as missed_costs
 from benchmarks.fleet.kills import (
     Figures,
     Place,
     Scenario,
-    environment,
-    gateway_variables,
     run,
 )
-from benchmarks.processes import ROOT, server
 from tests.support.nats_server import NatsServer
 from tests.support.postgres_server import PostgresServer
 from tests.support.rabbitmq_server import RabbitMQServer
 
 TIME_BUDGET: Final = 1.3
 """Of the ideal time, with 20 kills of workers and one of the queue."""
-
-CPU_BUDGET: Final = 1.3
-"""Of the CPU time of `bulk.run` in one process, per query; both keep the results on the disk."""
 
 WHOLE: Final = Scenario(name="whole", items=20_000, once=100, rate=150, chunk=100)
 SHORT: Final = Scenario(name="short")
@@ -122,17 +116,12 @@ async def main(
         print(row(kind, scenario, figures), flush=True)
         found.append({"queue": kind, **asdict(scenario), **asdict(figures)})
         missed += verdict(kind, scenario, figures)
-    dsns = [await store.new_database() for _ in range(1 if short else 5)]
-    cost = await cpu(place, dsns, 2000 if short else 8000)
-    beside = cost["fleet"] / cost["bulk.run"], cost["fleet"] / cost["journal"]
-    shown = ", ".join(f"{kind} {ms:.3f}" for kind, ms in cost.items())
-    print(
-        f"\nCPU ms per query: {shown}; a worker takes {beside[0]:.2f} of bulk.run,"
-        f" and {beside[1]:.2f} of bulk.run with a journal"
-    )
-    if beside[1] > CPU_BUDGET:
-        missed.append(f"CPU: {beside[1]:.2f} > {CPU_BUDGET}")
-    return [*found, cost], missed
+    addresses = {kind: queue.url for kind, queue in queues.items()}
+    number, rounds = (2000, 1) if short else (5000, 3)
+    cost = await costs(folder, await store.new_database(), addresses, number=number, rounds=rounds)
+    print("", *lines(cost), "", sep="\n", flush=True)
+    found += [asdict(one) for one in cost]
+    return found, missed + ([] if short else missed_costs(cost))
 
 
 def verdict(kind: str, scenario: Scenario, figures: Figures) -> list[str]:
@@ -141,36 +130,6 @@ def verdict(kind: str, scenario: Scenario, figures: Figures) -> list[str]:
     found = [] if figures.is_sound else [f"{name}: a promise was broken: {figures}"]
     is_timed = scenario.items == WHOLE.items and figures.seconds > TIME_BUDGET * scenario.ideal
     return found + ([f"{name}: {figures.seconds:.1f} s"] if is_timed else [])
-
-
-async def cpu(place: Place, dsns: list[str], number: int) -> dict[str, float]:
-    """Return the CPU milliseconds per query of a worker and of `bulk.run`, medians of rounds."""
-    rounds: dict[str, list[float]] = {"fleet": [], "bulk.run": [], "journal": []}
-    with server("fleet.gateway") as gateway:
-        for n, dsn in enumerate(dsns):
-            with environment(
-                FLEET_JOB=f"cost-{n}",
-                FLEET_BROKER=place.queue[0],
-                FLEET_STORE=dsn,
-                FLEET_RATE="0",
-                FLEET_STARTS="9",
-                FLEET_LEASE="30",
-                **gateway_variables(gateway),
-            ):
-                rounds["fleet"].append(_cost("fleet", number))
-                rounds["bulk.run"].append(_cost("bulk.run", number))
-                journal = str(place.log.with_name(f"journal-{n}.jsonl"))
-                rounds["journal"].append(_cost("journal", number, journal))
-    return {kind: median(figures) for kind, figures in rounds.items()}
-
-
-def _cost(kind: str, number: int, *journal: str) -> float:
-    # What is run is ours.
-    command = [sys.executable, "-m", "benchmarks.fleet.cost", kind, str(number), *journal]
-    done = subprocess.run(  # noqa: S603
-        command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=300
-    )
-    return float(done.stdout)
 
 
 if __name__ == "__main__":

@@ -2,15 +2,16 @@
 
 Variables:
     FLEET_JOB: The name of the job.
-    FLEET_STORE: The DSN of PostgreSQL.
+    FLEET_STORE: The DSN of PostgreSQL, or a folder.
     FLEET_BROKER: The address of RabbitMQ (amqp://) or NATS (nats://).
-    FLEET_RATE: Requests per second of each worker.
+    FLEET_RATE: Requests per second of each worker; 0 for no limit.
     FLEET_LEASE: Seconds after which NATS delivers a chunk again.
     FLEET_STARTS: How often a chunk is started before it is put away.
 """
 
 import os
 import signal
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from taskiq import AsyncBroker
@@ -58,13 +59,14 @@ async def call(gateway: GatewaySession, item: dict[str, Any]) -> Any:
     )
 
 
-def make_job() -> fleet.Job:
+def make_job(function: Callable[..., Awaitable[Any]] = call) -> fleet.Job:
     """Return the job that the environment describes."""
-    rate = int(os.environ["FLEET_RATE"])
+    rate, place = int(os.environ["FLEET_RATE"]), os.environ["FLEET_STORE"]
+    is_postgres = place.startswith("postgresql:")
     return fleet.Job(
         os.environ["FLEET_JOB"],
-        function=call,
-        store=fleet.PostgresStore(os.environ["FLEET_STORE"]),
+        function=function,
+        store=fleet.PostgresStore(place) if is_postgres else fleet.FolderStore(place),
         rate_limit=RateLimit(rate, seconds=1.0) if rate else None,
         concurrency=CONCURRENCY,
         session={"engine": "asyncio"},
