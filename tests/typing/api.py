@@ -9,7 +9,16 @@ from typing import Any, TypedDict, assert_type
 import httpx
 from pydantic import SecretStr
 
-from gateway_sdk import GatewaySession, Outcome, Reply, RetryPolicy, StatusError, bulk, operations
+from gateway_sdk import (
+    GatewaySession,
+    Outcome,
+    Reply,
+    RetryPolicy,
+    StatusError,
+    bulk,
+    fleet,
+    operations,
+)
 from gateway_sdk.models import (
     Country,
     CreateRequest,
@@ -177,3 +186,11 @@ async def every_result() -> None:
         assert_type(error.payload, ErrorPayload | None)
         assert_type(error.outcome, Outcome)
         assert_type(error.retry_after, float | None)
+
+
+def jobs() -> list[fleet.Job]:
+    """Make jobs with the stores of the package."""
+    return [
+        fleet.Job("rates", operation="exchange_rate_series", store=fleet.FolderStore("store")),
+        fleet.Job("customers", operation="create_customer", store=fleet.PostgresStore("dsn")),
+    ]

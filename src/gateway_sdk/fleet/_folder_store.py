@@ -61,8 +61,8 @@ class FolderStore:
         ConfigurationError: the address is empty, or holds a user name.
     """
 
-    takes_once: Final = False
-    batch: Final = None
+    takes_once: bool = False
+    batch: int | None = None
 
     def __init__(self, address: str, *, options: Mapping[str, Any] | None = None) -> None:
         if not isinstance(address, str) or not address:
