@@ -57,6 +57,14 @@ def test_token_without_an_end_is_usable(call_gateway: Call, settings: Settings) 
     assert "\nUntil      the gateway refuses it: the login did not say" in ended.out
 
 
+def test_settings_are_told_although_others_are_missing(call_gateway: Call) -> None:
+    """Errors send people here: what is set has to be seen above all when something is wrong."""
+    ended = call_gateway("status", GATEWAY_BASE_URL="127.0.0.1:8080")
+
+    assert (ended.status, ended.out) == (2, "Gateway    127.0.0.1:8080 (GATEWAY_BASE_URL)\n")
+    assert "GATEWAY_CLIENT_ID are not set" in ended.err
+
+
 def test_no_token_is_status_1(call_gateway: Call, settings: Settings) -> None:
     """Where there is none, the next step is to log in."""
     ended = call_gateway("status")

@@ -41,8 +41,9 @@ def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
         told = f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
         print_key_values(console, [*settings.facts(), ("Token", told)])
         return
+    print_key_values(console, settings.facts())  # also if others are missing
     store = settings.store()
-    print_key_values(console, [*settings.facts(), ("Kept in", settings.place())])
+    print_key_values(console, [("Kept in", settings.place())])
     token, now = run(store.load()), time.time()
     if token is not None:
         print_key_values(console, token_facts(token, now))
