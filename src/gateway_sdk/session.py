@@ -21,7 +21,7 @@ from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.custom import AnyClient, AnyTransport
 from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
 from gateway_sdk._transport.rate_limit import Limit
-from gateway_sdk.areas._area import AreaOf
+from gateway_sdk.areas import AreaOf
 from gateway_sdk.areas.aml import AmlArea
 from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea
 from gateway_sdk.areas.customer import CustomerArea, KycArea

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from gateway_sdk import operations
 from gateway_sdk._http.request import OnProgress
-from gateway_sdk.areas._area import Area, wrong
+from gateway_sdk.areas import Area, wrong
 from gateway_sdk.operations import Operation
 
 if TYPE_CHECKING:

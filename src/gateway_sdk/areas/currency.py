@@ -6,7 +6,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from gateway_sdk import operations
-from gateway_sdk.areas._area import Area, checked
+from gateway_sdk.areas import Area, checked
 from gateway_sdk.models.replies import Country
 from gateway_sdk.models.requests import ExchangeRateSeriesRequest
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gateway_sdk import operations
-from gateway_sdk.areas._area import Area, checked, wrong
+from gateway_sdk.areas import Area, checked, wrong
 
 if TYPE_CHECKING:
     from gateway_sdk._http.body import BodyContent

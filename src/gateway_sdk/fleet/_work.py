@@ -12,7 +12,7 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from gateway_sdk._config import is_async
 from gateway_sdk._http.request import check_path, encode_json
-from gateway_sdk.areas._area import Area
+from gateway_sdk.areas import Area
 from gateway_sdk.areas.aml import AmlArea
 from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea
 from gateway_sdk.areas.customer import CustomerArea, KycArea
