@@ -35,7 +35,7 @@ from gateway_sdk.errors import (
     UnauthorizedError,
     UnexpectedReplyError,
 )
-from gateway_sdk.models._problems import describe
+from gateway_sdk.models._base import describe
 from gateway_sdk.models.replies import ErrorPayload
 from gateway_sdk.outcome import Outcome
 

@@ -13,8 +13,7 @@ from pydantic_core import PydanticSerializationError
 
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
-from gateway_sdk.models._base import MASK, Model, wire_json
-from gateway_sdk.models._problems import describe
+from gateway_sdk.models._base import MASK, Model, describe, wire_json
 from gateway_sdk.operations import Content, Header, Operation
 
 RawHeaders: TypeAlias = list[tuple[bytes, bytes]]

@@ -7,8 +7,7 @@ from pydantic import ValidationError
 
 from gateway_sdk._call.call import Caller
 from gateway_sdk.errors import InvalidArgumentError
-from gateway_sdk.models._base import Model
-from gateway_sdk.models._problems import describe
+from gateway_sdk.models._base import Model, describe
 from gateway_sdk.operations import Operation
 
 A = TypeVar("A", bound="Area")

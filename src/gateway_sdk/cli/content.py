@@ -11,8 +11,7 @@ from pydantic import ValidationError
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.values import printable
-from gateway_sdk.models._base import Model
-from gateway_sdk.models._problems import describe
+from gateway_sdk.models._base import Model, describe
 
 STDIN: Final = "-"
 

@@ -19,8 +19,7 @@ from gateway_sdk.areas.customer import CustomerArea, KycArea
 from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.fleet._json import item_text
-from gateway_sdk.models._base import Model
-from gateway_sdk.models._problems import describe
+from gateway_sdk.models._base import Model, describe
 from gateway_sdk.operations import CREATE_CUSTOMER, OPERATIONS, Content, Header, Operation
 from gateway_sdk.outcome import Repeatability
 from gateway_sdk.session import GatewaySession

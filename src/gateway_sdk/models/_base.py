@@ -1,7 +1,12 @@
-"""The base of all models: frozen, strict, with wire names; absent is not null. No I/O here."""
+"""The base of all models: frozen, strict, with wire names; absent is not null. No I/O here.
+
+What is wrong with a request is said in plain words: the field, what is wanted, what was given.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
+from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 
 from pydantic import (
@@ -19,10 +24,14 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticSerializationError
+from pydantic_core import (
+    ErrorDetails,
+    InitErrorDetails,
+    PydanticCustomError,
+    PydanticSerializationError,
+)
 
 from gateway_sdk._python import safe_repr
-from gateway_sdk.models._problems import in_plain_words, problem
 
 T = TypeVar("T")
 
@@ -176,3 +185,138 @@ class ReplyModel(Model):
     """A reply: fields that the interface does not know are kept, in `model_extra`."""
 
     model_config = ConfigDict(extra="allow")
+
+
+PROBLEM: Final = "wrong_argument"
+"""The type of these errors, which differs from pydantic's own types."""
+
+_LONGEST_VALUE: Final = 40  # characters; longer values are not shown
+_SHOWN_PROBLEMS: Final = 10
+_SHOWN_TYPES: Final = (str, bytes, bool, int, float)
+
+# By type of pydantic's errors. A field with other needs has its own validator.
+_WANTED: Final = {
+    "string_type": "a string",
+    "string_sub_type": "a string",
+    "int_type": "a whole number",
+    "bool_type": "True or False",
+    "is_instance_of": "a list or tuple",
+    "list_type": "a list or tuple",
+    "sequence_str": "a list or tuple",
+    "invalid-json-value": "a JSON value",
+    "model_type": "{article} {class_name} or a mapping",
+}
+_WRONG: Final = {
+    "missing": "is missing",
+    "invalid_key": "is not a string, as the name of a field must be",
+    "greater_than_equal": "must fit into 64 bits",
+    "less_than_equal": "must fit into 64 bits",
+    "finite_number": "holds NaN or Infinity, which are not JSON",
+    "recursion_depth_exceeded": "is nested too deeply",
+    "recursion_loop": "is nested too deeply, or holds itself",
+}
+
+
+def problem(message: str) -> PydanticCustomError:
+    """Return the error for a field; the message follows the name of the field."""
+    return PydanticCustomError(PROBLEM, "{message}", {"message": message})
+
+
+def shown(value: object) -> str:
+    """Show a value that is not secret or personal, or name its type if it is long or unusual."""
+    if value is None:
+        return "None"
+    try:
+        text = repr(value) if type(value) in _SHOWN_TYPES else ""
+    except ValueError:  # an int with more digits than Python converts
+        text = ""
+    return text if 0 < len(text) <= _LONGEST_VALUE else type(value).__name__
+
+
+def type_of(value: object) -> str:
+    """Name the type of a value that may be secret or personal."""
+    return "None" if value is None else type(value).__name__
+
+
+def in_plain_words(
+    error: ValidationError, model: type[BaseModel], *, personal: bool
+) -> ValidationError:
+    """Return an error of pydantic's in words for the users of a model.
+
+    Args:
+        error: The error of this model; errors of inner models were converted before.
+        model: The model; fields have the names that were given, missing ones those of attributes.
+        personal: Whether values are secret or personal: the error then names only their types.
+    """
+    details = error.errors(include_url=False)
+    lines = [_line(detail, model, personal=personal) for detail in details]
+    return ValidationError.from_exception_data(model.__name__, lines, hide_input=True)
+
+
+def _line(detail: ErrorDetails, model: type[BaseModel], *, personal: bool) -> InitErrorDetails:
+    message = _message(detail, model, personal=personal)
+    # The input would be in errors() and in pickles.
+    given = None if personal else detail["input"]
+    return {"type": problem(message), "loc": _location(detail, model), "input": given}
+
+
+def _location(detail: ErrorDetails, model: type[BaseModel]) -> tuple[int | str, ...]:
+    location = detail["loc"]
+    if detail["type"] == PROBLEM:
+        return location
+    if detail["type"] == "missing":
+        return (_attribute(model, location[0]),)
+    # After "dict" and "list" come the keys of a free JSON value: they are data, not field names.
+    inner = takewhile(lambda part: part not in ("dict", "list"), location[1:])
+    return (*location[:1], *inner)
+
+
+def _message(detail: ErrorDetails, model: type[BaseModel], *, personal: bool) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == PROBLEM:
+        return detail["msg"]
+    if kind == "extra_forbidden":
+        return _unknown(str(detail["loc"][-1]), model)
+    if kind in _WRONG:
+        return _WRONG[kind]
+    vowel = context.get("class_name", "").startswith(tuple("AEIOU"))
+    wanted = _WANTED.get(kind, "").format_map({"article": "an" if vowel else "a", **context})
+    if not wanted:
+        return f"is wrong: {detail['msg']}"
+    given = (type_of if personal else shown)(detail["input"])
+    return f"must be {wanted}, not {given}"
+
+
+def _unknown(name: str, model: type[BaseModel]) -> str:
+    """Say that the field is unknown, or was given under both of its names."""
+    if name in model.model_fields:
+        return f"is given twice: {model.model_fields[name].serialization_alias} is the same field"
+    close = get_close_matches(name, _names(model), n=1)
+    return f"is not a field of {model.__name__}" + "".join(f": did you mean {it}?" for it in close)
+
+
+def _names(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        yield name
+        yield str(field.serialization_alias)
+
+
+def _attribute(model: type[BaseModel], wire_name: Any) -> str:
+    fields = model.model_fields.items()
+    return next(name for name, field in fields if field.serialization_alias == wire_name)
+
+
+def describe(error: ValidationError) -> str:
+    """Name the first few wrong fields and the reasons, without their values."""
+    problems = error.errors(include_input=False, include_url=False, include_context=False)
+    shown = [_described(problem) for problem in problems[:_SHOWN_PROBLEMS]]
+    more = len(problems) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more else "")
+
+
+def _described(problem: ErrorDetails) -> str:
+    """Name a field by its path, and say what is wrong with it, in our words or in pydantic's."""
+    field = ".".join(map(str, problem["loc"]))[:100]
+    if problem["type"] == PROBLEM:
+        return f"{field or 'the value'} {problem['msg'][:150]}"
+    return f"{field or 'it'}: {problem['msg'][:100]}"

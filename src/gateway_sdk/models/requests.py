@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import BeforeValidator
 
-from gateway_sdk.models._base import RequestModel
-from gateway_sdk.models._problems import problem, shown
+from gateway_sdk.models._base import RequestModel, problem, shown
 
 _ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
