@@ -3,8 +3,12 @@
 from gateway_sdk.sandbox._authorization import AUTHORIZE_PATH, SANDBOX_CLIENT_ID
 from gateway_sdk.sandbox._faults import Fault, Faults
 from gateway_sdk.sandbox._received import ReceivedCall
-from gateway_sdk.sandbox._sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
-from gateway_sdk.sandbox._tenant_server import SandboxServer, SandboxTenant
+from gateway_sdk.sandbox._sandbox import (
+    SANDBOX_ACCESS_TOKEN,
+    Sandbox,
+    SandboxServer,
+    SandboxTenant,
+)
 from gateway_sdk.sandbox._visitor import Visitor
 
 __all__ = [
