@@ -4,17 +4,17 @@ pytest loads this module in every run of everyone who has the SDK installed. So 
 package, and its functions import what they need: the package takes half a second.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from gateway_sdk import GatewaySession
-    from gateway_sdk.sandbox import Sandbox, SandboxServer, SandboxTenant
-    from gateway_sdk.sandbox._markers import Options
+    from gateway_sdk.sandbox import Faults, Sandbox, SandboxServer, SandboxTenant
 
 TENANT = "test-tenant"
 MARKERS = {
@@ -27,9 +27,35 @@ MARKERS = {
 # What the extra [sandbox] installs, as modules.
 EXTRA = ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn")
 OBEYING = {"gateway_sandbox", "gateway_tenant"}
-# The arguments of the marker `gateway`: a project may have a marker of its own of this name.
-ARGUMENTS = {"seed", "strict", "allow", "keep_bodies"}
+EVERY_OPERATION = "*"
 STOPPED = pytest.StashKey[bool]()
+
+
+@dataclass(kw_only=True)
+class GatewayMarker:
+    """The arguments of the marker `gateway`: how the gateway of a test is.
+
+    Attributes:
+        seed: The seed of its data and of its faults.
+        strict: Whether what was not expected fails the test at its end.
+        allow: The operations that a strict test allows.
+        keep_bodies: Whether the bodies of calls are kept.
+    """
+
+    seed: int = 0
+    strict: bool = False
+    allow: Collection[str] = ()
+    keep_bodies: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the types: no type checker sees the arguments of a marker."""
+        _check_type("seed", self.seed, int, "a whole number")
+        _check_type("strict", self.strict, bool, "True or False")
+        _check_type("allow", self.allow, list | tuple | set, "a list of operations")
+        _check_type("keep_bodies", self.keep_bodies, bool, "True or False")
+
+
+ARGUMENTS = tuple(each.name for each in fields(GatewayMarker))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,11 +84,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 @pytest.fixture
 def gateway_sandbox(request: pytest.FixtureRequest) -> Iterator["Sandbox"]:
     """Provide a gateway in memory, for this test only."""
-    options = _options(request)
+    marker, faults = _read_markers(request)
     from gateway_sdk.sandbox import Sandbox  # noqa: PLC0415 - as everywhere in this file
 
-    sandbox = Sandbox(faults=options.faults, seed=options.seed, keep_bodies=options.keep_bodies)
-    with _checked(request, sandbox, options):
+    sandbox = Sandbox(faults=faults, seed=marker.seed, keep_bodies=marker.keep_bodies)
+    with _checked(request, sandbox, marker):
         yield sandbox
 
 
@@ -123,52 +149,93 @@ def gateway_tenant(
     request: pytest.FixtureRequest, gateway_server: "SandboxServer"
 ) -> Iterator["SandboxTenant"]:
     """Provide a tenant of `gateway_server` for this test only; markers apply to it."""
-    options = _options(request)
-    tenant = gateway_server.tenant(
-        seed=options.seed, faults=options.faults, keep_bodies=options.keep_bodies
-    )
-    with _checked(request, tenant.sandbox, options):
+    marker, faults = _read_markers(request)
+    tenant = gateway_server.tenant(seed=marker.seed, faults=faults, keep_bodies=marker.keep_bodies)
+    with _checked(request, tenant.sandbox, marker):
         yield tenant
     gateway_server.remove(tenant)
 
 
 def _is_ours(mark: pytest.Mark) -> bool:
-    """Tell whether a marker can only be one of this plugin."""
+    """Tell whether a marker is one of this plugin: a project may have its own `gateway`."""
     if mark.name != "gateway":
         return mark.name == "gateway_fault"
-    return not mark.args and bool(mark.kwargs) and mark.kwargs.keys() <= ARGUMENTS
+    return not mark.args and bool(mark.kwargs) and mark.kwargs.keys() <= set(ARGUMENTS)
 
 
-def _options(request: pytest.FixtureRequest) -> "Options":
+def _read_markers(request: pytest.FixtureRequest) -> "tuple[GatewayMarker, Faults]":
     """Return what the markers of the test ask for; those of the test itself come last."""
     _require_extra(request)
-    from gateway_sdk.sandbox._markers import read_markers  # noqa: PLC0415
-
     marks = [mark for mark in request.node.iter_markers() if mark.name.startswith("gateway")]
     marks.reverse()
     try:
-        return read_markers(
-            [mark for mark in marks if mark.name == "gateway"],
-            [mark for mark in marks if mark.name == "gateway_fault"],
+        marker = _marker_of([mark for mark in marks if mark.name == "gateway"])
+        return marker, _faults_of(
+            [mark for mark in marks if mark.name == "gateway_fault"], marker.seed
         )
     except (TypeError, ValueError) as error:
         raise pytest.UsageError(f"{request.node.nodeid}: {error}") from None
 
 
+def _marker_of(marks: list[pytest.Mark]) -> GatewayMarker:
+    """Merge several markers `gateway`: a later one replaces single arguments of an earlier one."""
+    merged: dict[str, Any] = {}
+    for mark in marks:
+        if mark.args or not mark.kwargs.keys() <= set(ARGUMENTS):
+            raise TypeError(f"gateway() takes keyword arguments only: {', '.join(ARGUMENTS)}")
+        merged |= mark.kwargs
+    return GatewayMarker(**merged)
+
+
+def _faults_of(marks: list[pytest.Mark], seed: int) -> "Faults":
+    from gateway_sdk.sandbox import Faults  # noqa: PLC0415
+
+    faults = Faults(seed=seed)
+    for mark in marks:
+        if len(mark.args) < 2:  # noqa: PLR2004 - the operation and the fault
+            raise TypeError("gateway_fault() takes an operation and the name of a fault")
+        _add_fault(faults, *mark.args, **mark.kwargs)
+    return faults
+
+
+def _add_fault(
+    faults: "Faults",
+    operation: str,
+    kind: str,
+    *values: Any,
+    at: int | None = None,
+    times: int | None = None,
+    rate: float = 1.0,
+    **more: Any,
+) -> None:
+    from gateway_sdk.sandbox import Fault  # noqa: PLC0415
+
+    fault = Fault.of_kind(kind, *values, **more)
+    if operation == EVERY_OPERATION:
+        faults.anywhere(fault, at=at, times=times, rate=rate)
+    else:
+        faults.on(operation, fault, at=at, times=times, rate=rate)
+
+
+def _check_type(name: str, value: object, kind: Any, described: str) -> None:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TypeError(f"{name} must be {described}")
+
+
 @contextmanager
 def _checked(
-    request: pytest.FixtureRequest, sandbox: "Sandbox", options: "Options"
+    request: pytest.FixtureRequest, sandbox: "Sandbox", marker: GatewayMarker
 ) -> Generator[None]:
     """Check at the end of a strict test what the sandbox received, if it came to its end."""
     try:
-        sandbox.allow(*options.allow)
+        sandbox.allow(*marker.allow)
     except ValueError as error:
         raise pytest.UsageError(f"{request.node.nodeid}: {error}") from None
     failed = request.session.testsfailed
     stash = request.node.stash
     stash[STOPPED] = False  # a test that is run again is the same node
     yield
-    if options.strict and not stash[STOPPED] and request.session.testsfailed == failed:
+    if marker.strict and not stash[STOPPED] and request.session.testsfailed == failed:
         sandbox.assert_as_expected()
 
 

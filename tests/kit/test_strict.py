@@ -2,9 +2,8 @@
 
 import pytest
 
-import _gateway_sdk_pytest
+from _gateway_sdk_pytest import ARGUMENTS
 from gateway_sdk.sandbox import Fault
-from gateway_sdk.sandbox._markers import ARGUMENTS
 from tests.kit.conftest import Run
 
 STRICT = """
@@ -207,11 +206,6 @@ def test_with_a_name():
 """
 
     run_inside(tests).assert_outcomes(passed=3)
-
-
-def test_the_plugin_knows_all_arguments_of_its_marker() -> None:
-    """It has names of its own, because it does not import the SDK."""
-    assert set(ARGUMENTS) == _gateway_sdk_pytest.ARGUMENTS
 
 
 def test_the_registered_markers_tell_all_arguments(run_inside: Run) -> None:
