@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from gateway_sdk import _config
 from gateway_sdk._call.call import Caller
 from gateway_sdk._call.client import Client
-from gateway_sdk._call.options import Options, Overrides, check_overrides
+from gateway_sdk._call.options import Options, Overrides, check_overrides, with_access_token
 from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._config import UNSET, UnsetType
 from gateway_sdk._http.request import OnProgress
@@ -174,9 +174,6 @@ class GatewaySession:
             ConfigurationError: a setting is missing or wrong, or a token of the environment would
                 go to another gateway than that of GATEWAY_BASE_URL; the message names it.
         """
-        # Only a session from the environment may need the stores and the login.
-        from gateway_sdk.auth._settings import with_access_token  # noqa: PLC0415
-
         check_overrides(overrides, inspect.signature(cls).parameters)
         return cls(**with_access_token(_config.with_environment(overrides)))
 

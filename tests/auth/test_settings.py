@@ -17,7 +17,7 @@ from gateway_sdk.auth import (
     TokenKey,
     open_store,
 )
-from gateway_sdk.auth._settings import token_store
+from gateway_sdk.auth.stores import token_store
 from tests.support.calls import CALLS
 from tests.support.logins import make_token
 from tests.support.scripted import ScriptedEngine

@@ -14,7 +14,7 @@ import httpx
 from pydantic import SecretStr
 
 from gateway_sdk._call.retry import RetryBudget, RetryPolicy
-from gateway_sdk._config import UNSET, check_seconds, check_timeout, origin_of
+from gateway_sdk._config import UNSET, check_seconds, check_timeout, origin_of, require
 from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._transport.custom import AnyClient, AnyTransport
 from gateway_sdk._transport.factory import Certificate, EngineName
@@ -195,3 +195,28 @@ def _hint(name: str, names: list[str]) -> str:
     if not close:
         return "it takes those of GatewaySession, and auth_url, client_id and token_store"
     return f"did you mean {' or '.join(close)}?"
+
+
+_OF_LOGIN: Final = ("auth_url", "client_id", "token_store")
+
+
+def with_access_token(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a session; without an access token, it reads a login's from the store.
+
+    Raises:
+        ConfigurationError: Neither an access token nor the settings of a login are given.
+    """
+    require(settings, "base_url")
+    session = {name: value for name, value in settings.items() if name not in _OF_LOGIN}
+    if "access_token" in settings:
+        return session
+    if not {"auth_url", "client_id"} & settings.keys():
+        raise ConfigurationError(
+            "GATEWAY_ACCESS_TOKEN is not set, and no access_token= was given; or set "
+            "GATEWAY_AUTH_URL and GATEWAY_CLIENT_ID, and run `gateway login`"
+        )
+    # Only such a session needs the stores and the login.
+    from gateway_sdk.auth._shared_source import SharedTokenSource  # noqa: PLC0415
+    from gateway_sdk.auth.stores import token_store  # noqa: PLC0415
+
+    return {**session, "access_token": SharedTokenSource(token_store(settings))}

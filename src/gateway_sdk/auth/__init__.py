@@ -9,7 +9,6 @@ from gateway_sdk.auth.token import AccessToken, Token
 if TYPE_CHECKING:
     from gateway_sdk.auth._login import Browser, Paste, PasteFromTerminal, login
     from gateway_sdk.auth._receiver import LoopbackReceiver
-    from gateway_sdk.auth._settings import open_store
     from gateway_sdk.auth._shared_source import SharedTokenSource
     from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
     from gateway_sdk.auth.stores import (
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
         RedisStore,
         TokenKey,
         TokenStore,
+        open_store,
     )
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "gateway_sdk.auth._settings": ("open_store",),
             "gateway_sdk.auth._login": ("Browser", "Paste", "PasteFromTerminal", "login"),
             "gateway_sdk.auth._receiver": ("LoopbackReceiver",),
             "gateway_sdk.auth._shared_source": ("SharedTokenSource",),
@@ -36,6 +35,7 @@ else:
                 "RedisStore",
                 "TokenKey",
                 "TokenStore",
+                "open_store",
             ),
         },
     )

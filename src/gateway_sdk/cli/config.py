@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import typer
 from platformdirs import user_config_path
 
+from gateway_sdk._call.options import with_access_token
 from gateway_sdk._config import (
     ENVIRONMENT,
     is_loopback,
@@ -25,7 +26,7 @@ from gateway_sdk._config import (
     with_environment,
 )
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
-from gateway_sdk.auth._settings import token_store, with_access_token
+from gateway_sdk.auth.stores import token_store
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.output.console import KeyValue
 from gateway_sdk.cli.output.files import make_folder, write_file

@@ -1,5 +1,10 @@
 """The token stores: in memory, in a private file, in the system's keyring, in Redis."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gateway_sdk._config import require
 from gateway_sdk.auth.stores._base import (
     ClaimingTokenStore,
     LoginClaim,
@@ -10,6 +15,7 @@ from gateway_sdk.auth.stores._base import (
 from gateway_sdk.auth.stores._file import PrivateFileStore
 from gateway_sdk.auth.stores._keyring import KeyringStore
 from gateway_sdk.auth.stores._redis import RedisStore
+from gateway_sdk.errors import ConfigurationError
 
 __all__ = [
     "ClaimingTokenStore",
@@ -21,3 +27,40 @@ __all__ = [
     "TokenKey",
     "TokenStore",
 ]
+
+
+def token_store(settings: Mapping[str, Any]) -> TokenStore:
+    """Return the store that logins write and sessions read; the same in every process.
+
+    Raises:
+        ConfigurationError: A setting is missing or invalid; the message names it.
+    """
+    require(settings, "base_url", "auth_url", "client_id")
+    key = TokenKey.of(settings["auth_url"], settings["client_id"], settings["base_url"])
+    return open_store(settings.get("token_store"), key)
+
+
+def open_store(setting: str | None, key: TokenKey) -> TokenStore:
+    """Return the store that a setting names.
+
+    Args:
+        setting: None or "file" for the default, a private file in this user's folder; "file:"
+            with an absolute folder for another one; "keyring"; or the URL of a Redis.
+        key: What the token is for.
+
+    Raises:
+        ConfigurationError: The setting names no store, or its extra is not installed.
+    """
+    kind, _, rest = str(setting or "file").partition(":")
+    match kind:
+        case "file" if not rest or rest.startswith("~") or Path(rest).is_absolute():
+            return PrivateFileStore(key, rest or None)
+        case "keyring" if not rest:
+            return KeyringStore(key)
+        case "redis" | "rediss" | "unix":
+            return RedisStore(str(setting), key)
+        case _:
+            raise ConfigurationError(
+                "GATEWAY_TOKEN_STORE must be file, file: with an absolute folder, keyring, or the "
+                "URL of a Redis"
+            )
