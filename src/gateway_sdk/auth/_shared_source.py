@@ -15,9 +15,9 @@ from gateway_sdk.auth._login_coordination import (
     CrossProcessLogin,
     LoginCooldown,
     SingleFlight,
+    StoreAccess,
     is_recent,
 )
-from gateway_sdk.auth._store_access import StoreAccess
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
