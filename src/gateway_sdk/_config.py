@@ -188,10 +188,14 @@ def origin_of(url: httpx.URL) -> str:
     return f"{url.scheme}://{url.netloc.decode('ascii')}"
 
 
-def place_of(url: httpx.URL) -> tuple[str, str, int]:
-    """Return the address without a slash at its end, the host, and the port in any case."""
-    port = url.port or (443 if url.scheme == "https" else 80)
-    return str(url).rstrip("/"), url.host, port
+def port_of(url: httpx.URL) -> int:
+    """Return the port of an http(s) URL, also if it is the scheme's default."""
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
+def host_and_port(host: str, port: int) -> str:
+    """Write a host and a port as in a URL."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 # RFC 3986, 3.2.2: an encoded host name, or an IPv6 address.

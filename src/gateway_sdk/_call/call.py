@@ -12,11 +12,11 @@ from pydantic import ValidationError
 
 from gateway_sdk._call.client import CallScope, Client
 from gateway_sdk._call.events import RECORD_INTENT, Watch
-from gateway_sdk._call.failure import outcome_of_attempt, raise_failure, rejected
+from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
 from gateway_sdk._call.options import Options, check_gateway
 from gateway_sdk._call.retry import may_repeat, try_again
 from gateway_sdk._http.reply import SUCCESS, ContentError, RawReply, check_type, decode
-from gateway_sdk._http.reply_errors import status_error, unexpected_reply
+from gateway_sdk._http.reply_errors import status_error, token_rejected, unexpected_reply
 from gateway_sdk._http.request import (
     OnProgress,
     RawHeaders,
@@ -251,7 +251,7 @@ class Call:
         except UnauthorizedError as error:
             if self._renewed:
                 invalidate(source, token)
-                raise rejected(error) from None
+                raise token_rejected(error) from None
             if error.outcome is not Outcome.REFUSED or not self._can_be_sent:
                 invalidate(source, token)  # for the next call
                 raise
@@ -263,13 +263,13 @@ class Call:
             return await self._attempt(renewed)
         except UnauthorizedError as error:
             invalidate(source, renewed)
-            raise rejected(error) from None
+            raise token_rejected(error) from None
 
     async def _renewed_token(self, error: UnauthorizedError, token: AccessToken) -> AccessToken:
         try:
             return await fetch_token(self._options.access_token, rejected=token)
         except TokenRejectedError:  # other calls saw that new tokens are refused too
-            raise rejected(error) from None
+            raise token_rejected(error) from None
 
     async def _attempt(self, token: AccessToken) -> RawReply:
         """Make one attempt, and note its outcome."""

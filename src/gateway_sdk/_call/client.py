@@ -13,7 +13,7 @@ import httpx
 
 from gateway_sdk._call.events import CONTEXT_OBSERVERS, LogObserver, Watch, check_observers
 from gateway_sdk._call.retry import RetryBudget, bucket_of
-from gateway_sdk._config import DEFAULT_CUT, LOGGER, place_of
+from gateway_sdk._config import DEFAULT_CUT, LOGGER, port_of
 from gateway_sdk._http.reply import ParseFloat
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.factory import EngineConfig, make_transport
@@ -77,7 +77,7 @@ class Client:
         self.calls = CallsInFlight()
         self._bucket = bucket_of(budget)
         self.observers = check_observers(observers)
-        self._place = place_of(base_url)
+        self._place = str(base_url).rstrip("/"), base_url.host, port_of(base_url)
         self._number = 0
         self._engine = engine
         self._drain = drain

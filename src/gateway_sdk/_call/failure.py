@@ -1,12 +1,21 @@
-"""What is known when an attempt fails: its outcome, and the error that the caller gets."""
+"""What is known when an attempt fails: its outcome, and the error that the caller gets.
 
-from typing import Final, NoReturn
+Why there was no connection is said in plain words. No I/O here.
+"""
+
+import os
+import re
+import socket
+import ssl
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn, cast
 
 import httpx
 
+from gateway_sdk._config import host_and_port, port_of
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.reply_errors import cut_reply, outcome_of_head
-from gateway_sdk._transport.reason import Reason, late_reason_of, place_of_url, reason_of
 from gateway_sdk._transport.transmission import DirectRequest, Transmission
 from gateway_sdk.errors import (
     ConnectionFailedError,
@@ -14,8 +23,6 @@ from gateway_sdk.errors import (
     ReplyLostError,
     ReplyTimeoutError,
     StatusError,
-    TokenRejectedError,
-    UnauthorizedError,
     UnexpectedReplyError,
 )
 from gateway_sdk.outcome import Outcome
@@ -79,7 +86,8 @@ def raise_failure(
 
 def _failure_of(error: Exception, request: DirectRequest, reply: RawReply | None) -> GatewayError:
     what = type(error).__name__
-    gateway = place_of_url(request.base.address)
+    address = request.base.address
+    gateway = host_and_port(address.host, port_of(address))
     if reply is not None:
         reply.finish()
         return cut_reply(reply, what)
@@ -105,14 +113,156 @@ def _not_connected(error: Exception, request: DirectRequest, gateway: str) -> Co
     return failed
 
 
-def rejected(error: UnauthorizedError) -> TokenRejectedError:
-    """Return the error for a 401 that was answered to a renewed token."""
-    again = TokenRejectedError(
-        "the gateway answered 401 Unauthorized, also with a new access token",
-        status=error.status,
-        body=error.body,
-        headers=error.headers,
-    )
-    again.outcome, again.payload = error.outcome, error.payload
-    again.retry_after = error.retry_after
-    return again
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why there is no connection.
+
+    Attributes:
+        text: The reason, as the end of a sentence.
+        transient: Whether it may pass by itself, so that trying again makes sense.
+    """
+
+    text: str
+    transient: bool
+
+
+_BROKEN: Final = Reason("the connection broke off before anything was sent", transient=True)
+_REFUSED: Final = Reason("connection refused", transient=True)
+_NO_NAME: Final = Reason("the name is not known", transient=False)
+_NO_LOOKUP: Final = Reason("the name could not be looked up", transient=True)
+
+_UNTRUSTED: Final = "its certificate is of an unknown authority: verify= names one to trust"
+_ANOTHER_HOST: Final = "its certificate is for another host"
+_CERTIFICATES: Final[Mapping[int, str]] = {
+    2: _UNTRUSTED,
+    9: "its certificate is not valid yet: is the clock of this machine right?",
+    10: "its certificate has expired",
+    18: _UNTRUSTED,  # it signed itself
+    19: _UNTRUSTED,  # its authority signed itself
+    20: _UNTRUSTED,
+    21: _UNTRUSTED,
+    23: "its certificate was revoked",
+    62: _ANOTHER_HOST,
+    64: _ANOTHER_HOST,  # an IP address
+}
+"""By the codes of OpenSSL's X509_verify_cert_error_string."""
+
+_CLIENT_CERTIFICATES: Final = (
+    ("CERTIFICATE_REQUIRED", "it wants a client certificate: cert= gives one"),
+    (
+        "ALERT_(BAD|UNSUPPORTED)_CERTIFICATE|ALERT_CERTIFICATE|ALERT_UNKNOWN_CA|ACCESS_DENIED",
+        "it did not accept the client certificate",
+    ),
+)
+"""By parts of OpenSSL's names for what is wrong."""
+
+_HANDSHAKES: Final = (
+    *_CLIENT_CERTIFICATES,
+    (
+        "WRONG_VERSION_NUMBER|HTTP_REQUEST|UNKNOWN_PROTOCOL|RECORD_LAYER_FAILURE",
+        "it is not a TLS server: is https right?",
+    ),
+    ("PROTOCOL_VERSION|UNSUPPORTED_PROTOCOL", "it speaks other versions of TLS"),
+    (
+        "HANDSHAKE_FAILURE",
+        "it refused the TLS handshake: it may want a client certificate (cert=), or other ciphers",
+    ),
+)
+
+
+def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
+    """Say why there is no connection.
+
+    Args:
+        error: What an engine raised, which means that no byte was sent.
+        timeout: The time-outs of the request.
+    """
+    match error:
+        case httpx.PoolTimeout():
+            text = "while all of max_connections were in use"
+            return Reason(f"timed out{_after(timeout.pool)} {text}", transient=True)
+        case httpx.ConnectTimeout():
+            return Reason(f"timed out{_after(timeout.connect)} while connecting", transient=True)
+        case httpx.ProxyError():
+            return _reason_of_proxy(str(error))
+        case _:
+            found = map(_reason_of_cause, reversed(list(_causes(error))))
+            return next(filter(None, found), _BROKEN)
+
+
+def late_reason_of(error: Exception) -> Reason | None:
+    """Say what a server wants of a client certificate; None if that is not the trouble.
+
+    In TLS 1.3 the client may send its request before the server looks at its certificate.
+    """
+    names = [_name_of(cause) for cause in _causes(error) if isinstance(cause, ssl.SSLError)]
+    found = [_found(_CLIENT_CERTIFICATES, name) for name in names]
+    return next(filter(None, found), None)
+
+
+def _after(seconds: float | None) -> str:
+    return "" if seconds is None else f" after {seconds:g} s"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Return an error and its causes, the first cause last."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        if isinstance(cause, BaseExceptionGroup):  # one for each address of a name
+            for one in cast("BaseExceptionGroup[BaseException]", cause).exceptions:
+                yield from _causes(one)
+        cause = cause.__cause__
+
+
+def _reason_of_cause(cause: BaseException) -> Reason | None:
+    match cause:
+        case ssl.SSLError():
+            return _reason_of_tls(cause)
+        case socket.gaierror():
+            return _NO_NAME if cause.errno == socket.EAI_NONAME else _NO_LOOKUP
+        case UnicodeError():  # a part of the name is too long
+            return _NO_NAME
+        case ConnectionError():
+            return _REFUSED if isinstance(cause, ConnectionRefusedError) else _BROKEN
+        case OSError(errno=int(number)):
+            text = os.strerror(number)
+            return Reason(text[:1].lower() + text[1:], transient=True)
+        case _:
+            return None
+
+
+def _reason_of_tls(error: ssl.SSLError) -> Reason:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        other = f"its certificate is not valid: {error.verify_message}"
+        return Reason(_CERTIFICATES.get(error.verify_code, other), transient=False)
+    name = _name_of(error)
+    unknown = Reason(f"the TLS handshake failed: {name}".removesuffix(": "), transient=True)
+    return _found(_HANDSHAKES, name) or unknown
+
+
+def _name_of(error: ssl.SSLError) -> str:
+    """Return OpenSSL's name for a failure; "" if Python found it."""
+    return getattr(error, "reason", None) or ""
+
+
+def _found(table: Iterable[tuple[str, str]], name: str) -> Reason | None:
+    """Return what a table says of OpenSSL's name for a failure."""
+    texts = (text for pattern, text in table if re.search(pattern, name))
+    text = next(texts, None)
+    return None if text is None else Reason(text, transient=False)
+
+
+def _reason_of_proxy(said: str) -> Reason:
+    """Say how a proxy refused, whose name comes before the text.
+
+    Args:
+        said: The text of the engine's error: it begins with a status if the proxy sent one.
+    """
+    if said.startswith("407"):
+        return Reason("answered 407: it wants a user name and a password", transient=False)
+    if status := re.match(r"\d{3}\b", said):
+        return Reason(f"refused a tunnel: it answered {status[0]}", transient=True)
+    if said.startswith("no login"):  # to SOCKS
+        return Reason("did not accept the user name and the password", transient=False)
+    return Reason("made no tunnel", transient=True)

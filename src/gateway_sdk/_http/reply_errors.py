@@ -32,6 +32,7 @@ from gateway_sdk.errors import (
     ReplyLostError,
     ServerError,
     StatusError,
+    TokenRejectedError,
     UnauthorizedError,
     UnexpectedReplyError,
 )
@@ -116,6 +117,19 @@ def status_error(reply: RawReply, more: str = "") -> StatusError:
     error.retry_after = parse_retry_after(wait, datetime.now(UTC))
     error.outcome = outcome_of_status(reply.status, doubtful=doubtful)
     return error
+
+
+def token_rejected(error: UnauthorizedError) -> TokenRejectedError:
+    """Return the error for a 401 that was answered to a renewed token."""
+    again = TokenRejectedError(
+        "the gateway answered 401 Unauthorized, also with a new access token",
+        status=error.status,
+        body=error.body,
+        headers=error.headers,
+    )
+    again.outcome, again.payload = error.outcome, error.payload
+    again.retry_after = error.retry_after
+    return again
 
 
 def outcome_of_head(status: int, fields: RawHeaders | None, *, doubtful: bool = False) -> Outcome:

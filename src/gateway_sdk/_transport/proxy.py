@@ -8,10 +8,9 @@ from urllib.request import getproxies_environment
 
 import httpx
 
-from gateway_sdk._config import is_loopback, parse_url
+from gateway_sdk._config import host_and_port, is_loopback, parse_url, port_of
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import Connection
-from gateway_sdk._transport.reason import place_of
 from gateway_sdk.errors import ConfigurationError
 
 _SCHEMES: Final = ("http", "https", "socks5", "socks5h")
@@ -107,7 +106,7 @@ def _covers(entry: str, base_url: httpx.URL) -> bool:
     if entry == "*":
         return True
     host, port = _split(entry)
-    if port and int(port) != (base_url.port or (443 if base_url.scheme == "https" else 80)):
+    if port and int(port) != port_of(base_url):
         return False
     try:
         return ip_address(base_url.host) in ip_network(host, strict=False)
@@ -138,7 +137,7 @@ async def open_tunnel(connection: Connection, proxy: httpx.Proxy, host: str, por
         if is_socks(proxy):
             await _Socks(connection).open(proxy.raw_auth, host, port)
         else:
-            await _ask(connection, place_of(host, port).encode("ascii"), credentials_of(proxy))
+            await _ask(connection, host_and_port(host, port).encode("ascii"), credentials_of(proxy))
     except (h11.RemoteProtocolError, OSError, ValueError) as error:  # 255 bytes are SOCKS's limit
         raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
 

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 import httpx
 
+from gateway_sdk._config import host_and_port
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.proxy import credentials_of, is_socks, open_tunnel
-from gateway_sdk._transport.reason import place_of
 from gateway_sdk._transport.transmission import Transmission
 
 Address: TypeAlias = tuple[Any, ...]
@@ -75,7 +75,7 @@ class Route:
     async def _open(self, url: httpx.URL, transmission: Transmission) -> Connection:
         host, port = address_of(url if self.proxy is None else self.proxy.url)
         if self.proxy is not None:
-            transmission.proxy = f"the proxy {place_of(host, port)}"
+            transmission.proxy = f"the proxy {host_and_port(host, port)}"
         connection = await connect(host, port, self._lost)
         self._made(connection)
         try:

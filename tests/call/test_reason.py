@@ -15,10 +15,11 @@ import httpx
 import pytest
 
 from gateway_sdk import ConnectionFailedError, GatewayError, Outcome, ReplyLostError
+from gateway_sdk._call.failure import Reason, late_reason_of, reason_of
+from gateway_sdk._config import host_and_port, port_of
 from gateway_sdk._transport.asyncio_engine import AsyncioEngine
 from gateway_sdk._transport.factory import ENGINES
 from gateway_sdk._transport.httpx_engine import HttpxEngine
-from gateway_sdk._transport.reason import Reason, late_reason_of, place_of_url, reason_of
 from gateway_sdk._transport.transmission import Transmission
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
@@ -495,13 +496,15 @@ def test_only_a_client_certificate_is_a_late_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
+    ("text", "shown"),
     [
         ("https://gateway.test", "gateway.test:443"),
         ("http://localhost", "localhost:80"),
         ("http://[::1]:8080/x", "[::1]:8080"),
     ],
 )
-def test_a_place_has_a_port(url: str, place: str) -> None:
+def test_an_address_is_shown_with_its_port(text: str, shown: str) -> None:
     """Also where it is the usual one; an IPv6 address has brackets."""
-    assert place_of_url(httpx.URL(url)) == place
+    url = httpx.URL(text)
+
+    assert host_and_port(url.host, port_of(url)) == shown
