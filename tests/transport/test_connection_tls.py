@@ -134,9 +134,7 @@ async def test_data_go_through_all_layers(papers: Papers, layers: int) -> None:
         await peer.send(b"answer")
 
         assert await connection.read(20) == b"answer"
-        assert connection.written == 100_000
-        assert connection.tls is not None
-        assert connection.tls.version() == "TLSv1.3"
+        assert [layer.ssl_object.version() for layer in connection._layers] == ["TLSv1.3"] * layers
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -258,7 +256,6 @@ async def test_a_certificate_of_an_unknown_authority_is_refused(papers: Papers) 
     assert isinstance(mine, ssl.SSLCertVerificationError)
     assert isinstance(theirs, ssl.SSLError)
     assert "ALERT_UNKNOWN_CA" in theirs.reason
-    assert connection.written == 0
 
 
 async def test_a_server_that_hangs_up_in_the_handshake_is_an_error(papers: Papers) -> None:

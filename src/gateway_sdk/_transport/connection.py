@@ -21,7 +21,6 @@ class Connection(asyncio.Protocol):
     """One connection, over TCP and any number of TLS layers.
 
     Attributes:
-        written: How many bytes were given to `write`, without those of TLS itself.
         is_ended: Whether nothing more comes: the server or this end has closed it.
         is_clean: Whether the server ended it in due form: under TLS, by saying so.
         failure: Why nothing more comes, if that is an error.
@@ -34,7 +33,6 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._lost = lost
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        self.written = 0
         self._is_full = False
         self.is_ended = self.is_clean = False
         self.failure: OSError | None = None
@@ -134,11 +132,6 @@ class Connection(asyncio.Protocol):
         """Whether data have come that are not read yet."""
         return bool(self._received)
 
-    @property
-    def tls(self) -> ssl.SSLObject | None:
-        """The innermost TLS; None without any."""
-        return self._layers[-1].ssl_object if self._layers else None
-
     async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
         """Go on with TLS, within the layers of TLS that there are.
 
@@ -160,7 +153,6 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send data, or keep them until the system takes them: see `can_write`."""
-        self.written += len(data)
         self._is_idle = False
         self._encrypt(data, len(self._layers))
 
@@ -171,18 +163,6 @@ class Connection(asyncio.Protocol):
             for layer in reversed(self._layers[:layers]):
                 data = layer.encrypt(data)
         self._transport.write(data)
-
-    async def drain(self, seconds: float | None) -> None:
-        """Wait until the system takes more.
-
-        Raises:
-            TimeoutError: it took nothing for so long.
-            OSError: the connection is closed.
-        """
-        while not self.can_write and not self.is_closing:
-            await self.wait(seconds)
-        if self.is_closing:
-            raise self.failure or ConnectionResetError("the connection was closed")
 
     async def read(self, seconds: float | None) -> bytes:
         """Return what has come, as soon as there is something; b"" at the end.
