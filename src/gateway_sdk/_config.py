@@ -114,7 +114,7 @@ def origin_of_text(base_url: object) -> str | None:
         return None
 
 
-def require(settings: Mapping[str, Any], *names: str) -> None:
+def require_settings(settings: Mapping[str, Any], *names: str) -> None:
     """Refuse missing settings; None counts as missing.
 
     Raises:

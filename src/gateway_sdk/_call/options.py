@@ -14,7 +14,7 @@ import httpx
 from pydantic import SecretStr
 
 from gateway_sdk._call.retry import RetryBudget, RetryPolicy
-from gateway_sdk._config import UNSET, check_seconds, check_timeout, origin_of, require
+from gateway_sdk._config import UNSET, check_seconds, check_timeout, origin_of, require_settings
 from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._transport.custom import AnyClient, AnyTransport
 from gateway_sdk._transport.factory import Certificate, EngineName
@@ -206,7 +206,7 @@ def with_access_token(settings: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigurationError: Neither an access token nor the settings of a login are given.
     """
-    require(settings, "base_url")
+    require_settings(settings, "base_url")
     session = {name: value for name, value in settings.items() if name not in _OF_LOGIN}
     if "access_token" in settings:
         return session

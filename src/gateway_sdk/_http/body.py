@@ -34,7 +34,7 @@ from gateway_sdk._http.file import (
     size_of,
     span_of,
 )
-from gateway_sdk._http.multipart import Form, Multipart
+from gateway_sdk._http.multipart import CheckedForm, Multipart
 from gateway_sdk._http.request import (
     JSON,
     PIECE,
@@ -275,7 +275,7 @@ async def _of_open_file(file: OpenFile) -> Body:
 
 
 async def _of_form(multipart: Multipart) -> Body:
-    form = await in_thread(Form.of, multipart)
+    form = await in_thread(CheckedForm.of, multipart)
     return Body(
         lambda: from_thread(form.read, ahead=form.ahead),
         form.content_type,

@@ -38,7 +38,7 @@ class Multipart:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Form:
+class CheckedForm:
     """A form that was checked and can be sent.
 
     Attributes:
@@ -54,7 +54,7 @@ class Form:
     _parts: tuple[tuple[str, Any], ...]
 
     @classmethod
-    def of(cls, multipart: Multipart) -> "Form":
+    def of(cls, multipart: Multipart) -> "CheckedForm":
         """Check a form.
 
         Raises:

@@ -42,7 +42,7 @@ class Connection(asyncio.Protocol):
         self._unread = 0
         self._is_paused = self._is_idle = False
         self._waiter: asyncio.Future[bool] | None = None
-        self._alarm = _Alarm(self._loop, lambda: self._wake(late=True))
+        self._alarm = _Timer(self._loop, lambda: self._wake(late=True))
 
     # What the event loop tells.
 
@@ -241,7 +241,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
 
-class _Alarm:
+class _Timer:
     """A timer that is set anew for each wait, and has one place in the loop's queue meanwhile.
 
     Attributes:

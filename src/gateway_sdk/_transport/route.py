@@ -14,7 +14,7 @@ from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.proxy import credentials_of, is_socks, open_tunnel
 from gateway_sdk._transport.transmission import Transmission
 
-Address: TypeAlias = tuple[Any, ...]
+SocketAddress: TypeAlias = tuple[Any, ...]
 """As `socket.getaddrinfo` returns them."""
 
 DELAY: Final = 0.25
@@ -146,7 +146,7 @@ async def dial(host: str, port: int) -> socket.socket:
     return await _Race(addresses).run()
 
 
-async def _look_up(host: str, port: int) -> Sequence[Address]:
+async def _look_up(host: str, port: int) -> Sequence[SocketAddress]:
     try:  # an IP address needs no thread
         return socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
@@ -156,7 +156,7 @@ async def _look_up(host: str, port: int) -> Sequence[Address]:
         return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-def _alternating(addresses: Sequence[Address]) -> list[Address]:
+def _alternating(addresses: Sequence[SocketAddress]) -> list[SocketAddress]:
     """Return addresses so that those of IPv6 and IPv4 take turns (RFC 8305, 4)."""
     preferred = addresses[0][0]
     first = [address for address in addresses if address[0] == preferred]
@@ -164,7 +164,7 @@ def _alternating(addresses: Sequence[Address]) -> list[Address]:
     return [address for address in chain(*zip_longest(first, others)) if address is not None]
 
 
-async def _connect(address: Address) -> socket.socket:
+async def _connect(address: SocketAddress) -> socket.socket:
     family, kind, protocol, _, place = address
     connection = socket.socket(family, kind, protocol)
     try:
@@ -179,7 +179,7 @@ async def _connect(address: Address) -> socket.socket:
 class _Race:
     """Attempts to connect, one beside the other."""
 
-    def __init__(self, addresses: list[Address]) -> None:
+    def __init__(self, addresses: list[SocketAddress]) -> None:
         self._addresses = addresses
         self._attempts: list[asyncio.Task[socket.socket]] = []
         self._pending: set[asyncio.Task[socket.socket]] = set()

@@ -163,10 +163,10 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     problem = problem_of(text_of(token))
     if problem:
         raise AuthError(f"the access token from its source {problem}")
-    return _Hidden(token) if isinstance(token, str) else token
+    return _HiddenToken(token) if isinstance(token, str) else token
 
 
-class _Hidden(str):
+class _HiddenToken(str):
     """A token that is a str, and that a traceback with variables does not show."""
 
     __slots__ = ()

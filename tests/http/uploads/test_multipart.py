@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession, Multipart
-from gateway_sdk._http.multipart import Form
+from gateway_sdk._http.multipart import CheckedForm
 from tests.http.uploads.kinds import LARGE
 from tests.http.uploads.servers import Unseekable, answer, taking, written
 from tests.support.raw_server import OK
@@ -165,7 +165,7 @@ async def test_a_form_is_sent_again_as_it_was(tmp_path: Path) -> None:
 
 def test_each_form_has_a_boundary_of_its_own() -> None:
     """Nobody who knows one form can guess what would end a part of another."""
-    types = {Form.of(Multipart({}, {"front": b"x"})).content_type for _ in range(20)}
+    types = {CheckedForm.of(Multipart({}, {"front": b"x"})).content_type for _ in range(20)}
 
     assert len(types) == 20
 
@@ -181,5 +181,5 @@ def test_each_form_has_a_boundary_of_its_own() -> None:
 def test_a_form_shows_nothing_of_what_is_in_it(fields: Any, files: Any, text: str) -> None:
     """Its names and contents are often those of a person."""
     assert repr(Multipart(fields, files)) == text
-    form = Form.of(Multipart({CANARY: CANARY}, {CANARY: (CANARY, b"x")}))
+    form = CheckedForm.of(Multipart({CANARY: CANARY}, {CANARY: (CANARY, b"x")}))
     assert CANARY not in repr(form)

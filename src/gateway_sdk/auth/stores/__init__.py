@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gateway_sdk._config import require
+from gateway_sdk._config import require_settings
 from gateway_sdk.auth.stores._base import (
     ClaimingTokenStore,
     LoginClaim,
@@ -35,7 +35,7 @@ def token_store(settings: Mapping[str, Any]) -> TokenStore:
     Raises:
         ConfigurationError: A setting is missing or invalid; the message names it.
     """
-    require(settings, "base_url", "auth_url", "client_id")
+    require_settings(settings, "base_url", "auth_url", "client_id")
     key = TokenKey.of(settings["auth_url"], settings["client_id"], settings["base_url"])
     return open_store(settings.get("token_store"), key)
 
