@@ -10,14 +10,14 @@ from typing import Any, Final
 import pytest
 
 from gateway_sdk._transport import route
-from gateway_sdk._transport.route import Address, connect, dial
+from gateway_sdk._transport.route import SocketAddress, connect, dial
 from tests.support.failing_steps import turns
 
 FOLDER: Final = Path("/proc/self/fd")
 FAMILIES: Final = {"127.0.0.1": socket.AF_INET, "::1": socket.AF_INET6}
 
 
-def address(host: str, port: int) -> Address:
+def address(host: str, port: int) -> SocketAddress:
     """Return an address as `socket.getaddrinfo` does."""
     return FAMILIES[host], socket.SOCK_STREAM, 6, "", (host, port)
 
@@ -34,13 +34,13 @@ class Names:
     """Stands in for the lookup of names, and for the way to some addresses."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.addresses: list[Address] = []
+        self.addresses: list[SocketAddress] = []
         self.dead: dict[str, asyncio.Future[None]] = {}
         self.tried: list[str] = []
         loop = asyncio.get_running_loop()
         sock_connect = loop.sock_connect
 
-        async def getaddrinfo(*_: Any, **__: Any) -> list[Address]:
+        async def getaddrinfo(*_: Any, **__: Any) -> list[SocketAddress]:
             await asyncio.sleep(0)
             return self.addresses
 

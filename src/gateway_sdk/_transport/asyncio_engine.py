@@ -1,4 +1,4 @@
-"""The asyncio engine: HTTP/1.1 on connections of our own, and nothing in between."""
+"""The asyncio engine: HTTP/1.1 directly on our own connections."""
 
 import asyncio
 import ssl
@@ -30,9 +30,9 @@ _REDIRECTED: Final = 300
 
 
 class AsyncioEngine(DirectTransport):
-    """A transport that is safe to cancel and tells what was sent.
+    """A transport that is safe to cancel, and that reports what was sent.
 
-    `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte left.
+    `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte was sent.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class AsyncioEngine(DirectTransport):
         """Send a request; the stream of the reply, if any, holds a slot until it is closed.
 
         Raises:
-            httpx.PoolTimeout: no slot came free in time.
+            httpx.PoolTimeout: no slot became free in time.
             httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
         """
         head = self._head(request)
@@ -80,7 +80,7 @@ class AsyncioEngine(DirectTransport):
         return DirectResponse(reply.status, reply.fields, b"", stream)
 
     async def aclose(self) -> None:
-        """Cut every connection that is left, and wait until all are closed."""
+        """Cut all open connections, and wait until they are closed."""
         await self._pool.aclose()
         await self._admission.aclose()
 
@@ -111,10 +111,10 @@ class AsyncioEngine(DirectTransport):
 
 
 class Exchange:
-    """Sends a request while it looks for the reply, and reads that.
+    """Sends a request, looks for an early reply meanwhile, and reads the reply.
 
     Attributes:
-        reply: The reply, as far as it has come.
+        reply: The reply, as far as it has arrived.
     """
 
     __slots__ = (
@@ -136,13 +136,13 @@ class Exchange:
         write: float | None = None,
         read: float | None = None,
     ) -> None:
-        """Prepare.
+        """Set the time-outs; nothing is sent.
 
         Args:
-            connection: Used by nothing else until the reply has ended.
-            transmission: Is told what was sent, and the status, as soon as that is so.
-            write: Seconds for the system to take a piece.
-            read: Seconds for a part of the reply to come.
+            connection: Only this exchange uses it until the reply has ended.
+            transmission: Gets `sent` before the first byte is sent, and the status of the reply.
+            write: Seconds within which the system must take a piece.
+            read: Seconds within which a part of the reply must come.
         """
         self._connection = connection
         self._transmission = transmission
@@ -161,17 +161,18 @@ class Exchange:
     ) -> None:
         """Send a request, and wait for the head of its reply.
 
-        A reply that is no success ends the sending. After an early success the rest is sent, too:
-        the server may want it. Then the server decides by closing, or the time-out for a piece.
+        An early reply with an error status ends the sending. After an early success the rest is
+        sent too, because the server may need it, until the server closes the connection or the
+        time-out for a piece passes.
 
         Args:
-            head: All of it.
-            content: Bytes, or pieces, which are not closed here. What is there first leaves
-                together with the head.
+            head: The whole head.
+            content: Bytes, or a stream of pieces, which is not closed here. The first piece is
+                sent together with the head.
             length: Bytes of the content; None to send it in chunks.
 
         Raises:
-            httpx.ConnectError: the connection was closed before; no byte left.
+            httpx.ConnectError: the connection was already closed; no byte was sent.
             httpx.LocalProtocolError: the content has another length.
             httpx.TransportError: it failed later, and the head of a reply did not come.
         """
@@ -193,7 +194,9 @@ class Exchange:
         cancelled = caller.cancelling()
         unsent, left = head, length
         async for piece in content:
-            if caller.cancelling() > cancelled:  # by the content itself, and it is not thrown yet
+            if (
+                caller.cancelling() > cancelled
+            ):  # by the content itself; the error is raised at the next wait
                 await asyncio.sleep(0)
             if left is None:
                 unsent += b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
@@ -212,10 +215,10 @@ class Exchange:
             self._is_sent = not unsent or await self._write(unsent)
 
     async def read(self) -> bytes:
-        """Return what has come of the body, as soon as there is something; b"" at its end.
+        """Return received bytes of the body, as soon as there are any; b"" at its end.
 
         Raises:
-            httpx.TransportError: the rest does not come.
+            httpx.TransportError: the rest of the body does not come.
         """
         while not self.reply.buffered:
             if self.reply.is_whole:
@@ -225,7 +228,7 @@ class Exchange:
 
     @property
     def _is_unwanted(self) -> bool:
-        """Whether the rest of the request is of no use (RFC 9112, 9.3)."""
+        """Whether the rest of the request need not be sent (RFC 9112, 9.3)."""
         reply = self.reply
         return (
             reply.status >= _REDIRECTED
@@ -241,7 +244,7 @@ class Exchange:
         return self._has_begun and self._is_unwanted
 
     async def _write(self, data: bytes) -> bool:
-        """Send a piece and return True, unless the reply says that it is of no use."""
+        """Send a piece and return True; return False if the reply makes it unnecessary."""
         if not self._has_begun:
             self._begin()
         else:
@@ -263,13 +266,13 @@ class Exchange:
             self._gives_up = True
 
     def _begin(self) -> None:
-        """Say that it is sent, unless it cannot be, or something has come that is no reply."""
+        """Set `sent`; refuse a connection that is closed, or has received bytes already."""
         if self._connection.is_closing or self._connection.has_unread:
             raise httpx.ConnectError("the connection was closed") from self._connection.failure
         self._has_begun = self._transmission.sent = True
 
     def _look(self) -> None:
-        """Take what has come of the reply while the request is sent; not more than a part of it."""
+        """Take received bytes of the reply while the request is sent, up to a limit."""
         if self.reply.buffered > MOST_UNREAD:
             return
         if data := self._connection.take():
@@ -295,7 +298,7 @@ class Exchange:
 
 
 class _ReplyStream(httpx.AsyncByteStream):
-    """The body of a reply as it comes, which gives the slot back when it is closed."""
+    """The body of a reply as it arrives; closing it gives the slot back."""
 
     __slots__ = ("_connection", "_engine", "_exchange", "_origin")
 
@@ -311,7 +314,7 @@ class _ReplyStream(httpx.AsyncByteStream):
         return self
 
     async def __anext__(self) -> bytes:
-        """Return what came next, at once if it is there."""
+        """Return the next bytes, without waiting if they are there."""
         if self._connection is None:
             raise httpx.StreamClosed
         piece = await self._exchange.read()
@@ -320,7 +323,7 @@ class _ReplyStream(httpx.AsyncByteStream):
         return piece
 
     async def aclose(self) -> None:
-        """Keep the connection, or cut it if the reply did not come to its end."""
+        """Keep the connection, or cut it if the reply is not complete."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._engine.end(self._exchange, connection, self._origin)

@@ -1,7 +1,7 @@
-"""A connection to a server, of our own: bytes in both directions, and nothing of HTTP.
+"""A connection of our own to a server: bytes in both directions, without HTTP.
 
-What is sent is counted, what came unasked is seen, and it can be cut at once. One task at a time
-uses a connection: it reads and writes itself, and waits for one thing only.
+It notices bytes that nobody asked for, and can be cut at once. One task at a time uses a
+connection: the task reads and writes, and waits for one thing only.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ from typing import Final, cast
 from gateway_sdk._transport.tls import TlsLayer
 
 MOST_UNREAD: Final = 2**18
-"""Bytes that may have come and are not read yet; then the server has to wait."""
+"""The limit of received bytes that are not read yet; above it, the server has to wait."""
 
 
 class Connection(asyncio.Protocol):
     """One connection, over TCP and any number of TLS layers.
 
     Attributes:
-        is_ended: Whether nothing more comes: the server or this end has closed it.
-        is_clean: Whether the server ended it in due form: under TLS, by saying so.
-        failure: Why nothing more comes, if that is an error.
-        closed: Done when nothing is left of it.
+        is_ended: Whether no more bytes will come: the server or this end has closed it.
+        is_clean: Whether the server closed it correctly; with TLS, by a close_notify.
+        failure: The error that ended it, if any.
+        closed: Done when the connection is closed completely.
         on_event: Called when something happens while its task waits for something else; None for
             nothing to call.
     """
@@ -42,17 +42,17 @@ class Connection(asyncio.Protocol):
         self._unread = 0
         self._is_paused = self._is_idle = False
         self._waiter: asyncio.Future[bool] | None = None
-        self._alarm = _Timer(self._loop, lambda: self._wake(late=True))
+        self._timer = _Timer(self._loop, lambda: self._wake(late=True))
 
-    # What the event loop tells.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)
         self._has_news = _watch(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; what comes while the connection is idle ends it."""
+        """Take received data; data that come while the connection is idle end it."""
         for layer in self._layers:
             data = self._decrypt(layer, data)
         if data:
@@ -76,67 +76,67 @@ class Connection(asyncio.Protocol):
         return plain
 
     def eof_received(self) -> None:
-        """Take the end; the event loop then closes the connection."""
+        """Note that the server has closed its side; the event loop then closes the connection."""
         self._end(cleanly=not self._layers)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Note that the connection is closed."""
         if exc is not None:
             self._rescue()
         if isinstance(exc, OSError) and not self.is_ended:
             self.failure = self.failure or exc
         self._end(cleanly=False)
-        self._alarm.stop()
+        self._timer.stop()
         if self._lost is not None:
             self._lost(self)
         self.closed.set_result(None)
 
     def _rescue(self) -> None:
-        """Read what came before the connection broke while something was written.
+        """Read what had come when a write failed because the connection broke.
 
         It may be the reply: a server that refuses a request need not read all of it. The event
-        loop would forget it.
+        loop does not read it any more.
         """
         try:
             with self._transport.get_extra_info("socket").dup() as end:
                 while self._unread <= MOST_UNREAD and (data := end.recv(MOST_UNREAD)):
                     self.data_received(data)
         except (OSError, TypeError):
-            pass  # there is no more; or the loop is uvloop, which has closed the socket by now
+            pass  # no more data; or the loop is uvloop, which has already closed the socket
 
     def pause_writing(self) -> None:
-        """Wait with what is to be sent until the system takes more."""
+        """Note that the buffer is full: the system takes no more data for now."""
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Note that the system takes data again."""
         self._is_full = False
         self._wake()
 
-    # What the user of the connection does.
+    # Called by the user of the connection.
 
     @property
     def is_closing(self) -> bool:
-        """Whether it is closed, or about to be; nothing can be sent any more."""
+        """Whether it is closed or is being closed, so that nothing can be sent any more."""
         return self._transport.is_closing()
 
     @property
     def can_write(self) -> bool:
-        """Whether the system and TLS take more; else `wait` until they do."""
+        """Whether the system and TLS take more data; if not, `wait` until they do."""
         if self._layers and any(layer.unsent for layer in self._layers):
             return False
         return not self._is_full
 
     @property
     def has_unread(self) -> bool:
-        """Whether data have come that are not read yet."""
+        """Whether received data are not read yet."""
         return bool(self._received)
 
     async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
-        """Go on with TLS, within the layers of TLS that there are.
+        """Start TLS, inside the TLS layers that exist already.
 
         Raises:
-            OSError: the handshake failed, an `ssl.SSLError` among others.
+            OSError: the handshake failed; often an `ssl.SSLError`.
         """
         layer = TlsLayer(context, host)
         data = b""
@@ -146,10 +146,10 @@ class Connection(asyncio.Protocol):
                 data = await self.read(None)
                 if not data:
                     raise ConnectionResetError("the server hung up in the TLS handshake")
-        finally:  # what tells the server why it failed, too
+        finally:  # after a failure, this sends the alert that tells the server why
             self._encrypt(layer.pending(), len(self._layers))
         self._layers.append(layer)
-        self.data_received(b"")  # what came behind the handshake
+        self.data_received(b"")  # decrypts data that came right after the handshake
 
     def write(self, data: bytes) -> None:
         """Send data, or keep them until the system takes them: see `can_write`."""
@@ -165,10 +165,10 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
 
     async def read(self, seconds: float | None) -> bytes:
-        """Return what has come, as soon as there is something; b"" at the end.
+        """Return received data, as soon as there are any; b"" at the end.
 
         Raises:
-            TimeoutError: nothing came for so long.
+            TimeoutError: no data came within these seconds.
             OSError: the connection broke.
         """
         while not self._received and not self.is_ended:
@@ -178,7 +178,7 @@ class Connection(asyncio.Protocol):
         return self.take()
 
     def take(self) -> bytes:
-        """Return what has come by now; b"" if that is nothing."""
+        """Return the data received so far, without waiting; b"" if there are none."""
         if not self._received:
             return b""
         pieces, self._received, self._unread = self._received, [], 0
@@ -189,43 +189,42 @@ class Connection(asyncio.Protocol):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def rest(self) -> None:
-        """Be idle from now on until the next `write`: what comes meanwhile ends it."""
+        """Be idle until the next `write`: data that come meanwhile end the connection."""
         self._is_idle = True
         if self._received:
             self.abort()
 
     def is_fit(self) -> bool:
-        """Tell whether its socket is fit for another request: open, and nothing unread has come.
+        """Tell whether its socket is fit for another request: open, and without unread data.
 
         `Pool.take` asks before each use; whether the last reply allows another request is
-        `can_be_reused` of the engine.
-
-        Either may be known only to the system yet. A few bytes of TLS make it unfit, too.
+        `can_be_reused` of the engine. The system is asked too, because the event loop may not have
+        seen the data or the end yet. A few bytes of TLS also make a connection unfit.
         """
         return not (self._received or self.is_ended or self.is_closing or self._has_news())
 
     def abort(self) -> None:
-        """Cut it at once: what the system has not taken yet is not sent any more."""
+        """Cut it at once: data that the system has not taken yet are not sent."""
         if not self.closed.done():  # else asyncio may raise an AttributeError
             self._transport.abort()
 
-    # How it waits.
+    # Waiting.
 
     async def wait(self, seconds: float | None) -> None:
         """Wait until something happens: data come, the system takes more, the connection ends.
 
         Raises:
-            TimeoutError: nothing happened for so long.
+            TimeoutError: nothing happened within these seconds.
         """
         self._waiter = self._loop.create_future()
         if seconds is not None:
-            self._alarm.set(seconds)
+            self._timer.set(seconds)
         try:
             if await self._waiter:
                 raise TimeoutError
         finally:
             self._waiter = None
-            self._alarm.when = None
+            self._timer.when = None
 
     def _wake(self, *, late: bool = False) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -242,26 +241,26 @@ class Connection(asyncio.Protocol):
 
 
 class _Timer:
-    """A timer that is set anew for each wait, and has one place in the loop's queue meanwhile.
+    """A timer that is set for each wait, and has one entry in the loop's queue for all of them.
 
     Attributes:
-        when: When to ring, by the loop's clock; None for not at all.
+        when: The time-out, by the loop's clock; None if nothing waits.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
         self._loop = loop
-        self._ring = ring
+        self._expired = expired
         self.when: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:
-        """Ring in so many seconds."""
+        """Expire after these seconds."""
         self.when = when = self._loop.time() + seconds
         if self._timer is None or self._timer.when() > when:
             self._start(when)
 
     def stop(self) -> None:
-        """Leave the loop's queue."""
+        """Remove the entry from the loop's queue."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -276,11 +275,11 @@ class _Timer:
         if self.when > self._loop.time():
             self._start(self.when)
         else:
-            self._ring()
+            self._expired()
 
 
 def _watch(end: socket.socket) -> Callable[[], object]:
-    """Return what tells whether something came to a socket that the event loop has not read."""
+    """Return a function that tells whether a socket has data that the event loop has not read."""
     if hasattr(select, "poll"):
         poll = select.poll()
         poll.register(end.fileno(), select.POLLIN)

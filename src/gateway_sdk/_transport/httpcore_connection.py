@@ -1,4 +1,4 @@
-"""One connection of the httpx engine: httpcore speaks HTTP, over a socket of ours.
+"""One connection of the httpx engine: httpcore speaks HTTP over our own connection.
 
 httpcore is imported with this module, which takes about 0.2 s; the engine does so in a thread.
 """
@@ -37,8 +37,7 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
     """A connection to the gateway, for one request after the other.
 
     Attributes:
-        connection: The socket; None before it is needed, and where a test stands in for the
-            network.
+        connection: The socket; None before it is opened, and if a test replaces the network.
     """
 
     def __init__(self, url: httpx.URL, ssl_context: ssl.SSLContext, route: Route) -> None:
@@ -51,10 +50,10 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         )
 
     async def send(self, request: DirectRequest) -> httpcore.Response:
-        """Send a request, and return its reply as soon as the head is there.
+        """Send a request, and return its reply as soon as its head has arrived.
 
         Raises:
-            httpx.TransportError: it failed; its transmission knows whether anything was sent.
+            httpx.TransportError: it failed; `transmission.sent` says whether anything was sent.
         """
         base = request.base
         request.transmission.forwarded = self._forwards
@@ -82,13 +81,13 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
 
     @property
     def can_be_reused(self) -> bool:
-        """Whether a whole reply has come and nothing behind it: another request may follow."""
+        """Whether a whole reply has come and nothing after it: another request may follow."""
         if self.connection is None or not self._http.is_idle():
             return False
         return not (self._sending.received or _has_excess(self._http))
 
     def cut(self) -> None:
-        """End the connection at once."""
+        """Cut the connection."""
         if self.connection is not None:
             self.connection.abort()
 
@@ -98,7 +97,7 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
             sending.look(connection)
         return sending.has_begun and (sending.is_useless or connection.is_closing)
 
-    # The network, as httpcore sees it.
+    # The interface of httpcore's network backends and streams.
 
     async def connect_tcp(
         self,
@@ -108,7 +107,7 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to the gateway: past a proxy, and with TLS if it is to be."""
+        """Connect to the gateway: through a proxy if there is one, and with TLS for https."""
         del host, port, local_address, socket_options
         self.connection = await self._route.open(self._url, self._sending.transmission, timeout)
         return self
@@ -119,16 +118,16 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - httpcore's
     ) -> httpcore.AsyncNetworkStream:
-        """Go on: there is TLS already."""
+        """Do nothing: `connect_tcp` has started TLS already."""
         del ssl_context, server_hostname, timeout
         return self
 
     def get_extra_info(self, info: str) -> Any:
-        """Return None: there is nothing that httpcore has to know."""
+        """Return None: httpcore needs no details of the connection."""
         del info
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Send a piece of a request, unless the reply says that it is of no use.
+        """Send a piece of a request, unless an early reply makes it unnecessary.
 
         Raises:
             httpcore.WriteError: it does; httpcore then reads the reply.
@@ -136,9 +135,9 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         """
         connection, sending = self._open, self._sending
         if sending.head is None:
-            sending.head = self._addressed(buffer)  # leaves together with the first piece
+            sending.head = self._addressed(buffer)  # sent together with the first piece
             return
-        if sending.is_cancelled:  # by the content itself, and it is not thrown yet
+        if sending.is_cancelled:  # by the content itself; the error is raised at the next wait
             await asyncio.sleep(0)
         if not sending.has_begun:
             sending.begin(connection)
@@ -153,10 +152,10 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
             await sending.wait(connection, timeout)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        """Return what came, as soon as there is something; b"" at the end.
+        """Return received bytes, as soon as there are any; b"" at the end.
 
         Raises:
-            httpx.ReadTimeout: nothing came for so long.
+            httpx.ReadTimeout: no bytes came within these seconds.
             httpx.ReadError: the connection broke.
         """
         data = self._sending.received or await _read(self._open, timeout)
@@ -164,7 +163,7 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         return data[:max_bytes]
 
     async def aclose(self) -> None:
-        """End the connection at once."""
+        """Cut the connection."""
         self.cut()
 
     @property
@@ -172,7 +171,7 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         return cast("Connection", self.connection)
 
     def _addressed(self, head: bytes) -> bytes:
-        """Return a head as a proxy wants it that hands requests on (RFC 9112, 3.2.2)."""
+        """Return a head in the form that a forwarding proxy needs (RFC 9112, 3.2.2)."""
         if not self._forwards:
             return head
         method, rest = head.split(b" ", 1)
@@ -182,9 +181,9 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
 
 
 class ReplyBody(httpx.AsyncByteStream):
-    """The body of a reply as it comes.
+    """The body of a reply as it arrives.
 
-    Its end is told, with `whole=False` where the rest may still come.
+    When it is closed, it calls `end`, with `whole=False` if the rest may still arrive.
     """
 
     def __init__(self, reply: httpcore.Response, end: Callable[..., None]) -> None:
@@ -201,21 +200,21 @@ class ReplyBody(httpx.AsyncByteStream):
         self._is_whole = True
 
     async def aclose(self) -> None:
-        """Tell the end, once."""
+        """Call `end`, once."""
         end, self._end = self._end, None
         if end is None:
             return
         is_whole, self._is_whole = self._is_whole, False
         try:
             if is_whole:
-                await self._reply.aclose()  # by which httpcore is ready for another request
+                await self._reply.aclose()  # makes httpcore ready for another request
                 self._is_whole = True
         finally:
             end(whole=self._is_whole)
 
 
 async def warm_up() -> None:
-    """Load what anyio loads when an event loop first uses it, as httpcore's locks do."""
+    """Load the modules that anyio loads at its first use in an event loop (httpcore's locks)."""
     await cast("Any", httpcore.AnyIOBackend)().sleep(0)
 
 
@@ -223,11 +222,11 @@ class _Sending:
     """One request that is being sent.
 
     Attributes:
-        transmission: Is told what was sent, and what is known of the reply.
-        head: What was not sent yet before the first piece of the content.
-        received: What came of the reply and is not read yet.
-        has_begun: Whether the head has left.
-        is_useless: Whether the rest is of no use: a reply is there that is no success.
+        transmission: Gets `sent`, and the status of an early reply.
+        head: The head, which waits for the first piece of the content.
+        received: Received bytes of the reply that are not read yet.
+        has_begun: Whether the head was sent.
+        is_useless: Whether the rest need not be sent: there is a reply with an error status.
     """
 
     __slots__ = (
@@ -255,7 +254,7 @@ class _Sending:
         return self._task.cancelling() > self._cancelled
 
     def begin(self, connection: Connection) -> None:
-        """Say that it is sent, unless it cannot be, or something has come that is no reply.
+        """Set `sent`; refuse a connection that is closed, or has received bytes already.
 
         Raises:
             httpx.ConnectError: nothing was sent.
@@ -265,13 +264,13 @@ class _Sending:
         self.has_begun = self.transmission.sent = True
 
     def look(self, connection: Connection) -> None:
-        """Take what has come of the reply, but not more than a part of it."""
+        """Take received bytes of the reply, up to a limit."""
         if len(self.received) <= MOST_UNREAD and (data := connection.take()):
             self.received += data
             self._judge()
 
     async def wait(self, connection: Connection, seconds: float | None) -> None:
-        """Wait until the system takes more, or something comes.
+        """Wait until the system takes more data, or data arrive.
 
         Raises:
             httpx.WriteTimeout: neither happened, and there is no reply that could be read instead.
@@ -285,7 +284,7 @@ class _Sending:
         self.look(connection)
 
     def _judge(self) -> None:
-        """Look for the status, behind interim replies; an early success ends nothing."""
+        """Look for the status, after interim replies; an early success does not end the sending."""
         at = 0
         while not self._is_judged and (head := _HEAD.match(self.received, at)):
             status, at = int(head[1]), head.end()
@@ -310,10 +309,10 @@ async def _read(connection: Connection, seconds: float | None) -> bytes:
 
 
 def _has_excess(http: Any) -> bool:
-    """Tell whether h11 read more than a reply, which it would take for the next request's.
+    """Tell whether h11 read more than a reply; it would use that as the reply to the next request.
 
-    httpcore has no public way to it. If the way is another one with one of its releases, it is
-    yes: a new connection costs less than a wrong reply.
+    httpcore has no public way to see it. If a release of httpcore changes its private attributes,
+    the answer is yes: a new connection costs less than a wrong reply.
     """
     try:
         return bool(_excess_of(http))
@@ -337,7 +336,7 @@ def _warn_once() -> None:
 
 
 def _failure_of_httpx(error: Exception) -> Exception:
-    """Return a failure of httpcore's as httpx names it."""
+    """Return the error of httpx for an error of httpcore."""
     return cast("Exception", getattr(httpx, type(error).__name__)(str(error)))
 
 

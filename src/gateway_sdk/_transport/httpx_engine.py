@@ -1,8 +1,8 @@
 """The httpx engine: httpcore's single connections behind slots of our own.
 
 httpx's own pool loses slots for good when waiting callers are cancelled (encode/httpcore#1093)
-and looks at every connection on each request. Here the slots do the waiting; each connection is
-run by its caller directly, and is cut after any error or cancellation.
+and looks at every connection for each request. Here callers wait for slots; each connection is
+used by its caller directly, and is cut after any error or cancellation.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ _CONNECTIONS: Final = "gateway_sdk._transport.httpcore_connection"
 
 
 class HttpxEngine(DirectTransport):
-    """A transport that is safe to cancel and tells what was sent.
+    """A transport that is safe to cancel, and that reports what was sent.
 
-    `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte left.
+    `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte was sent.
     """
 
     module: ClassVar[Any] = None
@@ -49,7 +49,7 @@ class HttpxEngine(DirectTransport):
         self._route = Route(ssl_context, proxy, made=self._pool.add, lost=self._pool.forget)
 
     async def prepare(self) -> None:
-        """Load what makes connections, in a thread: it would hold the event loop up."""
+        """Load the module that makes connections, in a thread: it would block the event loop."""
         if HttpxEngine.module is None:
             HttpxEngine.module = await asyncio.to_thread(load_module)
 
@@ -57,7 +57,7 @@ class HttpxEngine(DirectTransport):
         """Send a request; the stream of the reply holds a slot until it is closed.
 
         Raises:
-            httpx.PoolTimeout: no slot came free in time.
+            httpx.PoolTimeout: no slot became free in time.
             httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
         """
         if self.module is None:
@@ -79,7 +79,7 @@ class HttpxEngine(DirectTransport):
         return DirectResponse(reply.status, reply.headers, b"", stream)
 
     async def aclose(self) -> None:
-        """Cut every connection that is left, and wait until all are closed."""
+        """Cut all open connections, and wait until they are closed."""
         await self._pool.aclose()
         await self._admission.aclose()
 
@@ -97,7 +97,7 @@ class HttpxEngine(DirectTransport):
 
 
 def load_module() -> Any:
-    """Load all that a first call needs; anyio has its part for asyncio loaded by an event loop."""
+    """Load everything that a first call needs; anyio loads its asyncio part in an event loop."""
     module = import_module(_CONNECTIONS)
     asyncio.run(module.warm_up())
     return module

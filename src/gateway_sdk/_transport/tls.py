@@ -1,4 +1,4 @@
-"""TLS over bytes that a connection carries: no I/O here."""
+"""TLS for the bytes of a connection. No I/O here."""
 
 import ssl
 
@@ -7,13 +7,13 @@ class TlsLayer:
     """Encrypts what a client sends, and decrypts what it receives.
 
     asyncio's own TLS drops data that arrives in one packet with a broken record, and does not say
-    whether the server ended the connection in due form.
+    whether the server ended TLS with a close_notify.
 
     Attributes:
-        ssl_object: What knows the certificate and the protocol.
-        is_ended: Whether the server said that nothing more will come (RFC 8446, 6.1).
-        failure: What is wrong with the data behind those that were decrypted, or None.
-        unsent: Data that wait for the end of another handshake, which a server may want at any
+        ssl_object: Has the certificate and the protocol.
+        is_ended: Whether the server sent a close_notify: no more data will come (RFC 8446, 6.1).
+        failure: The error after the last data that could be decrypted, or None.
+        unsent: Data that wait for the end of another handshake, which a server may start at any
             time before TLS 1.3 (RFC 5246, 7.4.1.1).
     """
 
@@ -25,10 +25,10 @@ class TlsLayer:
         self.unsent = b""
 
     def shake_hands(self, data: bytes) -> bool:
-        """Go on with the handshake, and tell whether it is done.
+        """Continue the handshake, and tell whether it is done.
 
         Raises:
-            ssl.SSLError: there will be no secure connection.
+            ssl.SSLError: the handshake failed.
         """
         self._incoming.write(data)
         try:
@@ -38,7 +38,7 @@ class TlsLayer:
         return True
 
     def encrypt(self, data: bytes) -> bytes:
-        """Return what is to be sent by now for some data; the rest is `unsent`."""
+        """Return the bytes to send now for these data; data that must wait are in `unsent`."""
         self.unsent += data
         self._write()
         return self._outgoing.read()
@@ -51,7 +51,7 @@ class TlsLayer:
         self.unsent = b""
 
     def decrypt(self, data: bytes) -> bytes:
-        """Return all data that can be read by now, in spite of what may come behind them."""
+        """Return all data that can be decrypted now, also if an error follows them."""
         self._incoming.write(data)
         pieces: list[bytes] = []
         try:
@@ -66,5 +66,5 @@ class TlsLayer:
         return b"".join(pieces)
 
     def pending(self) -> bytes:
-        """Return what TLS itself wants to send."""
+        """Return the bytes that TLS itself has to send."""
         return self._outgoing.read()
