@@ -1,4 +1,4 @@
-"""The user's own transports and clients: they send, but nothing is known of how."""
+"""The user's own transports and clients, which do not report what was sent."""
 
 import sys
 from collections.abc import AsyncIterator, Generator
@@ -38,7 +38,7 @@ class AnyClient(Protocol):
 
 
 def library_of(given: object, kind: str) -> Any:
-    """Return the library, httpx or httpx2, whose class of that name an object has; else None."""
+    """Return the library (httpx or httpx2) that has the class of an object; None if none has it."""
     loaded = filter(None, map(sys.modules.get, _LIBRARIES))
     return next((one for one in loaded if isinstance(given, getattr(one, kind))), None)
 
@@ -49,7 +49,7 @@ def transport_of(transport: Any) -> httpx.AsyncBaseTransport:
 
 
 def transport_of_client(client: Any) -> httpx.AsyncBaseTransport:
-    """Return what sends through a client of either library."""
+    """Return a transport that sends through a client of either library."""
     library = library_of(client, "AsyncClient")
     return _adapted(ClientTransport(client, library), library)
 
@@ -59,10 +59,10 @@ def _adapted(transport: Any, library: Any) -> httpx.AsyncBaseTransport:
 
 
 class ClientTransport(httpx.AsyncBaseTransport):
-    """Send through the user's own `AsyncClient`, for its hooks and whatever patches it.
+    """Sends through the user's own `AsyncClient`, with its hooks and with tools that patch it.
 
-    Redirects and the client's authentication are off. It is never closed here. Requests and
-    replies are of the client's library.
+    Redirects and the client's authentication are off. The client is not closed here. Requests and
+    replies are those of the client's library.
     """
 
     def __init__(self, client: Any, library: Any) -> None:
@@ -75,7 +75,7 @@ class ClientTransport(httpx.AsyncBaseTransport):
             response = await self._client.send(
                 request, auth=None, follow_redirects=False, stream=True
             )
-        except self._library.HTTPStatusError as error:  # of a hook: to us a status is an answer
+        except self._library.HTTPStatusError as error:  # from a hook: here a status is no error
             response = error.response
             if not response.is_stream_consumed:  # the client has closed it
                 return with_content(response, b"", self._library)
@@ -90,7 +90,7 @@ class _Adapter(httpx.AsyncBaseTransport):
         self._library = library
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Hand a request on, and its reply back; failures are httpx's."""
+        """Send a request through the transport; errors become those of httpx."""
         stream: Any = request.stream
         theirs = self._library.Request(
             request.method,
@@ -105,7 +105,7 @@ class _Adapter(httpx.AsyncBaseTransport):
         return httpx.Response(response.status_code, headers=response.headers.raw, stream=body)
 
     async def aclose(self) -> None:
-        """Close the transport behind."""
+        """Close the wrapped transport."""
         await self._transport.aclose()
 
 
@@ -122,14 +122,14 @@ class _AdaptedBody(httpx.AsyncByteStream):
                 yield piece
 
     async def aclose(self) -> None:
-        """Close it there."""
+        """Close the stream of the other library."""
         with _failures_of(self._library):
             await self._stream.aclose()
 
 
 @contextmanager
 def _failures_of(library: Any) -> Generator[None]:
-    """Raise another library's failures as those of httpx with the same name."""
+    """Raise the errors of another library as those of httpx with the same name."""
     try:
         yield
     except (library.RequestError, library.InvalidURL) as error:
@@ -138,21 +138,21 @@ def _failures_of(library: Any) -> Generator[None]:
 
 
 class PacedTransport(httpx.AsyncBaseTransport):
-    """A transport of the user's that sends no faster than a limit allows."""
+    """The user's transport, with a rate limit before it."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport, limiter: Limiter) -> None:
         self._transport = transport
         self._limiter = limiter
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Wait for the turn of the request, and hand it on."""
+        """Wait for the turn of the request, and send it."""
         transmission: Transmission = request.extensions[EXTENSION]
-        transmission.sent = False  # of what is still in the queue this much is known
+        transmission.sent = False  # while it waits, nothing is sent
         await self._limiter.admit(transmission)
         transmission.sent = True
         return await self._transport.handle_async_request(request)
 
     async def aclose(self) -> None:
-        """Close the transport behind."""
+        """Close the wrapped transport, and the limiter."""
         await self._transport.aclose()
         await self._limiter.aclose()

@@ -1,4 +1,4 @@
-"""Make the transport that a session asked for."""
+"""Make the transport of a session."""
 
 import ssl
 from collections.abc import Callable, Mapping
@@ -36,24 +36,24 @@ DEFAULTS: Final[dict[str, Any]] = {
     "proxy": None,
     "trust_env": True,
 }
-"""What is about the connections of an engine; a transport or client of the user's has its own."""
+"""The settings of an engine's connections; a transport or client of the user has its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
-    """Which transport is wanted; nothing is made before `make_transport`.
+    """Which transport to make; `make_transport` makes it.
 
     Attributes:
         engine: One of `ENGINES`.
         transport: The user's own transport in place of an engine, or None.
         http_client: The user's own client in place of an engine, or None.
-        max_connections: Of an engine.
+        max_connections: The largest number of requests at the same time.
         verify: True for the usual authorities, a path of a CA file or folder, or a context.
-        cert: The path of a client certificate with its key, or the paths of both and perhaps the
-            key's password.
-        proxy: An address, or None for the environment's.
-        trust_env: Whether the environment may name a proxy, and other authorities than the usual.
-        rate_limit: How many requests may be sent in a time, or None.
+        cert: The path of a client certificate with its key, or the paths of both, with or without
+            the key's password.
+        proxy: An address; None for that of the environment.
+        trust_env: Whether the environment may name a proxy, and other certificate authorities.
+        rate_limit: The limit of the rate of requests, or None.
     """
 
     engine: EngineName
@@ -75,7 +75,7 @@ class EngineConfig:
         rate_limit: Limit | None,
         **given: Any,
     ) -> Self:
-        """Fill in the defaults of what is UNSET.
+        """Replace UNSET by the defaults.
 
         Raises:
             ConfigurationError: a setting is wrong, or has no effect beside *transport* or
@@ -113,22 +113,23 @@ class EngineConfig:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the transport is one of our engines, which can tell what was sent."""
+        """Whether the transport is one of our engines, which report what was sent."""
         return self.transport is None and self.http_client is None
 
 
 def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBaseTransport:
-    """Return the transport that was asked for.
+    """Make a transport.
 
     Args:
         config: Which one.
-        base_url: The gateway's address. Unless it is https no authorities are loaded, which takes
-            about 20 ms.
+        base_url: The gateway's address. Certificate authorities are loaded for https only, because
+            that takes about 20 ms.
 
     Raises:
-        ConfigurationError: the authorities or the certificate cannot be read, or the proxy is none.
+        ConfigurationError: the authorities or the certificate cannot be read, or the address of
+            the proxy is invalid.
     """
-    from gateway_sdk._transport.proxy import proxy_for  # noqa: PLC0415 - with what opens connections
+    from gateway_sdk._transport.proxy import proxy_for  # noqa: PLC0415 - it loads what opens connections
 
     limiter = None if config.rate_limit is None else config.rate_limit.make_limiter()
     if config.transport is not None:
@@ -145,10 +146,10 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
 
 
 def _load(engine: str) -> Callable[..., httpx.AsyncBaseTransport]:
-    """Return an engine, loaded when a session is made: the first call would be held up by 100 ms.
+    """Return an engine. It is loaded when a session is made: the first call would wait 100 ms.
 
     Raises:
-        ConfigurationError: what it stands on is not installed.
+        ConfigurationError: a library that it needs is not installed.
     """
     if engine == "httpx":
         from gateway_sdk._transport.httpx_engine import HttpxEngine  # noqa: PLC0415 - see above

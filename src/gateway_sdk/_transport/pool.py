@@ -23,9 +23,9 @@ class _Idle(NamedTuple, Generic[Sender]):
 
 
 class Slots:
-    """Let so many callers in at once; the others wait in the order in which they came.
+    """Gives slots to a number of callers at once; the others wait in the order of their arrival.
 
-    A caller that is cancelled while it waits keeps nothing.
+    A caller that is cancelled while it waits keeps no slot.
     """
 
     def __init__(self, size: int) -> None:
@@ -34,8 +34,8 @@ class Slots:
         self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
     async def enter(self) -> None:
-        """Take a slot, now or when one comes free."""
-        if self.free:  # then nobody waits: `leave` hands slots over while anybody does
+        """Take a slot, now or when one becomes free."""
+        if self.free:  # then no caller waits: `leave` gives slots to waiting callers first
             self.free -= 1
             return
         waiter = asyncio.get_running_loop().create_future()
@@ -46,11 +46,11 @@ class Slots:
             if waiter in self._waiters:
                 del self._waiters[waiter]
             elif not waiter.cancelled():
-                self.leave()  # the slot was handed over in the same turn: pass it on
+                self.leave()  # it got the slot in the same turn of the event loop: give it back
             raise
 
     def leave(self) -> None:
-        """Give the slot back, to the longest waiting caller if there is one."""
+        """Give the slot back: to the caller that waits longest, if there is one."""
         while self._waiters:
             waiter, _ = self._waiters.popitem(last=False)
             if not waiter.done():  # else cancelled, and its task has not run yet
@@ -64,10 +64,10 @@ class Slots:
 
 
 class Admission:
-    """Lets so many requests in at once, each with a slot of its own.
+    """Decides when a request may be sent: it needs a slot, and its turn under the rate limit.
 
     Attributes:
-        slots: Those of requests on the wire.
+        slots: The slots of requests that are being sent or answered.
     """
 
     def __init__(self, max_connections: int, limiter: Limiter | None) -> None:
@@ -78,11 +78,11 @@ class Admission:
         """Take a slot, within the time-out for it, and wait for the turn of the request.
 
         Args:
-            seconds: The time-out for a slot, or None for none.
-            transmission: Is told how long each wait took.
+            seconds: The time-out for a slot; None for no limit.
+            transmission: Gets the seconds of each wait.
 
         Raises:
-            httpx.PoolTimeout: no slot came free in time.
+            httpx.PoolTimeout: no slot became free in time.
         """
         if self.slots.free:
             await self.slots.enter()
@@ -94,14 +94,14 @@ class Admission:
                 transmission.slot_wait = asyncio.get_running_loop().time() - began
         if self._limiter is not None:
             try:
-                # With a slot in hand: what passes is sent at once.
+                # After the slot: a request whose turn it is can then be sent at once.
                 await self._limiter.admit(transmission)
             except BaseException:
                 self.slots.leave()
                 raise
 
     async def _queue(self, seconds: float | None) -> None:
-        # A rate limit lets the queue grow as it must; then only the deadline bounds the wait.
+        # With a rate limit, long waits are normal, so only the deadline of the call limits them.
         paced = self._limiter is not None
         try:
             async with asyncio.timeout(None if paced else seconds):
@@ -122,29 +122,29 @@ class Admission:
 class Pool(Generic[Sender]):
     """Keeps connections between requests.
 
-    `Sender` is what an engine sends with over a connection.
+    `Sender` is the object with which an engine sends over a connection.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock: Final = clock
         self._open: set[Connection] = set()
-        self._idle: dict[Connection, _Idle[Sender]] = {}  # the longest idle one comes first
+        self._idle: dict[Connection, _Idle[Sender]] = {}  # the one that is idle longest comes first
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, connection: Connection) -> None:
-        """Keep track of a new connection, in order to close it in the end."""
+        """Remember a new connection, so that `aclose` can close it."""
         if not connection.closed.done():
             self._open.add(connection)
 
     def forget(self, connection: Connection) -> None:
-        """Drop a connection of which nothing is left."""
+        """Forget a connection that is closed."""
         self._open.discard(connection)
         self._idle.pop(connection, None)
 
     def take(self, origin: bytes) -> Sender | None:
-        """Return what was kept for an origin for the shortest time and is fit; None if nothing is.
+        """Return the last used idle sender for an origin that is fit; None if there is none.
 
-        The others that are met on the way are cut.
+        Connections that are found unfit, or are to another origin, are cut.
         """
         oldest = self._clock() - KEEPALIVE_EXPIRY
         while self._idle:
@@ -155,7 +155,7 @@ class Pool(Generic[Sender]):
         return None
 
     def keep(self, connection: Connection, origin: bytes, sender: Sender) -> None:
-        """Keep a connection for another request to an origin; what comes meanwhile ends it."""
+        """Keep a connection for another request; data that come meanwhile end it."""
         connection.rest()
         if connection.is_closing:
             return
@@ -164,7 +164,7 @@ class Pool(Generic[Sender]):
             self._wait_and_prune()
 
     async def aclose(self) -> None:
-        """Cut every connection that is left, and wait until all are closed."""
+        """Cut all open connections, and wait until they are closed."""
         if self._timer is not None:
             self._timer.cancel()
         for connection in self._open:
@@ -176,7 +176,7 @@ class Pool(Generic[Sender]):
         self._timer = asyncio.get_running_loop().call_later(KEEPALIVE_EXPIRY, self._prune)
 
     def _prune(self) -> None:
-        """Cut what was idle for too long; look again later if anything is left."""
+        """Cut connections that were idle for too long; look again later if others are left."""
         oldest = self._clock() - KEEPALIVE_EXPIRY
         for connection in [one for one, idle in self._idle.items() if idle.since <= oldest]:
             del self._idle[connection]

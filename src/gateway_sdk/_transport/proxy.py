@@ -1,4 +1,4 @@
-"""Which proxy is on the way to the gateway, and how it is asked for a tunnel: CONNECT or SOCKS5."""
+"""The proxy on the way to the gateway, and how a tunnel through it is opened: CONNECT or SOCKS5."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _NAME: Final = 3
 
 
 class _Proxy(httpx.Proxy):
-    """A proxy whose credentials do not show where they are passed on."""
+    """A proxy whose repr does not show its credentials."""
 
     @safe_repr
     def __repr__(self) -> str:
@@ -33,17 +33,17 @@ class _Proxy(httpx.Proxy):
 def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> httpx.Proxy | None:
     """Return the proxy for a gateway; None for none.
 
-    The environment has HTTPS_PROXY or HTTP_PROXY, by the gateway's scheme, else ALL_PROXY; hosts
-    in NO_PROXY have none, and neither has this machine.
+    In the environment, HTTPS_PROXY or HTTP_PROXY counts, by the gateway's scheme, or else
+    ALL_PROXY. There is no proxy for hosts in NO_PROXY, and none for this machine.
 
     Args:
         base_url: The gateway's address.
-        given: The one that the user gave, for any gateway; None to look in the environment.
+        given: The proxy that the user gave, for any gateway; None to look in the environment.
         trust_env: Whether to look there.
 
     Raises:
-        ConfigurationError: it is no proxy's address; the message does not show it, for it may
-            hold a password.
+        ConfigurationError: it is not the address of a proxy; the message does not show it, because
+            it may hold a password.
     """
     if given is not None:
         return parse_proxy("proxy", given)
@@ -66,11 +66,11 @@ def parse_proxy(name: str, address: object) -> httpx.Proxy:
         address: A URL, or a host and perhaps a port.
 
     Raises:
-        ConfigurationError: it is no proxy's address; the message does not show it.
+        ConfigurationError: it is not the address of a proxy; the message does not show it.
     """
     if not isinstance(address, str):
         raise ConfigurationError(f"{name} must be a str")
-    # Without a scheme it is a host and port, as everywhere.
+    # Without a scheme it is a host and port, as other programs read it.
     text = address if "://" in address else f"http://{address}"
     try:
         url = httpx.URL(text)
@@ -88,7 +88,7 @@ def parse_proxy(name: str, address: object) -> httpx.Proxy:
 
 
 def forwards(proxy: httpx.Proxy | None, address: httpx.URL) -> bool:
-    """Tell whether a proxy reads a request and hands it on, and may answer it itself."""
+    """Tell whether a proxy reads and forwards requests, so that it may answer them itself."""
     return proxy is not None and address.scheme == "http" and not is_socks(proxy)
 
 
@@ -98,10 +98,10 @@ def is_socks(proxy: httpx.Proxy) -> bool:
 
 
 def _covers(entry: str, base_url: httpx.URL) -> bool:
-    """Tell whether an entry of NO_PROXY is about a host.
+    """Tell whether an entry of NO_PROXY covers the host of a URL.
 
-    It is a name, for itself and all below it, with or without a dot or `*.` before it; an
-    address; a network (CIDR); or `*`. A port behind it narrows it down.
+    An entry is a name, which covers its subdomains too, with or without a dot or `*.` before it;
+    an address; a network (CIDR); or `*`. An entry with a port covers only that port.
     """
     if entry == "*":
         return True
@@ -117,7 +117,7 @@ def _covers(entry: str, base_url: httpx.URL) -> bool:
 
 
 def _split(entry: str) -> tuple[str, str]:
-    """Split an entry into host and port; an IPv6 address has a port only behind brackets."""
+    """Split an entry into host and port; an IPv6 address with a port is in brackets."""
     host, _, port = entry.rpartition(":")
     if not port.isdecimal() or (":" in host and not host.endswith("]")):
         host, port = entry, ""
@@ -125,7 +125,7 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 async def open_tunnel(connection: Connection, proxy: httpx.Proxy, host: str, port: int) -> None:
-    """Have a proxy connect to a host; from then on the connection is one to that host.
+    """Let a proxy connect to a host; after that the connection leads to that host.
 
     Raises:
         httpx.ProxyError: there is no tunnel; the text begins with the status if the proxy sent one.
@@ -138,12 +138,16 @@ async def open_tunnel(connection: Connection, proxy: httpx.Proxy, host: str, por
             await _Socks(connection).open(proxy.raw_auth, host, port)
         else:
             await _ask(connection, host_and_port(host, port).encode("ascii"), credentials_of(proxy))
-    except (h11.RemoteProtocolError, OSError, ValueError) as error:  # 255 bytes are SOCKS's limit
+    except (
+        h11.RemoteProtocolError,
+        OSError,
+        ValueError,
+    ) as error:  # SOCKS: a name has 255 bytes at most
         raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
 
 
 def credentials_of(proxy: httpx.Proxy | None) -> Sequence[tuple[bytes, bytes]]:
-    """Return the header fields that a proxy wants to see."""
+    """Return the header fields with the credentials for a proxy."""
     if proxy is None or proxy.raw_auth is None:
         return ()
     return ((b"Proxy-Authorization", b"Basic " + b64encode(b":".join(proxy.raw_auth))),)
@@ -165,19 +169,19 @@ async def _ask(
             http.receive_data(await connection.read(None))
     if event.status_code not in _SUCCESS:
         raise httpx.ProxyError(f"{event.status_code}")
-    if http.trailing_data[0]:  # it is the client that speaks first
+    if http.trailing_data[0]:  # in a tunnel the client sends first
         raise httpx.ProxyError("no tunnel: it holds something already")
 
 
 class _Socks:
-    """A client's part of SOCKS5 (RFC 1928, RFC 1929)."""
+    """The client's side of SOCKS5 (RFC 1928, RFC 1929)."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._received = b""
 
     async def open(self, login: tuple[bytes, bytes] | None, host: str, port: int) -> None:
-        """Log in, and ask for a connection; the proxy looks the name up."""
+        """Log in, and ask for a connection; the proxy resolves the name."""
         method = _NO_LOGIN if login is None else _LOGIN
         self._connection.write(bytes([5, 1, method]))
         if await self._read(2) != bytes([5, method]):

@@ -1,4 +1,4 @@
-"""A limit of the rate of requests: so many in a time."""
+"""A limit of the rate of requests: a number of requests in a number of seconds."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ from gateway_sdk.errors import ConfigurationError
 
 
 class Limiter(ABC):
-    """Lets requests pass, first come, first served."""
+    """Lets requests pass in the order of their arrival."""
 
     @abstractmethod
     async def enter(self) -> None:
@@ -29,22 +29,22 @@ class Limiter(ABC):
             transmission.rate_wait = loop.time() - began
 
     async def aclose(self) -> None:  # noqa: B027 - a limit of one process holds nothing
-        """Give back what the limiter holds; nothing waits in it any more."""
+        """Release what the limiter holds; called when no request waits any more."""
 
 
 class Limit(ABC):
-    """A limit that a session can keep: `RateLimit`, or `SharedRateLimit` of a fleet."""
+    """A limit for a session: `RateLimit`, or `SharedRateLimit` of a fleet."""
 
     __slots__ = ()
 
     @abstractmethod
     def make_limiter(self) -> Limiter:
-        """Return what keeps the limit for one session; it starts nothing."""
+        """Return the limiter of one session; this starts nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit(Limit):
-    """So many requests begin in any stretch of so many seconds, and never more.
+    """At most *requests* requests begin in any period of *seconds* seconds.
 
     A request that has to open a connection arrives later by that time, perhaps together with the
     next ones.
@@ -62,14 +62,14 @@ class RateLimit(Limit):
             raise ConfigurationError("seconds must be a number of seconds")
 
     def make_limiter(self) -> Limiter:
-        """Return what keeps this limit for one session."""
+        """Return the limiter of one session."""
         return RateLimiter(self)
 
 
 class RateLimiter(Limiter):
-    """Lets requests pass as its limit allows; first come, first served.
+    """Lets requests pass as its limit allows, in the order of their arrival.
 
-    A waiting caller that is cancelled keeps nothing, and no newcomer overtakes those who wait.
+    A caller that is cancelled while it waits takes no turn.
     """
 
     def __init__(self, limit: RateLimit) -> None:
@@ -92,20 +92,23 @@ class RateLimiter(Limiter):
         except asyncio.CancelledError:
             if waiter in self._waiters:
                 del self._waiters[waiter]
-            elif not waiter.cancelled():  # it was let through in the same turn: let the next one
-                with suppress(ValueError):  # its time may have passed meanwhile
+            elif (
+                not waiter.cancelled()
+            ):  # it got its turn in the same step: give it to the next one
+                with suppress(ValueError):  # its entry may have been dropped meanwhile
                     self._passed.remove(waiter.result())
                 self._let_through(loop)
             raise
 
     def _has_room(self, now: float) -> bool:
-        # Added up as for the timer, which rounding would else let come too early for ever.
+        # The same sum as for the timer: a difference would be rounded in another way, and the timer
+        # could be early each time, without end.
         while self._passed and self._passed[0] + self._limit.seconds <= now:
             self._passed.popleft()
         return len(self._passed) < self._limit.requests
 
     def _let_through(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let through whom the limit allows, and look again when it allows the next one."""
+        """Let the callers pass that the limit allows, and set the timer for the next one."""
         now = loop.time()
         while self._waiters and self._has_room(now):
             waiter, _ = self._waiters.popitem(last=False)

@@ -1,8 +1,8 @@
-"""A reply of HTTP/1.1 (RFC 9112) as httptools reads it, and what it must not be taken for.
+"""Reads a reply of HTTP/1.1 (RFC 9112) with httptools.
 
-Node's parser, in C, does the reading. What it leaves to its user is done here: limits, the end of
-the connection, transfer codings, replies without a body, and what comes behind a reply. What is
-ambiguous is an error and never a guess.
+httptools uses Node's parser, in C. What that leaves to its user is done here: limits, the end of
+the connection, transfer codings, replies without a body, and bytes after a reply. An ambiguous
+reply is an error.
 """
 
 from typing import Final, cast
@@ -10,8 +10,8 @@ from typing import Final, cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 LONGEST_HEAD: Final = 100 * 1024
-"""Bytes of a reply that are not its body, at a stretch: its head with all interim replies before
-it, a line between two chunks, its trailers."""
+"""The limit of consecutive bytes that are not body: the head with all interim replies before it, a
+line between two chunks, the trailers."""
 MOST_FIELDS: Final = 1000
 
 _FIRST: Final = 100
@@ -25,12 +25,12 @@ class ReplyReader:
     """Reads one reply; the parser calls the methods whose names begin with `on_`.
 
     Attributes:
-        status: 0 until the head has come.
-        fields: The header fields, as they were sent; trailers are not among them.
-        buffered: Bytes of the body that can be taken.
-        is_whole: Whether all of it has come.
+        status: 0 until the head has arrived.
+        fields: The header fields, as they were sent, without trailers.
+        buffered: Bytes of the body that `take` would return.
+        is_whole: Whether the whole reply has arrived.
         failure: Why the rest of it cannot be read, or None.
-        has_excess: Whether something came behind it.
+        has_excess: Whether bytes came after it.
     """
 
     __slots__ = (
@@ -58,11 +58,11 @@ class ReplyReader:
         self.is_whole = False
         self.failure: str | None = None
         self._pieces: list[bytes] = []
-        # It holds on to this object, which lets go of it in the end: no garbage in a circle.
+        # The parser refers to this object (a cycle), so it is dropped when the reply has ended.
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._is_sized = self._keeps_alive = self._closes = self.has_excess = False
         self._overhead = self._number = self._interims = 0
-        self._seam = b""  # the last bytes that came: a head may end within them and the next ones
+        self._seam = b""  # the last received bytes: the end of a head may begin in them
 
     @property
     def is_over(self) -> bool:
@@ -71,11 +71,11 @@ class ReplyReader:
 
     @property
     def can_be_reused(self) -> bool:
-        """Whether the connection may serve another request, and nothing came behind this reply."""
+        """Whether the connection may serve another request, and no bytes came after this reply."""
         return self.is_whole and self._keeps_alive and not self.has_excess
 
     def receive(self, data: bytes) -> None:
-        """Take what came from the server."""
+        """Read bytes from the server."""
         parser = self._parser
         if parser is None:
             self.has_excess = self.has_excess or bool(data)
@@ -98,17 +98,17 @@ class ReplyReader:
             self._parser = None
 
     def _behind_interims(self, data: bytes) -> bytes:
-        """Return what comes behind the interim replies that ended within some data."""
+        """Return the bytes after the interim replies that ended in these data."""
         data = self._seam + data if self._interims else data
         for _ in range(self._interims):
             data = data.partition(b"\r\n\r\n")[2]
         return data
 
     def receive_end(self, *, cleanly: bool) -> None:
-        """Take the end of the connection, which is the end of a reply without a length.
+        """Note the end of the connection, which also ends a reply without a length.
 
         Args:
-            cleanly: Whether the server ended it in due form; else something may be missing.
+            cleanly: Whether the server closed it correctly; if not, bytes may be missing.
         """
         self._keeps_alive = False
         if self.status and not self._is_sized and cleanly and not self.is_over:
@@ -117,7 +117,7 @@ class ReplyReader:
         self._parser = None
 
     def take(self) -> bytes:
-        """Return what has come of the body and was not taken yet."""
+        """Return the received bytes of the body that were not taken yet."""
         pieces, self._pieces, self.buffered = self._pieces, [], 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -125,14 +125,14 @@ class ReplyReader:
         if not self.is_over:
             self.failure = why
 
-    # What the parser calls. What it reads behind an error or behind the reply is of no use.
+    # Called by the parser. What it reads after an error or after the reply is ignored.
 
     def on_message_begin(self) -> None:
-        """Hear of a reply: this one, an interim one before it, or one that nobody asked for."""
+        """Note a reply: this one, an interim one before it, or one that was not asked for."""
         self.has_excess = self.is_whole
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field."""
+        """Store a header field."""
         self._number += 1
         if self._number > MOST_FIELDS:
             self._fail("too many header fields")
@@ -140,7 +140,7 @@ class ReplyReader:
             self.fields.append((name, value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        """Take the head as a whole."""
+        """Check the complete head."""
         parser = self._parser
         if parser is None or self.is_over or self.status:
             return
@@ -175,7 +175,7 @@ class ReplyReader:
         self.is_whole = status in _NO_BODY
 
     def on_body(self, piece: bytes) -> None:
-        """Take a part of the body."""
+        """Store a part of the body."""
         if self.is_over:
             self.has_excess = True
             return
@@ -184,7 +184,7 @@ class ReplyReader:
         self._overhead = 0
 
     def on_message_complete(self) -> None:
-        """End, unless it was an interim reply."""
+        """Note the end of the reply, unless it was an interim one."""
         parser = self._parser
         if parser is None or self.is_over:
             return
@@ -196,10 +196,11 @@ class ReplyReader:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Read the next head anew: the parser refuses what follows `Connection: close`.
+        """Read the next head with a new parser: a parser refuses what follows `Connection: close`.
 
-        In an interim reply it says that the connection ends after the final one (RFC 9112, 9.6).
+        In an interim reply, the field means that the connection ends after the final reply
+        (RFC 9112, 9.6).
         """
-        if not self._closes:  # else the parser refuses it: it makes no sense to say so twice
+        if not self._closes:  # a second one is not allowed: then the parser refuses what follows
             self._closes = True
             self._parser = HttpResponseParser(self)

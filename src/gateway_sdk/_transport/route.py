@@ -1,4 +1,4 @@
-"""The way to the gateway: to the first of its addresses that answers, or through a proxy."""
+"""Connects to the gateway: to the first of its addresses that answers, or through a proxy."""
 
 import asyncio
 import socket
@@ -15,10 +15,10 @@ from gateway_sdk._transport.proxy import credentials_of, is_socks, open_tunnel
 from gateway_sdk._transport.transmission import Transmission
 
 SocketAddress: TypeAlias = tuple[Any, ...]
-"""As `socket.getaddrinfo` returns them."""
+"""One entry of what `socket.getaddrinfo` returns."""
 
 DELAY: Final = 0.25
-"""Seconds before the next address is tried beside the ones before (RFC 8305, 5)."""
+"""Seconds before the next address is tried too, while earlier attempts go on (RFC 8305, 5)."""
 
 _PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
@@ -28,7 +28,7 @@ class Route:
 
     Attributes:
         proxy: The proxy on the way, or None.
-        credentials: The header fields that a proxy wants to see that hands requests on.
+        credentials: The header fields with the credentials for a forwarding proxy.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class Route:
     ) -> Connection:
         """Open a connection to the gateway.
 
-        Whatever fails here fails before a byte of the request has left.
+        An error here means that no byte of the request was sent.
 
         Args:
             url: An address at the gateway.
-            transmission: Is told while it is the proxy that may fail.
-            timeout: Seconds for all of it.
+            transmission: Gets `proxy` while the proxy may be the cause of a failure.
+            timeout: Seconds for everything together.
 
         Raises:
             httpx.ConnectTimeout: the time passed.
@@ -95,7 +95,7 @@ class Route:
         url: httpx.URL,
         transmission: Transmission,
     ) -> None:
-        """Get through the proxy, unless it is one that hands requests on."""
+        """Open a tunnel through the proxy, unless it forwards requests."""
         if proxy.url.scheme == "https":
             context = proxy.ssl_context or httpx.create_ssl_context()
             await connection.start_tls(context, address_of(proxy.url)[0])
@@ -112,16 +112,16 @@ def address_of(url: httpx.URL) -> tuple[str, int]:
 async def connect(
     host: str, port: int, lost: Callable[[Connection], None] | None = None
 ) -> Connection:
-    """Open a connection; a caller that is cancelled leaves no socket behind.
+    """Open a connection; if the caller is cancelled, no socket stays open.
 
     Args:
         host: A name or an IP address.
-        port: Of TCP.
-        lost: Called once, when nothing is left of the connection.
+        port: The TCP port.
+        lost: Called once, when the connection is closed.
 
     Raises:
-        OSError: there is none.
-        UnicodeError: it is no name of a host.
+        OSError: it cannot be opened.
+        UnicodeError: the name is not a valid host name.
     """
     end = await dial(host, port)
     loop = asyncio.get_running_loop()
@@ -129,16 +129,16 @@ async def connect(
     return connection
 
 
-# Happy eyeballs (RFC 8305). asyncio's own way (`happy_eyeballs_delay=`) leaves sockets open when
-# it is cancelled.
+# Happy eyeballs (RFC 8305). asyncio's own (`happy_eyeballs_delay=`) leaves sockets open when it is
+# cancelled.
 
 
 async def dial(host: str, port: int) -> socket.socket:
     """Return a connected socket; all other sockets that were tried are closed.
 
     Raises:
-        OSError: no address answers; of several addresses, the cause has the errors.
-        UnicodeError: it is no name of a host.
+        OSError: no address answers; if there are several, the cause has the error of each.
+        UnicodeError: the name is not a valid host name.
     """
     addresses = _alternating(await _look_up(host, port))
     if len(addresses) == 1:
@@ -157,7 +157,7 @@ async def _look_up(host: str, port: int) -> Sequence[SocketAddress]:
 
 
 def _alternating(addresses: Sequence[SocketAddress]) -> list[SocketAddress]:
-    """Return addresses so that those of IPv6 and IPv4 take turns (RFC 8305, 4)."""
+    """Return the addresses with IPv6 and IPv4 alternating (RFC 8305, 4)."""
     preferred = addresses[0][0]
     first = [address for address in addresses if address[0] == preferred]
     others = [address for address in addresses if address[0] != preferred]
@@ -177,7 +177,7 @@ async def _connect(address: SocketAddress) -> socket.socket:
 
 
 class _Race:
-    """Attempts to connect, one beside the other."""
+    """Attempts to connect that run at the same time."""
 
     def __init__(self, addresses: list[SocketAddress]) -> None:
         self._addresses = addresses
@@ -198,7 +198,7 @@ class _Race:
                 attempt.cancel()
 
     async def _try_next(self) -> None:
-        """Begin with one more address, and wait until one answers or it is time for the next."""
+        """Start with one more address, and wait until one answers or the next one is due."""
         if self._addresses:
             attempt = _connect(self._addresses.pop(0))
             self._attempts.append(asyncio.get_running_loop().create_task(attempt))

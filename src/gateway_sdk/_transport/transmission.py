@@ -1,4 +1,4 @@
-"""What a call gives to an engine, and what the engine reports of it."""
+"""What a call gives to an engine, and what the engine reports."""
 
 import asyncio
 from abc import abstractmethod
@@ -25,16 +25,16 @@ _NO_TIMEOUTS: Final[Mapping[str, float | None]] = MappingProxyType(
 
 @dataclass(slots=True)
 class Transmission:
-    """How far one attempt got.
+    """What is known of one attempt so far.
 
     Attributes:
-        sent: Whether a byte of the request may have left. An engine that can tell sets it in
-            time; for a transport that cannot, it is true from the start.
-        forwarded: Whether a proxy reads the request and hands it on, so that a reply may be its
-            own. A tunnel does not.
-        proxy: The proxy, as "the proxy HOST:PORT", while the engine deals with it and not with the
-            gateway; else None.
-        status: The HTTP status, once the head of the reply is there.
+        sent: Whether a byte of the request may have been sent. Our engines set it before they send
+            the first byte; for other transports it is true from the start.
+        forwarded: Whether a proxy reads and forwards the request, so that the reply may be the
+            proxy's own. In a tunnel it is not.
+        proxy: The proxy, as "the proxy HOST:PORT", while the engine talks to the proxy and not to
+            the gateway; otherwise None.
+        status: The HTTP status, once the head of the reply has arrived.
         slot_wait: Seconds for which the request waited for a slot.
         rate_wait: Seconds for which the request waited for its turn under a rate limit.
     """
@@ -55,10 +55,10 @@ class DirectRequest:
         base: The method, the server and the first header fields.
         target: The path and the query, percent-encoded.
         fields: All other header fields, in their order.
-        content: Bytes to send at once, or pieces; the engine does not close it.
+        content: Bytes, or a stream of pieces, which the engine does not close.
         length: Bytes of the content; None to send it in chunks.
         timeout: The time-outs of its phases.
-        transmission: Is told how far it got.
+        transmission: Gets what happens to the request.
     """
 
     base: RequestBase
@@ -72,13 +72,13 @@ class DirectRequest:
 
 @dataclass(slots=True, eq=False, repr=False)
 class DirectResponse:
-    """A reply whose head has come.
+    """A reply whose head has arrived.
 
     Attributes:
         status: The HTTP status.
         fields: The header fields, in their order.
-        body: The body, if all of it has come.
-        stream: The body as it comes, or None; to be closed.
+        body: The body, if all of it has arrived.
+        stream: The rest of the body, which the caller must close; None if `body` is complete.
     """
 
     status: int
@@ -88,10 +88,10 @@ class DirectResponse:
 
 
 class DirectTransport(httpx.AsyncBaseTransport):
-    """An engine of ours: it can be used without httpx's objects, which take time."""
+    """One of our engines: it works without httpx's objects, which take time to make."""
 
     async def prepare(self) -> None:
-        """Load what the first request would have to wait for."""
+        """Load what the first request would otherwise wait for."""
 
     @abstractmethod
     async def exchange(self, request: DirectRequest) -> DirectResponse:
@@ -124,7 +124,7 @@ class DirectTransport(httpx.AsyncBaseTransport):
 
 
 def _length_of(fields: RawHeaders) -> int | None:
-    """Return the length of a request's content in bytes; None if it goes in chunks."""
+    """Return the length of a request's content in bytes; None if it is sent in chunks."""
     for name, value in fields:
         match name.lower():
             case b"content-length":
@@ -243,9 +243,9 @@ async def send_by_httpx(
 
 
 def unread(response: Any, library: Any) -> Any:
-    """Return a reply whose stream can be read: one that was read before is made of its content.
+    """Return a reply whose stream can be read: if it was read already, a new one with its content.
 
-    A second look at the stream would wait for more, on a connection that serves other requests.
+    Reading the stream again would wait for bytes on a connection that serves other requests.
     """
     if not response.is_stream_consumed or isinstance(response.stream, library.ByteStream):
         return response
@@ -253,7 +253,7 @@ def unread(response: Any, library: Any) -> Any:
 
 
 def with_content(response: Any, content: bytes, library: Any) -> Any:
-    """Return a reply with its content in place of its stream; it is decompressed already."""
+    """Return a reply with this content, which is decompressed already, in place of its stream."""
     headers = [
         (name, value)
         for name, value in response.headers.multi_items()
