@@ -1,7 +1,7 @@
 """The pytest plugin: the sandbox as fixtures and markers. docs/testing.md describes them.
 
-pytest loads this module in every run of everyone who has the SDK installed. So it stands beside the
-package, and its functions import what they need: the package takes half a second.
+pytest loads this module in every run on a machine that has the SDK installed. So it is not part of
+the package, and its functions import what they need: the package takes half a second.
 """
 
 from collections.abc import Collection, Generator, Iterator

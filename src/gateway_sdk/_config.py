@@ -90,7 +90,7 @@ def with_environment(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_same_gateway(given: Mapping[str, Any]) -> None:
-    """Refuse another gateway beside a secret of the environment, which is for the gateway there.
+    """Refuse another gateway if a secret of the environment, which is not for it, would be used.
 
     Raises:
         ConfigurationError: the secret is not replaced by an argument; the message names it.

@@ -58,8 +58,8 @@ class Observer:
     The hooks of a call are called in the event loop, in the task of the call, so they must be
     quick. Those of a run are called where its results are taken. An error in a hook is logged and
     changes nothing. If `call_started` was called, `call_finished` is called too; the same holds
-    for `run_started` and `run_finished`. Of several observers, the first one is told first that
-    something starts and last that it has ended. The arguments show no secret or personal data in
+    for `run_started` and `run_finished`. Of several observers, the first one is called first when
+    something starts and last when it has ended. The arguments show no secret or personal data in
     their texts; an error has the gateway's reply in its attributes, as it has for the caller.
     """
 
@@ -79,7 +79,7 @@ class Observer:
         """Called after each attempt: successful, failed or cancelled."""
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        """Called after a failed attempt, if the next one follows in so many seconds."""
+        """Called after a failed attempt, if the next one follows in *seconds* seconds."""
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float

@@ -54,7 +54,7 @@ class Client:
         sleep: Waits before a retry.
         state: Where the session is in its life.
         calls: The calls in flight.
-        observers: They are told of every call.
+        observers: Called for every call.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ _NOT_SENT: Final = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
-"""What our engines raise when no byte of the request was sent."""
+"""The errors that our engines raise when no byte of the request was sent."""
 
 _SELF_EXPLAINING: Final = (
     ConnectionFailedError,
@@ -119,7 +119,7 @@ class Reason:
 
     Attributes:
         text: The reason, as the end of a sentence.
-        transient: Whether it may pass by itself, so that trying again makes sense.
+        transient: Whether the cause may disappear, so that a new attempt may succeed.
     """
 
     text: str
@@ -154,7 +154,7 @@ _CLIENT_CERTIFICATES: Final = (
         "it did not accept the client certificate",
     ),
 )
-"""By parts of OpenSSL's names for what is wrong."""
+"""By patterns for OpenSSL's names of errors."""
 
 _HANDSHAKES: Final = (
     *_CLIENT_CERTIFICATES,
@@ -191,9 +191,9 @@ def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
 
 
 def late_reason_of(error: Exception) -> Reason | None:
-    """Say what a server wants of a client certificate; None if that is not the trouble.
+    """Say what is wrong with the client certificate; None if that is not the cause.
 
-    In TLS 1.3 the client may send its request before the server looks at its certificate.
+    In TLS 1.3 the client may send its request before the server checks the certificate.
     """
     names = [_name_of(cause) for cause in _causes(error) if isinstance(cause, ssl.SSLError)]
     found = [_found(_CLIENT_CERTIFICATES, name) for name in names]
@@ -242,22 +242,22 @@ def _reason_of_tls(error: ssl.SSLError) -> Reason:
 
 
 def _name_of(error: ssl.SSLError) -> str:
-    """Return OpenSSL's name for a failure; "" if Python found it."""
+    """Return OpenSSL's name of an error; "" for an error of Python's own."""
     return getattr(error, "reason", None) or ""
 
 
 def _found(table: Iterable[tuple[str, str]], name: str) -> Reason | None:
-    """Return what a table says of OpenSSL's name for a failure."""
+    """Return the reason that a table has for OpenSSL's name of an error."""
     texts = (text for pattern, text in table if re.search(pattern, name))
     text = next(texts, None)
     return None if text is None else Reason(text, transient=False)
 
 
 def _reason_of_proxy(said: str) -> Reason:
-    """Say how a proxy refused, whose name comes before the text.
+    """Say how a proxy refused; the message has the name of the proxy before this text.
 
     Args:
-        said: The text of the engine's error: it begins with a status if the proxy sent one.
+        said: The text of the engine's error, which begins with a status if the proxy sent one.
     """
     if said.startswith("407"):
         return Reason("answered 407: it wants a user name and a password", transient=False)

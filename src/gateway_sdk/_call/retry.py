@@ -129,10 +129,10 @@ async def try_again(
         attempt: Makes one attempt.
         policy: The number of attempts, and the waits.
         again: Tells whether an attempt may follow this error.
-        fits: Tells whether there is time for an attempt after a wait of so many seconds.
+        fits: Tells whether there is time for an attempt after a wait of these seconds.
         spend: Takes a retry out of the budget; called last, when all other checks allow it.
         scheduled: Called before each retry, with the seconds of the wait.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
     """
 
     def wait(state: RetryCallState) -> float:

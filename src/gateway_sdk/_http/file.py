@@ -1,4 +1,4 @@
-"""Files to upload: paths and open files, read in a thread beside the event loop."""
+"""Files to upload: paths and open files, read in a thread and not in the event loop."""
 
 import asyncio
 import io

@@ -68,7 +68,7 @@ def unexpected_reply(
         reply: The reply.
         problem: What is wrong with its body.
         by_interface: Whether the body should be of the type that the interface promises. In a type
-            of the user's, names of fields may be data, such as the keys of a dictionary, so the
+            of the user, names of fields may be data, such as the keys of a dictionary, so the
             message does not show them.
     """
     problems = describe(problem) if isinstance(problem, ValidationError) else ""

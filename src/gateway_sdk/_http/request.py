@@ -59,7 +59,7 @@ _NOT_IN_HEADERS: Final = MappingProxyType(
 )
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
-_MARK: Final = "~of.gateway.sdk~"  # stands for a value; nothing in it is encoded
+_MARK: Final = "~of.gateway.sdk~"  # replaces a value; nothing in it needs encoding
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]{1,4000}")  # nothing to encode
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LONGEST_SEGMENT: Final = 4000  # bytes; servers accept targets of 8000 (RFC 9110, 4.1)

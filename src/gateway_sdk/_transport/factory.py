@@ -208,9 +208,8 @@ def _check_effect(chosen: Mapping[str, object], transport: object, http_client: 
     ignored = [name for name, value in chosen.items() if value is not None or DEFAULTS[name]]
     if ignored:
         raise ConfigurationError(
-            f"leave out {', '.join(ignored)}: what is about the connections of an engine has no "
-            f"effect beside {'transport' if http_client is None else 'http_client'}=, "
-            "which brings its own"
+            f"leave out {', '.join(ignored)}: settings of an engine's connections have no effect "
+            f"beside {'transport' if http_client is None else 'http_client'}=, which has its own"
         )
 
 

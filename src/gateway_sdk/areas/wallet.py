@@ -38,7 +38,7 @@ class WalletArea(Area):
 
         The interface leaves the reply open and says neither where pages begin nor how they end, so
         this assumes: pages are numbered one by one from *first_page*; a page is a list of orders,
-        or an object in which one value is a list, the orders; behind the last page come empty ones.
+        or an object in which one value is a list, the orders; after the last page come empty ones.
         Orders that are placed meanwhile may move others to the next page, which then has them too.
 
         Args:

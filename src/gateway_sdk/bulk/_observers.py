@@ -1,4 +1,4 @@
-"""Observes a run: the calls of each item, its waits after a 429, and what observers are told."""
+"""Observes a run: the calls of each item, its waits after a 429, and the user's observers."""
 
 import random
 import time

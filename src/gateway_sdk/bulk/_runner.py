@@ -21,7 +21,7 @@ from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt
 
 AHEAD: Final = 8
-"""Items taken but not yet yielded, per call in flight: behind a slow item, or equal to one."""
+"""Items taken but not yet yielded, per call in flight: they wait for a slow item, or equal one."""
 
 _RESULTS_IN_A_ROW: Final = 64
 """Results that are yielded in a row before other tasks may run."""
@@ -121,7 +121,7 @@ class Runner(Generic[Item, Value]):
     def _has_room(self) -> bool:
         """Whether another item may be taken; results that wait to be yielded keep their place.
 
-        In ordered runs, results may wait behind the first one, up to a limit.
+        In ordered runs, results may wait for the first one, up to a limit.
         """
         waiting = 0 if self._ordered else self._ready
         return self._limit.has_room(waiting) and self._held < AHEAD * self._limit.size

@@ -74,8 +74,8 @@ def run(
             again: if it may be in a damaged line, its result is an error of outcome UNKNOWN.
         dump: Converts a value to JSON for the journal; without it pydantic does.
         load: Converts the JSON in the journal to a value; without it the JSON is the value.
-        observers: Told of the run and its items. Of the calls, the observers of their session are
-            told: give the same ones there.
+        observers: Called for the run and its items. For the calls, the observers of their session
+            are called: give the same ones there.
 
     Yields:
         One result per item.
