@@ -20,7 +20,7 @@ from gateway_sdk._http.request import OnProgress
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.custom import AnyClient, AnyTransport
 from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
-from gateway_sdk._transport.rate_limit import Limit
+from gateway_sdk._transport.rate_limit import AnyRateLimit
 from gateway_sdk.areas import AreaOf
 from gateway_sdk.areas.aml import AmlArea
 from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea
@@ -57,7 +57,7 @@ class GatewaySession:
         transport: AnyTransport | None = None,
         http_client: AnyClient | None = None,
         max_connections: int | UnsetType = UNSET,
-        rate_limit: Limit | None = None,
+        rate_limit: AnyRateLimit | None = None,
         retry_budget: RetryBudget | None = RetryBudget(),
         verify: ssl.SSLContext | str | Path | Literal[True] | UnsetType = UNSET,
         cert: Certificate | None = None,

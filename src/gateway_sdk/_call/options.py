@@ -18,7 +18,7 @@ from gateway_sdk._config import UNSET, check_seconds, check_timeout, origin_of, 
 from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._transport.custom import AnyClient, AnyTransport
 from gateway_sdk._transport.factory import Certificate, EngineName
-from gateway_sdk._transport.rate_limit import Limit
+from gateway_sdk._transport.rate_limit import AnyRateLimit
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.auth.source import TokenSource, as_token_source
 from gateway_sdk.errors import ConfigurationError
@@ -158,7 +158,7 @@ class Overrides(TypedDict, total=False):
     transport: AnyTransport | None
     http_client: AnyClient | None
     max_connections: int
-    rate_limit: Limit | None
+    rate_limit: AnyRateLimit | None
     retry_budget: RetryBudget | None
     verify: ssl.SSLContext | str | Path | Literal[True]
     cert: Certificate | None

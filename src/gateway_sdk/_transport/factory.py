@@ -17,7 +17,7 @@ from gateway_sdk._transport.custom import (
     transport_of,
     transport_of_client,
 )
-from gateway_sdk._transport.rate_limit import Limit, Limiter
+from gateway_sdk._transport.rate_limit import AnyRateLimit, Limiter
 from gateway_sdk.errors import ConfigurationError
 
 EngineName: TypeAlias = Literal["httpx", "asyncio"]
@@ -64,7 +64,7 @@ class EngineConfig:
     cert: Certificate | None = field(repr=False)
     proxy: str | None = field(repr=False)
     trust_env: bool
-    rate_limit: Limit | None
+    rate_limit: AnyRateLimit | None
 
     @classmethod
     def of(
@@ -72,7 +72,7 @@ class EngineConfig:
         *,
         transport: AnyTransport | None,
         http_client: AnyClient | None,
-        rate_limit: Limit | None,
+        rate_limit: AnyRateLimit | None,
         **given: Any,
     ) -> Self:
         """Replace UNSET by the defaults.
@@ -106,7 +106,7 @@ class EngineConfig:
             from gateway_sdk._transport.proxy import parse_proxy  # noqa: PLC0415 - few have one
 
             parse_proxy("proxy", self.proxy)
-        if self.rate_limit is not None and not isinstance(self.rate_limit, Limit):
+        if self.rate_limit is not None and not isinstance(self.rate_limit, AnyRateLimit):
             raise ConfigurationError("rate_limit must be a RateLimit, or None for no limit")
         if self.is_ours:
             _load(self.engine)

@@ -32,7 +32,7 @@ class Limiter(ABC):
         """Release what the limiter holds; called when no request waits any more."""
 
 
-class Limit(ABC):
+class AnyRateLimit(ABC):
     """A limit for a session: `RateLimit`, or `SharedRateLimit` of a fleet."""
 
     __slots__ = ()
@@ -43,7 +43,7 @@ class Limit(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class RateLimit(Limit):
+class RateLimit(AnyRateLimit):
     """At most *requests* requests begin in any period of *seconds* seconds.
 
     A request that has to open a connection arrives later by that time, perhaps together with the

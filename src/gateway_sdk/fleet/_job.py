@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Self, cast
 
 from gateway_sdk._call.options import Overrides
 from gateway_sdk._config import check_count, check_wait
-from gateway_sdk._transport.rate_limit import Limit
+from gateway_sdk._transport.rate_limit import AnyRateLimit
 from gateway_sdk.bulk import Adaptive
 from gateway_sdk.bulk.run import limit_of
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, PlanStoreError
@@ -40,7 +40,7 @@ class Job:
         operation: str | Operation[Any] | None = None,
         function: Callable[[GatewaySession, Any], Awaitable[Any]] | None = None,
         store: Store,
-        rate_limit: Limit | None = None,
+        rate_limit: AnyRateLimit | None = None,
         concurrency: int | Literal["adaptive"] | Adaptive = "adaptive",
         session: Overrides | None = None,
         max_starts: int = 10,
@@ -164,7 +164,7 @@ class Job:
         await self._parts.store.aclose()
 
 
-def _settings(session: object, rate_limit: Limit | None) -> Overrides:
+def _settings(session: object, rate_limit: AnyRateLimit | None) -> Overrides:
     """Return the arguments of the sessions."""
     if session is not None and not isinstance(session, dict):
         raise ConfigurationError("session must be a dict of arguments of GatewaySession.from_env")

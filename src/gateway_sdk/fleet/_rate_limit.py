@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from gateway_sdk._config import LOGGER, check_count
 from gateway_sdk._python import safe_repr
-from gateway_sdk._transport.rate_limit import Limit, Limiter, RateLimit, RateLimiter
+from gateway_sdk._transport.rate_limit import AnyRateLimit, Limiter, RateLimit, RateLimiter
 from gateway_sdk.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _LONGEST_PAUSE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class SharedRateLimit(Limit):
+class SharedRateLimit(AnyRateLimit):
     """At most so many requests in any second, over all sessions that share it.
 
     Each attempt counts, retries too. A session takes permits from Redis, a few at a time and only
