@@ -32,6 +32,7 @@ class Callers:
     async def _enter(self, number: int) -> None:
         await self.limiter.enter()
         self.passed[number] = now()
+        self.limiter.begin()
 
 
 def be_busy(seconds: float) -> None:

@@ -13,6 +13,7 @@ from gateway_sdk import (
     Attempt,
     CallInfo,
     ConfigurationError,
+    ConnectionFailedError,
     DeadlineExceededError,
     GatewaySession,
     Observer,
@@ -22,9 +23,13 @@ from gateway_sdk import (
     RetryPolicy,
     operations,
 )
+from gateway_sdk._transport.factory import ENGINES, EngineName
 from gateway_sdk._transport.httpcore_connection import HttpcoreConnection
+from gateway_sdk._transport.rate_limit import RateLimiter
 from gateway_sdk._transport.transmission import DirectRequest
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from tests.support.calls import CALLS
+from tests.support.ports import free_ports
 from tests.support.virtual_time import now, run
 
 pytestmark = pytest.mark.httpx
@@ -63,6 +68,7 @@ Way = Callable[[pytest.MonkeyPatch, Gateway], dict[str, Any]]
 
 def _engine(monkeypatch: pytest.MonkeyPatch, gateway: Gateway) -> dict[str, Any]:
     async def send(connection: HttpcoreConnection, request: DirectRequest) -> httpcore.Response:
+        request.transmission.end_turn()
         fields = [*request.base.fields, *request.fields]
         reply = await gateway.handle_async_request(
             httpx.Request(request.base.method.decode(), request.base.address, headers=fields)
@@ -185,6 +191,28 @@ def test_a_call_that_is_cancelled_while_it_waits_is_never_sent(
 
         assert gateway.times == [0.0, 10.0]
         assert [call.cancelled() for call in calls] == [False, True, True, False]
+
+    run(scenario())
+
+
+def test_a_request_counts_from_when_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time that a connection takes to open brings no two turns together."""
+
+    async def scenario() -> None:
+        gateway = Gateway()
+        opening = iter([0.9, 0.9])
+
+        async def send(connection: HttpcoreConnection, request: DirectRequest) -> httpcore.Response:
+            await asyncio.sleep(next(opening, 0.0))
+            request.transmission.end_turn()
+            gateway.times.append(now())
+            return httpcore.Response(200, content=b"{}")
+
+        monkeypatch.setattr(HttpcoreConnection, "send", send)
+        async with session(rate_limit=RateLimit(2)) as sending:
+            await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(6)])
+
+        assert gateway.times == [0.9, 0.9, 1.9, 1.9, 2.9, 2.9]
 
     run(scenario())
 
@@ -312,3 +340,30 @@ def test_each_attempt_says_how_long_it_waited_for_a_slot(monkeypatch: pytest.Mon
         assert [attempt.rate_wait for attempt in attempts] == [0.0] * 2
 
     run(scenario())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("listens", [True, False])
+async def test_every_turn_of_a_request_ends(
+    monkeypatch: pytest.MonkeyPatch, engine: EngineName, listens: bool
+) -> None:
+    """What was sent counts once, and so does what could not be sent: nothing keeps its place."""
+    limit = RateLimit(4, 3600.0)
+    limiter = RateLimiter(limit)
+    monkeypatch.setattr(RateLimit, "make_limiter", lambda _: limiter)
+    (port,) = free_ports(1)
+    given: dict[str, Any] = {
+        "engine": engine,
+        "access_token": SANDBOX_ACCESS_TOKEN,
+        "tenant_id": "demo",
+    }
+    async with Sandbox().serve() as url:
+        address = url if listens else f"http://127.0.0.1:{port}"
+        async with GatewaySession(
+            address, rate_limit=limit, retry=RetryPolicy(attempts=1), **given
+        ) as sending:
+            calls = [CALLS["order_history"](sending) for _ in range(3)]
+            ends = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert [isinstance(end, ConnectionFailedError) for end in ends] == [not listens] * 3
+    assert (limiter._unsent, len(limiter._sent)) == (0, 3)

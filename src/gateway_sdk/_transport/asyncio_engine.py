@@ -70,6 +70,7 @@ class AsyncioEngine(DirectTransport):
             if connection is not None:
                 connection.abort()
             self._admission.leave()
+            transmission.end_turn()
             raise
         reply = exchange.reply
         if reply.is_whole:
@@ -270,6 +271,8 @@ class Exchange:
         if self._connection.is_closing or self._connection.has_unread:
             raise httpx.ConnectError("the connection was closed") from self._connection.failure
         self._has_begun = self._transmission.sent = True
+        if self._transmission.on_sent is not None:
+            self._transmission.end_turn()
 
     def _look(self) -> None:
         """Take received bytes of the reply while the request is sent, up to a limit."""

@@ -150,6 +150,7 @@ class PacedTransport(httpx.AsyncBaseTransport):
         transmission.sent = False  # while it waits, nothing is sent
         await self._limiter.admit(transmission)
         transmission.sent = True
+        transmission.end_turn()
         return await self._transport.handle_async_request(request)
 
     async def aclose(self) -> None:

@@ -262,6 +262,8 @@ class _Sending:
         if connection.is_closing or connection.take():
             raise httpx.ConnectError("the connection was closed") from connection.failure
         self.has_begun = self.transmission.sent = True
+        if self.transmission.on_sent is not None:
+            self.transmission.end_turn()
 
     def look(self, connection: Connection) -> None:
         """Take received bytes of the reply, up to a limit."""

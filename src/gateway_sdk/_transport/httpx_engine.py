@@ -75,6 +75,9 @@ class HttpxEngine(DirectTransport):
                 connection.cut()
             self._admission.leave()
             raise
+        finally:
+            if request.transmission.on_sent is not None:  # it failed, or a test is the network
+                request.transmission.end_turn()
         stream = module.ReplyBody(reply, partial(self._end, connection, base.origin))
         return DirectResponse(reply.status, reply.headers, b"", stream)
 

@@ -3,7 +3,6 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from contextlib import suppress
 from dataclasses import dataclass
 
 from gateway_sdk._config import check_count, check_seconds
@@ -19,14 +18,21 @@ class Limiter(ABC):
     async def enter(self) -> None:
         """Pass, now or when it is this caller's turn."""
 
+    def begin(self) -> None:  # noqa: B027 - a limit may count when a request passes
+        """Count a request that has passed as sent now."""
+
     async def admit(self, transmission: Transmission) -> None:
-        """Pass as with `enter`, and note how long the request waited."""
+        """Pass as with `enter`, and note how long the request waited.
+
+        It counts from when its first byte leaves: a connection may have to be opened before.
+        """
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
             await self.enter()
         finally:
             transmission.rate_wait = loop.time() - began
+        transmission.on_sent = self.begin
 
     async def aclose(self) -> None:  # noqa: B027 - a limit of one process holds nothing
         """Release what the limiter holds; called when no request waits any more."""
@@ -44,10 +50,9 @@ class AnyRateLimit(ABC):
 
 @dataclass(frozen=True, slots=True)
 class RateLimit(AnyRateLimit):
-    """At most *requests* requests begin in any period of *seconds* seconds.
+    """At most *requests* requests are sent in any period of *seconds* seconds.
 
-    A request that has to open a connection arrives later by that time, perhaps together with the
-    next ones.
+    A request counts from when its first byte leaves, after its connection was opened.
 
     Raises:
         ConfigurationError: a number is out of its range.
@@ -69,22 +74,24 @@ class RateLimit(AnyRateLimit):
 class RateLimiter(Limiter):
     """Lets requests pass as its limit allows, in the order of their arrival.
 
-    A caller that is cancelled while it waits takes no turn.
+    A caller that is cancelled while it waits takes no turn. Between `enter` and `begin` a request
+    has its place in the limit, however long that takes.
     """
 
     def __init__(self, limit: RateLimit) -> None:
         self._limit = limit
-        self._passed: deque[float] = deque()  # when, oldest first, of the last `seconds`
-        self._waiters: OrderedDict[asyncio.Future[float], None] = OrderedDict()
+        self._unsent = 0  # requests that have passed, and have not begun
+        self._sent: deque[float] = deque()  # when, oldest first, of the last `seconds`
+        self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
     async def enter(self) -> None:
         """Pass, now or when it is this caller's turn."""
         loop = asyncio.get_running_loop()
         if not self._waiters and self._has_room(loop.time()):
-            self._passed.append(loop.time())
+            self._unsent += 1
             return
-        waiter: asyncio.Future[float] = loop.create_future()
+        waiter: asyncio.Future[None] = loop.create_future()
         self._waiters[waiter] = None
         self._set_timer(loop)
         try:
@@ -92,20 +99,25 @@ class RateLimiter(Limiter):
         except asyncio.CancelledError:
             if waiter in self._waiters:
                 del self._waiters[waiter]
-            elif (
-                not waiter.cancelled()
-            ):  # it got its turn in the same step: give it to the next one
-                with suppress(ValueError):  # its entry may have been dropped meanwhile
-                    self._passed.remove(waiter.result())
+            elif not waiter.cancelled():  # it got its turn in the same step: give it to the next
+                self._unsent -= 1
                 self._let_through(loop)
             raise
+
+    def begin(self) -> None:
+        """Count a request that has passed as sent now."""
+        loop = asyncio.get_running_loop()
+        self._unsent -= 1
+        self._sent.append(loop.time())
+        if self._timer is None:
+            self._set_timer(loop)
 
     def _has_room(self, now: float) -> bool:
         # The same sum as for the timer: a difference would be rounded in another way, and the timer
         # could be early each time, without end.
-        while self._passed and self._passed[0] + self._limit.seconds <= now:
-            self._passed.popleft()
-        return len(self._passed) < self._limit.requests
+        while self._sent and self._sent[0] + self._limit.seconds <= now:
+            self._sent.popleft()
+        return self._unsent + len(self._sent) < self._limit.requests
 
     def _let_through(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the callers pass that the limit allows, and set the timer for the next one."""
@@ -113,16 +125,16 @@ class RateLimiter(Limiter):
         while self._waiters and self._has_room(now):
             waiter, _ = self._waiters.popitem(last=False)
             if not waiter.done():  # else cancelled, and its task has not run yet
-                self._passed.append(now)
-                waiter.set_result(now)
+                self._unsent += 1
+                waiter.set_result(None)
         self._set_timer(loop)
 
     def _set_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._waiters:
-            at = self._passed[0] + self._limit.seconds
+        if self._waiters and self._sent:  # else the next `begin` sets it
+            at = self._sent[0] + self._limit.seconds
             self._timer = loop.call_at(at, self._let_through, loop)
 
     @safe_repr

@@ -37,6 +37,8 @@ class Transmission:
         status: The HTTP status, once the head of the reply has arrived.
         slot_wait: Seconds for which the request waited for a slot.
         rate_wait: Seconds for which the request waited for its turn under a rate limit.
+        on_sent: To be called once, when the first byte leaves or none will; None without a rate
+            limit.
     """
 
     sent: bool
@@ -45,6 +47,13 @@ class Transmission:
     status: int | None = None
     slot_wait: float = 0.0
     rate_wait: float = 0.0
+    on_sent: Callable[[], None] | None = None
+
+    def end_turn(self) -> None:
+        """Tell the rate limit that the request is sent now, or will not be."""
+        on_sent, self.on_sent = self.on_sent, None
+        if on_sent is not None:
+            on_sent()
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -25,9 +25,10 @@ _LONGEST_PAUSE: Final = 1.0
 class SharedRateLimit(AnyRateLimit):
     """At most so many requests in any second, over all sessions that share it.
 
-    Each attempt counts, retries too. A session takes permits from Redis, a few at a time and only
-    for requests that wait, and hands them out in the order of arrival. It uses the clock of
-    Redis, so the clocks of the machines may differ.
+    Each attempt counts, retries too, from when it gets its permit: a request that has to open a
+    connection is sent later by that time, perhaps together with the next ones. A session takes
+    permits from Redis, a few at a time and only for requests that wait, and hands them out in the
+    order of arrival. It uses the clock of Redis, so the clocks of the machines may differ.
 
     While Redis does not answer, nothing is sent: the requests wait, within the deadlines of their
     calls. With `without_redis` each process sends at that rate meanwhile. If Redis answers that it
@@ -199,6 +200,7 @@ class SharedLimiter(Limiter):
         end = self._clock() + seconds
         while self._waiters and self._clock() < end:
             await self._without.enter()
+            self._without.begin()
             self._hand_out(1)
 
     def _hand_out(self, count: int) -> None:
