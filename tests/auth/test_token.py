@@ -61,7 +61,7 @@ def test_a_bearer_token_is_taken(text: str, wrap: Callable[[str], str | SecretSt
         ("=", "has characters"),
         (f"={CANARY}", "has characters"),
         (f"{CANARY}=x", "has characters"),
-        (f"Bearer {CANARY}", "has characters"),
+        (f"Bearer {CANARY}", "begins with the word Bearer"),
         (f'"{CANARY}"', "has characters"),
         (f"{CANARY},", "has characters"),
     ],

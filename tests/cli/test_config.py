@@ -141,13 +141,12 @@ def test_missing_extra_of_a_store_is_named(
         main()
 
     assert caught.value.code == 2
-    assert capsys.readouterr() == (
-        "",
-        (
-            f"gateway: this needs the extra [{module}]: pip install '.[{module}]' in a clone of "
-            "gateway_sdk\n"
-        ),
+    out, err = capsys.readouterr()
+    assert err == (
+        f"gateway: this needs the extra [{module}]: pip install '.[{module}]' in a clone of "
+        "gateway_sdk\n"
     )
+    assert bool(out) == (command == "status")  # which shows the settings before
 
 
 NO_SCHEME = "must start with https:// and name a host; http:// is for this machine"

@@ -135,7 +135,7 @@ def test_without_the_extra_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         return imported(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ConfigurationError, match=r"gateway-sdk\[fleet\]"):
+    with pytest.raises(ConfigurationError, match=r"pip install '.\[fleet\]'"):
         on_taskiq(InMemoryBroker(), make_job())
 
 

@@ -296,5 +296,5 @@ def test_without_the_extra_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         return imported(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ConfigurationError, match=r"gateway-sdk\[fleet\]"):
+    with pytest.raises(ConfigurationError, match=r"pip install '.\[fleet\]'"):
         PostgresStore("postgresql://fleet@127.0.0.1/plans")

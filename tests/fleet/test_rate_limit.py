@@ -265,5 +265,5 @@ def test_the_extra_is_named_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delitem(sys.modules, "gateway_sdk.fleet._permits", raising=False)
     monkeypatch.setitem(sys.modules, "pyrate_limiter", None)
 
-    with pytest.raises(ConfigurationError, match=r"gateway-sdk\[fleet\]"):
+    with pytest.raises(ConfigurationError, match=r"pip install '.\[fleet\]'"):
         SharedRateLimit(100, "redis://localhost")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from contextvars import ContextVar
 from enum import Enum, auto
 from typing import Any, Final
@@ -69,6 +69,17 @@ class Deliveries:
         finally:
             for drain in self._ended:
                 drain()
+            await self._stop_pulling()
+
+    async def _stop_pulling(self) -> None:
+        """Withdraw the open request of this worker for messages, if NATS has one.
+
+        NATS would deliver to it what this worker gives back, and wait for the lease to end.
+        """
+        consumer: Any = getattr(self._broker, "consumer", None)
+        if hasattr(consumer, "unsubscribe"):
+            with suppress(Exception):  # the connection is gone, and the request with it
+                await consumer.unsubscribe()
 
     def _watched(self, message: Any, release: Callable[[], None]) -> Any:
         """Return a message whose acknowledgement is ours.

@@ -62,7 +62,7 @@ def test_settings_are_told_although_others_are_missing(call_gateway: Call) -> No
     ended = call_gateway("status", GATEWAY_BASE_URL="127.0.0.1:8080")
 
     assert (ended.status, ended.out) == (2, "Gateway    127.0.0.1:8080 (GATEWAY_BASE_URL)\n")
-    assert "GATEWAY_CLIENT_ID are not set" in ended.err
+    assert "not set: GATEWAY_AUTH_URL, GATEWAY_CLIENT_ID\n" in ended.err
 
 
 def test_no_token_is_status_1(call_gateway: Call, settings: Settings) -> None:
