@@ -86,7 +86,7 @@ def _revisions(given: Any) -> "list[Revision]":
     from gateway_sdk.models.customer import Revision  # noqa: PLC0415 - built in 20 ms
 
     if isinstance(given, Mapping):
-        if given.keys() == {"key", "value"}:
+        if set(given) == {"key", "value"}:
             raise wrong(
                 operations.REVISE_CUSTOMER,
                 "revisions is one entry: give a list of entries, or a mapping of keys to values",

@@ -83,7 +83,7 @@ def read_json(word: str) -> Any:
 
     Floats may lose digits: no field takes one.
     """
-    name = name_of(word)
+    name, data = name_of(word), b""
     try:
         if word == STDIN:
             data = standard_input().read(LARGEST + 1)

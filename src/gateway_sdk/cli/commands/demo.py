@@ -166,7 +166,8 @@ def users_of(countries: Iterable[Country]) -> dict[str, str]:
 
 def make_table(findings: Findings) -> Table:
     """Make the table of the currencies that have rates."""
-    series, rows = findings.series, []
+    series = findings.series
+    rows: list[list[Any]] = []
     for symbol in series.symbols:
         rates, change = list(series.of(symbol).values()), series.change(symbol)
         curve = area(resample(series.of(symbol), *findings.days, CURVE))[0]

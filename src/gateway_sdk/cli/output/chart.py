@@ -113,7 +113,12 @@ def _label(axes: Axes, curves: dict[str, dict[float, float]], colours: dict[str,
             (_plain(symbol), 8, "left"),
             (f"{ends[symbol] - 100:+.1f} %", 90, "right"),
         ):
-            style = {**more, "color": colours[symbol], "ha": side, "annotation_clip": False}
+            style: dict[str, Any] = {
+                **more,
+                "color": colours[symbol],
+                "ha": side,
+                "annotation_clip": False,
+            }
             axes.annotate(text, (edge, height), xytext=(offset, 0), **style)
 
 
