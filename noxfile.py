@@ -68,6 +68,9 @@ CHROMIUM = next(
 )
 # Before pyenv's shims, some of which cannot start their version.
 os.environ["PATH"] = os.pathsep.join([*FOUND.values(), os.environ.get("PATH", "")])
+# The tests start some hundred processes: without bytecode each compiles all libraries again, which
+# doubles the time of the suite. Images of containers often set it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def group(name: str) -> list[str]:
