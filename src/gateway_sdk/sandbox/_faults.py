@@ -307,8 +307,8 @@ class Faults:
     def add(self, text: str) -> Self:
         """Add a fault that is written as text, as on a command line.
 
-        The text is "[OPERATION:]KIND[=VALUE][,at=N][,times=N][,rate=P]", such as
-        "cancel_order:drop_after_read,at=1". KIND is a method of `Fault`, VALUE its number.
+        The text is `[OPERATION:]KIND[=VALUE][,at=N][,times=N][,rate=P]`, such as
+        `cancel_order:drop_after_read,at=1`. KIND is a method of `Fault`, VALUE its number.
 
         Raises:
             ValueError: The text is not written so, or a name or a number in it is wrong.
