@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -57,9 +58,11 @@ GIVEN: dict[str, Callable[[Token], Any]] = {
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Set the time of day, which the test may change."""
+    """Set the time of day, which the test may change; no other time passes for the sources."""
     now = [NOW]
     monkeypatch.setattr(time, "time", lambda: now[0])
+    clocks = SimpleNamespace(time=lambda: now[0], monotonic=lambda: now[0])
+    monkeypatch.setattr("gateway_sdk.auth.source.time", clocks)
     return now
 
 
@@ -104,7 +107,8 @@ async def test_a_clock_that_is_set_back_does_not_prolong_a_token(
 ) -> None:
     """A session's own token ends with its lifetime, by the clock that is further ahead."""
     monotonic = [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: monotonic[0])
+    clocks = SimpleNamespace(time=lambda: clock[0], monotonic=lambda: monotonic[0])
+    monkeypatch.setattr("gateway_sdk.auth.source.time", clocks)
     source = as_token_source(Token("x", expires_at=NOW + 60, obtained_at=NOW))
     clock[0] -= 3600
     monotonic[0] += 59

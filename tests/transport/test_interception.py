@@ -297,6 +297,29 @@ async def test_hook_that_raises_for_status() -> None:
     assert caught.value.outcome is Outcome.UNKNOWN
 
 
+class Unread(httpx.AsyncByteStream):
+    """A body that has not come yet."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b'{"message": "taken"}'
+
+
+async def test_hook_that_raises_for_status_before_the_body_came() -> None:
+    """The client closes the reply: the status is known, and the body is empty."""
+
+    async def check(response: httpx.Response) -> None:
+        response.raise_for_status()
+
+    async with httpx.AsyncClient(
+        transport=httpx.MockTransport(lambda _: httpx.Response(409, stream=Unread())),
+        event_hooks={"response": [check]},
+    ) as client:
+        with pytest.raises(ConflictError) as caught:
+            await session(http_client=client).wallet.cancel_order("w", "o")
+
+    assert caught.value.payload is None
+
+
 async def test_hook_that_reads_and_raises_for_status_keeps_the_payload() -> None:
     """What a hook has read before it raised is the body of our error."""
 

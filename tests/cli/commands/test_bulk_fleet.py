@@ -17,6 +17,7 @@ import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from gateway_sdk.cli.commands.fleet import _bar_of
+from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.fleet import FolderStore, PlanStatus
 from gateway_sdk.fleet._chunk import LOGIN
 from gateway_sdk.fleet._store import ChunkState, PlanRecord
@@ -147,6 +148,20 @@ def test_a_broker_that_is_away_is_named(planned: Call, monkeypatch: pytest.Monke
     assert ended.status == 4
     assert "does not take messages (ConnectionRefusedError): start it" in ended.err
     assert "secret" not in ended.err
+
+
+def test_an_error_of_the_plan_keeps_its_words(
+    planned: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong with the store or the settings is not said of the broker."""
+
+    async def refuse(self: Broker) -> None:
+        raise ConfigurationError("the queue has no delivery limit")
+
+    monkeypatch.setattr(Broker, "startup", refuse)
+    ended = planned("bulk", "submit", "jobs:rates")
+
+    assert "gateway: the queue has no delivery limit" in ended.err
 
 
 def test_what_is_no_broker_is_refused(planned: Call) -> None:
