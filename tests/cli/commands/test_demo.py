@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from gateway_sdk.auth import Token, login
 from gateway_sdk.bulk import RateRow
 from gateway_sdk.cli.commands import demo
 from gateway_sdk.cli.commands.demo import FELL, ROSE, Findings, make_table, summary, users_of
@@ -170,12 +171,19 @@ def test_job_without_countries_is_an_error_of_the_session(
 def test_token_of_the_demo_comes_from_a_login(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The job works at a sandbox whose ready token is refused."""
-    sandbox = Sandbox()
+    """The job works at a sandbox whose ready token is refused; it logs in once for all calls."""
+    sandbox, logins = Sandbox(), 0
     sandbox.revoke(SANDBOX_ACCESS_TOKEN)
 
+    async def counted(*arguments: Any, **options: Any) -> Token:
+        nonlocal logins
+        logins += 1
+        return await login(*arguments, **options)
+
+    monkeypatch.setattr(demo, "login", counted)
     _show_with(sandbox, monkeypatch, tmp_path)
 
+    assert logins == 1
     assert (tmp_path / "rates.png").exists()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -124,7 +124,7 @@ async def _fetch(journal: Path, console: Console) -> Findings:
     async with (
         Sandbox().serve() as address,
         GatewaySession(
-            address, access_token=partial(_log_in, address), tenant_id="demo", parse_float=Decimal
+            address, access_token=await _log_in(address), tenant_id="demo", parse_float=Decimal
         ) as gateway,
     ):
         countries = await gateway.country_data.list_countries()
