@@ -150,7 +150,7 @@ def asyncio(session: nox.Session) -> None:
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed too, as it is with openai and other clients."""
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
-    apart = ("browser", "cli", "examples", "fleet", "real", "sandbox", "site")
+    apart = ("bare", "browser", "cli", "examples", "fleet", "real", "sandbox", "site")
     session.run("pytest", *IN_PARALLEL, *(f"--ignore=tests/{folder}" for folder in apart))
 
 
