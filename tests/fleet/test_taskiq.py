@@ -449,6 +449,37 @@ class QueueBroker(AsyncBroker):
         self.acknowledged += 1
 
 
+class Consumer:
+    """Stands for the consumer of a broker of NATS."""
+
+    def __init__(self, failure: Exception | None) -> None:
+        self.withdrawn = 0
+        self._failure = failure
+
+    async def unsubscribe(self) -> None:
+        """Count, and fail as a connection that is gone."""
+        self.withdrawn += 1
+        if self._failure is not None:
+            raise self._failure
+
+
+@pytest.mark.parametrize("failure", [None, ConnectionError()])
+async def test_a_worker_that_ends_withdraws_its_request_for_messages(
+    failure: Exception | None,
+) -> None:
+    """NATS would deliver to that request what the worker gives back."""
+    broker, consumer = QueueBroker(), Consumer(failure)
+    vars(broker)["consumer"] = consumer
+    messages = _deliveries.Deliveries(broker)()
+    waiting = asyncio.ensure_future(anext(messages))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+    assert waiting.cancelled()
+    assert consumer.withdrawn == 1
+
+
 async def test_another_broker_acknowledges_what_is_settled(
     gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
