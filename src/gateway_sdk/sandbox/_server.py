@@ -25,6 +25,9 @@ class _Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # asyncio does this only for sockets that name their protocol, and accepted ones do not.
+        # Without it the body of a reply waits until the client acknowledges the head: 40 ms.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.access_log = False
         app = self.app
 

@@ -1,0 +1,35 @@
+"""Waiting for what is logged."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gateway_sdk._config import LOGGER
+
+
+class _Listener(logging.Handler):
+    """Sets an event when a text has been logged so often."""
+
+    def __init__(self, text: str, times: int) -> None:
+        super().__init__()
+        self._text = text
+        self._left = times
+        self.event = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Look for the text."""
+        self._left -= self._text in record.getMessage()
+        if self._left <= 0:
+            self.event.set()
+
+
+@contextmanager
+def heard(text: str, times: int = 1) -> Iterator[asyncio.Event]:
+    """Provide an event that is set when the SDK has logged a text so often."""
+    listener = _Listener(text, times)
+    LOGGER.addHandler(listener)
+    try:
+        yield listener.event
+    finally:
+        LOGGER.removeHandler(listener)
