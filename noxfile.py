@@ -62,7 +62,8 @@ NEEDING = (
 )
 # They have their own sessions.
 APART = ("--ignore=tests/bare", "--ignore=tests/real", "--ignore=tests/site")
-IN_PARALLEL = ("-n", "auto", "--dist", "worksteal")
+# One more process than processors: often a test waits for a browser, a server or another process.
+IN_PARALLEL = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal")
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )

@@ -24,15 +24,15 @@ def step(address: str, chunk: int) -> None:
 async def main(path: str) -> None:
     """Plan, run what is missing, and collect."""
     plan = await rates.plan(queries(), chunk=10)
-    # With a cluster of several machines: Client("tcp://scheduler:8786").
-    with (
-        LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=2, threads_per_worker=1, dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,  # type: ignore[no-untyped-call]
-    ):
-        chunks = [chunk async for chunk in plan.missing()]
-        client.gather(client.map(step, [plan.address] * len(chunks), chunks, retries=5))
+    if chunks := [chunk async for chunk in plan.missing()]:
+        # With a cluster of several machines: Client("tcp://scheduler:8786").
+        with (
+            LocalCluster(  # type: ignore[no-untyped-call]
+                n_workers=2, threads_per_worker=1, dashboard_address=None
+            ) as cluster,
+            Client(cluster) as client,  # type: ignore[no-untyped-call]
+        ):
+            client.gather(client.map(step, [plan.address] * len(chunks), chunks, retries=5))
     print(await plan.collect(path), "series in", path)
 
 

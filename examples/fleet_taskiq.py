@@ -1,6 +1,6 @@
 """A plan on RabbitMQ and PostgreSQL, with a limit for the whole fleet if there is a Redis.
 
-It needs `pip install 'gateway-sdk[fleet]' taskiq-aio-pika`. FLEET_DATABASE, FLEET_BROKER and
+It needs `pip install '.[fleet]' taskiq-aio-pika`. FLEET_DATABASE, FLEET_BROKER and
 FLEET_REDIS are the addresses of PostgreSQL, RabbitMQ and Redis. Run it in the root of the project,
 against the sandbox (`gateway sandbox` prints the variables to set). Start workers on each machine:
 

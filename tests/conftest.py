@@ -4,11 +4,15 @@
 reports their number: tests that name their engine, which run on all, and tests that need httpx.
 
 `pytest --full` adds the tests marked `full`: long sweeps whose short form runs always, and the
-tests of the benchmarks.
+tests of the benchmarks. Hypothesis then tries 100 examples where a test names no number, not 30,
+and every program of the command line and of the documents is a new interpreter.
 """
 
+import gc
 import os
 import signal
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +22,7 @@ import pytest
 from gateway_sdk._transport.factory import DEFAULTS, ENGINES
 from gateway_sdk._transport.httpx_engine import HttpxEngine, load_module
 from gateway_sdk._transport.transmission import DirectRequest, DirectResponse
+from tests.support import warm_start
 
 USUAL: Final = ENGINES[0]
 pytest_plugins = ("pytester",)  # for the tests of our own plugin
@@ -26,8 +31,8 @@ SENDING: Final = pytest.StashKey[set[str]]()
 BENCHMARKS: Final = Path(__file__).parent / "benchmarks"
 
 # The duration of an example depends on the machine's load more than on the code.
-hypothesis.settings.register_profile("any machine", deadline=None)
-hypothesis.settings.load_profile("any machine")
+hypothesis.settings.register_profile("any machine", deadline=None, max_examples=30)
+hypothesis.settings.register_profile("full", deadline=None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Set the engine of sessions that name none, and restore the handler of SIGINT."""
+    hypothesis.settings.load_profile("full" if config.option.full else "any machine")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell ignores SIGINT in its background processes, and their children inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -70,9 +76,36 @@ def _note_who_sends(tests: set[str]) -> None:
 
 
 @pytest.fixture(scope="session")
+def python(pytestconfig: pytest.Config) -> Iterator[list[str]]:
+    """Provide the command of Python for a program that asks little of its interpreter.
+
+    With --full it is a new interpreter; else a fork of a process that has the imports behind it.
+    """
+    if pytestconfig.option.full:
+        yield [sys.executable]
+        return
+    with warm_start.serve() as command:
+        yield command
+
+
+@pytest.fixture(scope="session")
 def usual_engine(pytestconfig: pytest.Config) -> str:
     """Provide the engine of sessions that name none."""
     return str(pytestconfig.option.engine)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while the tests are collected: almost all that is made then stays.
+
+    What has been made is not looked at later either.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

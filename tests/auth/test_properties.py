@@ -137,7 +137,7 @@ def test_no_response_without_the_state_is_accepted(fragment: str, query: str, pa
     require_silence(result, lines)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=3 * settings().max_examples)
 @given(anywhere, st.booleans())
 def test_an_answer_with_our_state_is_a_token_or_a_login_error(
     parts: tuple[str, str], pasted: bool

@@ -6,7 +6,7 @@ All in virtual time: what is asked is what the tuning comes to, not how fast a m
 import asyncio
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from typing import Any
 
@@ -72,13 +72,31 @@ def fetch(gateway: Gateway, until: float, warm: float = 0.0) -> int:
     return virtual_time.run(main())
 
 
-@pytest.mark.parametrize(("limit", "warm", "until"), [(4, 20, 60), (20, 12, 24), (100, 12, 20)])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.full)])
-def test_a_hidden_limit_is_found_and_kept(
-    limit: int, warm: float, until: float, way: str, seed: int
-) -> None:
+def cases(*short: tuple[Any, ...], of: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Return the cases of a sweep; those that are not of its short form run with --full only."""
+    return [
+        pytest.param(
+            *case, marks=() if case in short else pytest.mark.full, id="-".join(map(str, case))
+        )
+        for case in of
+    ]
+
+
+TIMES = {4: (20, 60), 20: (12, 24), 100: (12, 20)}
+"""Seconds of the warm-up and of the run, for each limit."""
+
+
+@pytest.mark.parametrize(
+    ("limit", "way", "seed"),
+    cases(
+        *((limit, "429", 1) for limit in TIMES),
+        *((20, way, 1) for way in WAYS),
+        of=itertools.product(TIMES, WAYS, (1, 2)),
+    ),
+)
+def test_a_hidden_limit_is_found_and_kept(limit: int, way: str, seed: int) -> None:
     """After a warm-up nearly all of the limit is used, and few calls are refused."""
+    warm, until = TIMES[limit]
     gateway = Gateway(lambda _: limit, seed=seed, **WAYS[way])
 
     failed = fetch(gateway, until, warm)
@@ -89,16 +107,27 @@ def test_a_hidden_limit_is_found_and_kept(
     assert failed == 0
 
 
+CHANGED = 12
+"""The second in which a limit changes."""
+
+CHANGES = {(100, 20): (20, 30), (20, 4): (40, 70), (20, 100): (26, 32), (100, 90): (20, 30)}
+"""Seconds of the warm-up and of the run, for each limit before and after."""
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "at", "warm", "until"),
-    [(100, 20, 12, 20, 30), (20, 4, 12, 40, 70), (20, 100, 12, 26, 32), (100, 90, 12, 20, 30)],
+    ("change", "way"),
+    cases(
+        ((20, 4), "429"),
+        ((20, 4), "429 after a second"),
+        ((20, 100), "429 after a second"),
+        ((100, 90), "429"),
+        of=itertools.product(CHANGES, ("429", "429 after a second")),
+    ),
 )
-@pytest.mark.parametrize("way", ["429", "429 after a second"])
-def test_a_limit_that_changes_is_found_again(
-    before: int, after: int, at: float, warm: float, until: float, way: str
-) -> None:
+def test_a_limit_that_changes_is_found_again(change: tuple[int, int], way: str) -> None:
     """Some seconds after a change, the run has found the new limit."""
-    gateway = Gateway(lambda now: before if now < at else after, **WAYS[way])
+    (before, after), (warm, until) = change, CHANGES[change]
+    gateway = Gateway(lambda now: before if now < CHANGED else after, **WAYS[way])
 
     fetch(gateway, until)
 
@@ -107,7 +136,7 @@ def test_a_limit_that_changes_is_found_again(
     assert refused <= REFUSED
 
 
-@pytest.mark.parametrize(("limit", "share"), [(20, 0.9), (100, 0.9)])
+@pytest.mark.parametrize(("limit", "share"), cases((20, 0.9), of=[(20, 0.9), (100, 0.9)]))
 def test_a_few_unrelated_failures_are_tolerated(limit: int, share: float) -> None:
     """One unrelated 503 in a hundred does not stop a run."""
     gateway = Gateway(lambda _: limit, status=503, trouble=0.01)

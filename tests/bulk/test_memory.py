@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sdk import bulk
 
-WARM, COUNT = 1_000, 5_000
+WARM, COUNT = 1_000, 3_000
 
 PER_KEY = 250
 """Bytes of a digest, a place in the file, and an entry in the table of them, which doubles.
@@ -30,8 +30,8 @@ def journal(folder: Path) -> dict[str, Any]:
     ("options", "per_item"),
     [
         (lambda _: {}, 1.0),
-        (lambda _: {"ordered": True}, 1.0),
-        (lambda _: {"concurrency": "adaptive"}, 1.0),
+        pytest.param(lambda _: {"ordered": True}, 1.0, marks=pytest.mark.full),
+        pytest.param(lambda _: {"concurrency": "adaptive"}, 1.0, marks=pytest.mark.full),
         (journal, PER_KEY),
     ],
     ids=["plain", "ordered", "adaptive", "journal"],
@@ -66,7 +66,9 @@ async def test_memory_does_not_grow_with_the_items(
 EARLIER = 10_000
 
 
-@pytest.mark.parametrize(("drops", "per_key"), [(False, 250), (True, 400)])
+@pytest.mark.parametrize(
+    ("drops", "per_key"), [(False, 250), pytest.param(True, 400, marks=pytest.mark.full)]
+)
 async def test_a_key_of_an_earlier_run_costs_as_much(
     tmp_path: Path, drops: bool, per_key: float
 ) -> None:

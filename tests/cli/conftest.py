@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from gateway_sdk._call import client
+from gateway_sdk._config import LOGGER
 from gateway_sdk.cli import app
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
@@ -20,14 +21,14 @@ from tests.cli.ended import Ended
 from tests.cli.logins import Tab
 from tests.cli.terminal import Terminal
 
-GATEWAY = (sys.executable, "-m", "gateway_sdk.cli")
+GATEWAY = ("-m", "gateway_sdk.cli")
 
 # What a developer's own shell may have set, and what would change what is printed.
 MOODS = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TERM", "CI")
 
 
 @pytest.fixture(autouse=True)
-def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Keep the files and the settings of whoever runs the tests out of them."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -37,6 +38,11 @@ def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # What it would open, if a test forgot to say so.
     monkeypatch.setenv("BROWSER", "false %s")
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+    # What --verbose changes for the rest of its process.
+    handlers, level = [*LOGGER.handlers], LOGGER.level
+    yield
+    LOGGER.handlers[:] = handlers
+    LOGGER.setLevel(level)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -46,12 +52,12 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def run_gateway() -> Callable[..., subprocess.CompletedProcess[str]]:
+def run_gateway(python: list[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Provide the command line as a process whose output is piped."""
 
     def run(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*GATEWAY, *arguments],
+            [*python, *GATEWAY, *arguments],
             capture_output=True,
             check=False,
             encoding="utf-8",
@@ -62,12 +68,16 @@ def run_gateway() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture
-def start_in_terminal() -> Iterator[Callable[..., Terminal]]:
-    """Provide the command line as a process in a terminal of 80 columns, at which a test sits."""
+def start_in_terminal(python: list[str]) -> Iterator[Callable[..., Terminal]]:
+    """Provide the command line as a process in a terminal of 80 columns, at which a test sits.
+
+    A test that looks at the process itself, or kills it, says that it wants a new interpreter.
+    """
     opened: list[Terminal] = []
 
-    def start(*arguments: str | Path, **more: str) -> Terminal:
-        opened.append(Terminal([*GATEWAY, *arguments], environment(**more)))
+    def start(*arguments: str | Path, new_interpreter: bool = False, **more: str) -> Terminal:
+        command = [sys.executable] if new_interpreter else python
+        opened.append(Terminal([*command, *GATEWAY, *arguments], environment(**more)))
         return opened[-1]
 
     yield start
@@ -86,13 +96,13 @@ def run_in_terminal(start_in_terminal: Callable[..., Terminal]) -> Callable[...,
 
 
 @pytest.fixture
-def start_gateway() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def start_gateway(python: list[str]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Provide the command line as a process that runs on; none outlives its test."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str | Path, **more: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [*GATEWAY, *arguments],
+            [*python, *GATEWAY, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

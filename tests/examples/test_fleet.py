@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from gateway_sdk.fleet import FolderStore, Job, Plan
 from gateway_sdk.sandbox import Sandbox
 from tests.support.documents import ROOT, Ended, run
 from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
-from tests.support.rabbitmq_server import NEEDS_RABBITMQ, RabbitMQServer
+from tests.support.rabbitmq_server import NEEDS_RABBITMQ, shared_rabbitmq
 
 # Each starts several processes, which takes a while on a busy machine.
 pytestmark = pytest.mark.timeout(180)
@@ -73,15 +73,9 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def queue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Serve an empty RabbitMQ, and point the examples at it."""
-    server = RabbitMQServer(tmp_path / "rabbitmq")
-    try:
-        server.start()
-        monkeypatch.setenv("FLEET_BROKER", server.url)
-        yield
-    finally:
-        server.stop()
+def queue(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Point the examples at a RabbitMQ, in which no other test uses their queue."""
+    monkeypatch.setenv("FLEET_BROKER", shared_rabbitmq(request))
 
 
 PROCRASTINATE = ("examples.fleet_procrastinate", "worker")

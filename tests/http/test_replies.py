@@ -461,7 +461,7 @@ async def test_large_floats_are_floats(text: str, number: float) -> None:
     assert await read(text.encode()) == number
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(
     st.recursive(
         st.one_of(
@@ -864,7 +864,7 @@ def test_retry_after(value: str, seconds: float | None) -> None:
     assert parse_retry_after(value, NOW) == seconds
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 @given(
     st.one_of(
         st.text(max_size=30),

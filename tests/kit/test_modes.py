@@ -40,7 +40,9 @@ def uses(mark: str = "") -> str:
     return STEPS + "".join(mark + USE.format(name=f"test_{number}") for number in range(2))
 
 
-@pytest.mark.parametrize("import_mode", ["importlib", "prepend"])
+@pytest.mark.parametrize(
+    "import_mode", ["importlib", pytest.param("prepend", marks=pytest.mark.full)]
+)
 def test_pytest_asyncio_in_auto_mode(run_apart: Run, import_mode: str) -> None:
     """Tests need no marker, however pytest imports them."""
     ended = run_apart(uses(), *LOOPS, "-o", "asyncio_mode=auto", f"--import-mode={import_mode}")

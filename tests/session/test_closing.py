@@ -57,6 +57,7 @@ async def call_under_way(
     failure: Exception | None = None,
 ) -> AsyncIterator[tuple[GatewaySession, Recording, asyncio.Task[Any]]]:
     """Provide a session with a call that never ends by itself; afterwards nothing may be left."""
+    gc.freeze()  # only objects that are made from here on are checked
     loop, noise = asyncio.get_running_loop(), list[object]()
     loop.set_exception_handler(lambda _, context: noise.append(context))
     transport = Recording(failure)
@@ -71,6 +72,7 @@ async def call_under_way(
     del call
     assert asyncio.all_tasks() == {asyncio.current_task()}
     gc.collect()
+    gc.unfreeze()
     assert noise == []
 
 
@@ -197,6 +199,7 @@ def test_leaving_the_context_under_cancellation_closes(after: int) -> None:
 @pytest.mark.parametrize("after", range(8))
 def test_the_end_of_the_event_loop_closes_too(after: int) -> None:
     """The end of `asyncio.run` cancels every task, also one that was not begun; all is closed."""
+    gc.freeze()
     transport = Recording()
     noise: list[object] = []
 
@@ -210,6 +213,7 @@ def test_the_end_of_the_event_loop_closes_too(after: int) -> None:
 
     run(main())
     gc.collect()
+    gc.unfreeze()
 
     assert transport.closed == 1
     assert noise == []

@@ -1,6 +1,7 @@
 """The house: arrows go down only, and there is no circle of any kind."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,8 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Return what a file imports anywhere: at its top, in functions, for type checkers."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -82,7 +84,7 @@ def imports(path: Path) -> set[str]:
         if isinstance(node, ast.ImportFrom):
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
             assert node.level == 0, f"{path.name}: a relative import hides where it goes"
-    return names
+    return frozenset(names)
 
 
 def ours(path: Path) -> set[str]:

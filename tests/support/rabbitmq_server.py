@@ -4,12 +4,14 @@ import os
 import shutil
 import subprocess
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.support.ports import free_ports
+from tests.support.sharing import address_of
 
 # Debian's program in /usr/sbin asks for root and changes to the files of the system's own server.
 PROGRAM: Final = shutil.which("rabbitmq-server", path="/usr/lib/rabbitmq/bin") or shutil.which(
@@ -124,3 +126,17 @@ class RabbitMQServer:
             self._names.kill()
             self._names.wait()
             self._names = None
+
+
+def shared_rabbitmq(request: pytest.FixtureRequest) -> str:
+    """Return the address of one server for all tests of a run; they never kill it.
+
+    A test uses a queue that no other one uses.
+    """
+
+    def start(folder: Path) -> tuple[str, Callable[[], None]]:
+        server = RabbitMQServer(folder)
+        server.start()
+        return server.url, server.stop
+
+    return address_of("rabbitmq", start, request)

@@ -30,7 +30,6 @@ class S3Server:
             "key": "test",
             "secret": "test",
             "endpoint_url": f"http://127.0.0.1:{self.port}",
-            "skip_instance_cache": True,
             "config_kwargs": {"retries": {"max_attempts": 1}},
         }
 

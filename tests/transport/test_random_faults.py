@@ -22,8 +22,12 @@ from tests.support.faults import FAULTS, UNSEEN, WELL
 from tests.support.truth import open_session
 from tests.support.witness import REPEATABILITY, Record, Witness, lies
 
-SEEDS: Final = [0, *(pytest.param(number, marks=pytest.mark.full) for number in range(1, 5))]
-RUNS: Final = 200
+SWEEPS: Final = [
+    (0, 100),
+    *(pytest.param(number, 200, marks=pytest.mark.full) for number in range(5)),
+]
+"""Seeds, and the numbers of runs."""
+
 PATIENCE: Final = 120
 """Turns of the event loop after which the server hangs up on whoever waits, so that it ends."""
 
@@ -209,9 +213,9 @@ def is_read(record: Record) -> bool:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("number", SEEDS)
+@pytest.mark.parametrize(("number", "sweep"), SWEEPS)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_whatever_happens_the_truth_is_told(engine: str, number: int) -> None:
+def test_whatever_happens_the_truth_is_told(engine: str, number: int, sweep: int) -> None:
     """In random runs nothing is said that is not so, and nothing is left, lost or sent twice.
 
     The plans are the same each time and are not shrunk, which may take longer than a test may.
@@ -219,14 +223,14 @@ def test_whatever_happens_the_truth_is_told(engine: str, number: int) -> None:
     totals: Counter[object] = Counter()
 
     @seed(number)
-    @settings(max_examples=RUNS, deadline=None, database=None, phases=[Phase.generate])
+    @settings(max_examples=sweep, deadline=None, database=None, phases=[Phase.generate])
     @given(WILD | CALM)
     def runs(plan: Plan) -> None:
         asyncio.run(run(engine, plan, totals))
 
     runs()
 
-    assert totals["calls"] > 5 * RUNS
-    assert totals["all seen"] > RUNS / 10
+    assert totals["calls"] > 5 * sweep
+    assert totals["all seen"] > sweep / 10
     for seen in SEEN:
         assert totals[seen] > 3, seen

@@ -104,7 +104,7 @@ def session(**options: Any) -> GatewaySession:
     """Make a session whose retries wait for a second."""
     policy = RetryPolicy(backoff=1.0, jitter=0.0)
     given = {"access_token": "t", "tenant_id": "acme", "retry": policy, "retry_budget": None}
-    return GatewaySession("https://gateway.test", **{**given, **options})
+    return GatewaySession("http://localhost", **{**given, **options})
 
 
 @each_way

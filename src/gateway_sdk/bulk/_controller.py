@@ -109,8 +109,8 @@ class Controller:
         """Tell whether one more may start; retries that are due soon keep their places."""
         if len(self._sleeping) >= max(2, self.size):
             return False  # nearly all are refused: wait for their retries first
-        next_one = min((slot.began for slot in self._sleeping), default=now)
-        if self._pace.is_stopped and next_one > now:
+        awaited = self._sleeping if self._pace.is_stopped else ()
+        if awaited and min(slot.began for slot in awaited) > now:
             return False  # the gateway accepts nothing: wait for the next retry
         soon = now + 2 * self._duration
         away = sum(slot.began > soon for slot in self._sleeping)

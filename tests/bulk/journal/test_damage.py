@@ -10,7 +10,7 @@ from zlib import crc32
 import httpx
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gateway_sdk import (
@@ -348,7 +348,6 @@ def scratches(draw: st.DrawFn, size: int) -> tuple[int, bytes]:
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
 def test_no_damage_repeats_a_write(
     tmp_path_factory: pytest.TempPathFactory, writes: bytes, data: st.DataObject
 ) -> None:
@@ -365,7 +364,6 @@ def test_no_damage_repeats_a_write(
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
 def test_no_damaged_value_is_yielded(
     tmp_path_factory: pytest.TempPathFactory, whole: bytes, data: st.DataObject
 ) -> None:

@@ -164,7 +164,7 @@ async def test_files_are_looked_up_off_the_event_loop(monkeypatch: pytest.Monkey
     assert thread is not threading.current_thread()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(st.one_of(st.text(), st.text(alphabet="~/.:[]\\%?#file\0\n\ud800", max_size=12)))
 def test_lookup_never_raises(text: str) -> None:
     """Whatever the text is, the lookup has an answer."""
