@@ -1,5 +1,6 @@
 """What documents are sent as: bytes, text, JSON, files, streams; in pieces, with progress."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -240,6 +241,30 @@ async def test_a_file_that_changes_its_size_is_an_error(
 
     assert caught.value.outcome is Outcome.UNKNOWN
     assert len(caught.value.attempts) == 1
+
+
+@pytest.mark.parametrize("kind", ["bytes", "stream"])
+async def test_content_that_never_waits_leaves_turns_to_others(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """After each MiB the event loop has a turn, however fast the content is taken."""
+    mib = bytes(2**20)
+    told = list[int]()
+    seen = list[int]()
+
+    async def look() -> None:
+        while True:
+            seen.append(len(told))
+            await asyncio.sleep(0)
+
+    gateway, _, _ = scripted(monkeypatch, DONE)
+    looking = asyncio.create_task(look())
+    content = mib * 4 if kind == "bytes" else stream(*[mib] * 4)
+    await gateway.aml.upload_document(content, on_progress=lambda sent, _: told.append(sent))
+    looking.cancel()
+
+    pieces = len(mib) // PIECE
+    assert {number * pieces for number in range(1, 5)} <= set(seen)
 
 
 async def test_a_stream_of_something_else_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,10 @@ import asyncio
 import copy
 import pickle
 import ssl
+import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -21,6 +23,7 @@ from gateway_sdk import (
 from gateway_sdk._call import call as call_module
 from gateway_sdk._call import client
 from gateway_sdk._http.reply import RawReply
+from gateway_sdk._transport.factory import make_transport
 from tests.support.calls import CALLS
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
@@ -374,6 +377,34 @@ async def test_a_ca_file_that_cannot_be_read_is_said_on_opening(verify: str | Pa
 
     with pytest.raises(ConfigurationError, match="verify names no readable CA file"):
         await gateway.__aenter__()
+
+
+async def test_authorities_are_loaded_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """For https `async with` makes the transport in a thread; one that was made meanwhile stays."""
+    made: dict[threading.Thread, httpx.AsyncBaseTransport] = {}
+    may_go_on = threading.Event()
+    loop, started = asyncio.get_running_loop(), asyncio.Event()
+
+    def make(*given: Any) -> httpx.AsyncBaseTransport:
+        thread = threading.current_thread()
+        if thread is not threading.main_thread():
+            loop.call_soon_threadsafe(started.set)
+            may_go_on.wait()
+        made[thread] = make_transport(*given)
+        return made[thread]
+
+    monkeypatch.setattr(client, "make_transport", make)
+    gateway = session("https://gateway.test")
+    opening = asyncio.create_task(gateway.__aenter__())
+    await started.wait()
+    opened = vars(gateway)["_caller"].client.open()
+    may_go_on.set()
+    await opening
+    assert vars(gateway)["_caller"].client.open() is opened is made.pop(threading.main_thread())
+    assert len(made) == 1
+    await gateway.aclose()
 
 
 async def test_authorities_from_a_folder_a_file_or_a_context(tmp_path: Path) -> None:

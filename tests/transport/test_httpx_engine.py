@@ -1,6 +1,7 @@
 """The httpx engine over real sockets: reuse, cancellation, what was sent."""
 
 import asyncio
+import gc
 import logging
 import ssl
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import threading
 import tomllib
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -313,6 +315,32 @@ async def test_httpcore_is_loaded_beside_the_event_loop(monkeypatch: pytest.Monk
 
     assert len(threads) == 2
     assert threading.main_thread() not in threads
+
+
+@pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.parametrize("is_collecting", [True, False])
+def test_no_garbage_is_collected_while_it_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, is_collecting: bool, fails: bool
+) -> None:
+    """A collection would hold the event loop; after the loading all is as it was."""
+    found = list[bool]()
+
+    def load(_: str) -> Any:
+        found.append(gc.isenabled())
+        if fails:
+            raise ImportError
+        return httpcore_connection
+
+    monkeypatch.setattr(httpx_engine, "import_module", load)
+    (gc.enable if is_collecting else gc.disable)()
+    try:
+        with pytest.raises(ImportError) if fails else nullcontext():
+            load_module()
+        found.append(gc.isenabled())
+    finally:
+        gc.enable()
+
+    assert found == [False, is_collecting]
 
 
 def test_nothing_of_it_is_loaded_with_the_package() -> None:

@@ -87,8 +87,8 @@ class Client:
         self._closing: asyncio.Task[None] | None = None
         self._closers = 0
 
-    def open(self) -> httpx.AsyncBaseTransport:
-        """Return the transport; the first use creates it.
+    def open(self, made: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncBaseTransport:
+        """Return the transport; the first use creates it, or takes the one that was made.
 
         Raises:
             SessionStateError: the session is closed, or belongs to another event loop or process.
@@ -99,18 +99,21 @@ class Client:
             raise SessionStateError("the http_client of the session was closed by its owner")
         if self._transport is None:
             self._loop = _running_loop()
-            self._transport = make_transport(self._engine, self.base_url)
+            self._transport = made or make_transport(self._engine, self.base_url)
             self._pid = os.getpid()
             self.state = SessionState.OPEN
         self._check_place()
         return self._transport
 
     async def prepare(self) -> None:
-        """Open, and load what the first call would have to wait for.
+        """Open, and load what the first call would wait for: authorities for 30 ms, in a thread.
 
         Raises:
             SessionStateError: the session is closed, or belongs elsewhere.
         """
+        _running_loop()
+        if self._transport is None and self.tells_what_was_sent and self.base_url.scheme == "https":
+            self.open(await asyncio.to_thread(make_transport, self._engine, self.base_url))
         transport = self.open()
         if isinstance(transport, DirectTransport):
             await transport.prepare()

@@ -195,9 +195,8 @@ class Exchange:
         cancelled = caller.cancelling()
         unsent, left = head, length
         async for piece in content:
-            if (
-                caller.cancelling() > cancelled
-            ):  # by the content itself; the error is raised at the next wait
+            # A content that cancels its own caller: the error is raised at the next wait.
+            if caller.cancelling() > cancelled:
                 await asyncio.sleep(0)
             if left is None:
                 unsent += b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""

@@ -123,7 +123,7 @@ def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBase
     Args:
         config: Which one.
         base_url: The gateway's address. Certificate authorities are loaded for https only, because
-            that takes about 20 ms.
+            that takes about 30 ms.
 
     Raises:
         ConfigurationError: the authorities or the certificate cannot be read, or the address of

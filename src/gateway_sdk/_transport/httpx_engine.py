@@ -6,6 +6,7 @@ used by its caller directly, and is cut after any error or cancellation.
 """
 
 import asyncio
+import gc
 import ssl
 import time
 from collections.abc import Callable
@@ -100,7 +101,17 @@ class HttpxEngine(DirectTransport):
 
 
 def load_module() -> Any:
-    """Load everything that a first call needs; anyio loads its asyncio part in an event loop."""
-    module = import_module(_CONNECTIONS)
-    asyncio.run(module.warm_up())
+    """Load everything that a first call needs; anyio loads its asyncio part in an event loop.
+
+    Without garbage collection: in the middle of an import there is next to nothing to collect, and
+    a full collection would hold all threads for 30 ms, once or twice.
+    """
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        module = import_module(_CONNECTIONS)
+        asyncio.run(module.warm_up())
+    finally:
+        if is_collecting:
+            gc.enable()
     return module

@@ -138,11 +138,8 @@ async def open_tunnel(connection: Connection, proxy: httpx.Proxy, host: str, por
             await _Socks(connection).open(proxy.raw_auth, host, port)
         else:
             await _ask(connection, host_and_port(host, port).encode("ascii"), credentials_of(proxy))
-    except (
-        h11.RemoteProtocolError,
-        OSError,
-        ValueError,
-    ) as error:  # SOCKS: a name has 255 bytes at most
+    except (h11.RemoteProtocolError, OSError, ValueError) as error:
+        # SOCKS has no room for a name of more than 255 bytes: ValueError.
         raise httpx.ProxyError(f"no tunnel: {type(error).__name__}") from None
 
 

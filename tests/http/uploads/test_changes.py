@@ -1,6 +1,7 @@
 """Files that change while they are sent: an error, never a hang, and never a part for the whole."""
 
 import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,31 @@ async def test_a_path_whose_file_changes(
         return piece
 
     monkeypatch.setattr(body_file, "_read_into", read_and_change)
+    monkeypatch.setattr(body_file, "_WITHOUT_WAIT", 0)  # all of it is read in the thread
 
     await fails(Multipart({}, {"front": path}) if form else path)
+
+
+@pytest.mark.skipif(not body_file._WITHOUT_WAIT, reason="it is Linux's")
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_a_path_whose_file_changes_while_it_is_read_from_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: Callable[[Any], object]
+) -> None:
+    """The same goes while the system has the file in memory."""
+    path = written(tmp_path, "scan.pdf", bytes(5 * 2**20))
+    read = os.preadv
+    changed: list[object] = []
+
+    def read_and_change(*given: Any) -> int:
+        if not changed:
+            with path.open("r+b") as other:
+                changed.append(change(other))
+        return read(*given)
+
+    monkeypatch.setattr(os, "preadv", read_and_change)
+
+    await fails(path)
+    assert changed
 
 
 async def test_two_files_of_a_form_cannot_make_up_for_each_other(tmp_path: Path) -> None:
