@@ -1,11 +1,18 @@
+import gc
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support.nats_server import NatsServer
 from tests.support.postgres_server import PostgresServer
-from tests.support.rabbitmq_server import RabbitMQServer
+from tests.support.rabbitmq_server import shared_rabbitmq
+
+
+@pytest.fixture(autouse=True)
+def _collectable() -> Iterator[None]:
+    """Give back to the collector what a worker of the test kept out of its sight."""
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
@@ -34,14 +41,9 @@ async def dsn(postgres: PostgresServer) -> str:
 
 
 @pytest.fixture(scope="session")
-def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQServer]:
-    """Provide one server for all tests of a process; each uses a queue of its own."""
-    server = RabbitMQServer(Path(tmp_path_factory.mktemp("rabbitmq")))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+def rabbitmq_url(request: pytest.FixtureRequest) -> str:
+    """Provide the address of one server for the whole run; each test uses a queue of its own."""
+    return shared_rabbitmq(request)
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +55,9 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture
+def nats_url(nats_server: NatsServer) -> str:
+    """Provide the address of that server."""
+    return nats_server.url

@@ -13,7 +13,7 @@ import pytest
 from gateway_sdk.fleet import FolderStore, Job
 from gateway_sdk.sandbox import Sandbox
 from tests.fleet.workers import new_name
-from tests.support.rabbitmq_server import NEEDS_RABBITMQ, RabbitMQServer
+from tests.support.rabbitmq_server import NEEDS_RABBITMQ
 
 # Each starts several processes, which takes a while on a busy machine.
 pytestmark = [NEEDS_RABBITMQ, pytest.mark.timeout(180)]
@@ -39,14 +39,14 @@ fleet.on_taskiq(broker, rates)
 
 
 async def test_a_plan_from_the_shell_through_rabbitmq(
-    gateway_env: dict[str, str], gateway_sandbox: Sandbox, rabbitmq: RabbitMQServer, tmp_path: Path
+    gateway_env: dict[str, str], gateway_sandbox: Sandbox, rabbitmq_url: str, tmp_path: Path
 ) -> None:
     """Planned, submitted, run by the worker that the command starts, which ends at SIGTERM."""
     (tmp_path / "jobs.py").write_text(MODULE)
     query = {"base": "EUR", "start_date": "2026-01-01", "end_date": "2026-01-31"}
     lines = (json.dumps({**query, "symbols": symbol}) for symbol in ("USD", "GBP", "JPY"))
     (tmp_path / "queries.jsonl").write_text("\n".join(lines))
-    environment = os.environ | {"FLEET_URL": rabbitmq.url, "FLEET_QUEUE": new_name()}
+    environment = os.environ | {"FLEET_URL": rabbitmq_url, "FLEET_QUEUE": new_name()}
 
     async def call(*arguments: str) -> str:
         process = await asyncio.to_thread(

@@ -109,7 +109,7 @@ def check(truth: MemoryStore, gateway: CountingGateway) -> None:
     batch=st.integers(1, 4),
     at_once=st.integers(1, 3),
 )
-@settings(max_examples=150)
+@settings(max_examples=3 * settings().max_examples // 2)
 def test_one_worker_after_the_other_dies_at_any_step(
     deaths: list[int], size: int, batch: int, at_once: int
 ) -> None:
@@ -130,7 +130,7 @@ def test_one_worker_after_the_other_dies_at_any_step(
     size=st.integers(1, ITEMS),
     batch=st.integers(1, 4),
 )
-@settings(max_examples=150)
+@settings(max_examples=3 * settings().max_examples // 2)
 def test_workers_at_the_same_chunks_die_at_any_step(
     deaths: list[int | None], size: int, batch: int
 ) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import importlib
-import logging
 import pickle
 import resource
 import sys
@@ -17,7 +16,6 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk._config import LOGGER
 from gateway_sdk.bulk._journal.line import Failure
 from gateway_sdk.errors import ConfigurationError, PlanStoreError
 from gateway_sdk.fleet import FolderStore, Job
@@ -33,6 +31,7 @@ from tests.fleet.gateways import (
     session,
 )
 from tests.fleet.plans import STARTER
+from tests.support.hearing import heard
 from tests.support.s3_server import S3Server, running
 from tests.support.secrecy import CANARY
 
@@ -226,35 +225,18 @@ async def test_a_whole_plan(store: FolderStore, tmp_path: Path) -> None:
     assert "secret" not in repr(store)
 
 
-class Heard(logging.Handler):
-    """Sets an event when a text is logged."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
-        self.event = asyncio.Event()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Look for the text."""
-        if self.text in record.getMessage():
-            self.event.set()
-
-
 async def test_a_server_that_comes_back_is_waited_for(caplog: Any) -> None:
     """It is told in the log, and nothing is lost."""
-    heard = Heard("does not answer")
-    LOGGER.addHandler(heard)
-    with running() as server:
+    with heard("does not answer") as missed, running() as server:
         store = FolderStore(f"s3://{server.bucket}/x", options=server.options)
         plan = plan_of()
         await store.write_results(plan, 0, [result(0), result(1)])
         server.stop()
         waiting = asyncio.create_task(store.known(plan, 0))
-        await heard.event.wait()
+        await missed.wait()
         server.start()
 
         assert await waiting == {0: State.DONE, 1: State.DONE}
-    LOGGER.removeHandler(heard)
     assert "answers again" in caplog.text
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,19 @@ from tests.support.rabbitmq_server import NEEDS_RABBITMQ, RabbitMQServer
 # Each starts several processes, again and again, which takes a while on a busy machine.
 pytestmark = [pytest.mark.full, NEEDS_POSTGRES, pytest.mark.timeout(300)]
 
-RABBITMQ = pytest.param("rabbitmq", marks=NEEDS_RABBITMQ)
+RABBITMQ = pytest.param("own_rabbitmq", marks=NEEDS_RABBITMQ)
 NATS = pytest.param("nats_server", marks=NEEDS_NATS)
+
+
+@pytest.fixture(scope="module")
+def own_rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQServer]:
+    """Provide a server that no other test uses, to be killed."""
+    server = RabbitMQServer(tmp_path_factory.mktemp("rabbitmq"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
 
 
 @pytest.fixture

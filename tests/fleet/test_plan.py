@@ -32,7 +32,7 @@ from tests.fleet.gateways import (
     series,
     session,
 )
-from tests.fleet.plans import STARTER
+from tests.fleet.plans import STARTER, done
 from tests.support.memory_store import MemoryStore
 
 
@@ -311,6 +311,21 @@ async def test_a_worker_runs_what_messages_say() -> None:
     async with rates_job(session=OURS).worker() as other:
         with pytest.raises(InvalidArgumentError, match="has no such plan of 'rates'"):
             await other.run(plan.address, 0)
+
+
+async def test_a_worker_knows_what_is_done_of_other_jobs() -> None:
+    """As far as they are in the same store: every item has a result, and none is under way."""
+    store = MemoryStore()
+    plan = await rates_job(store).plan(map(series, range(4)), chunk=2)
+    await store.write_results(plan.record, 0, [done(0), done(1)])
+    await store.write_results(plan.record, 1, [done(2)])
+    async with Job("other", function=either, store=store, session=OURS).worker() as worker:
+        assert await worker.has_done(plan.address, 0)
+        assert not await worker.has_done(plan.address, 1)
+        await store.begin(plan.record, 3, STARTER)
+        assert not await worker.has_done(plan.address, 1)
+        assert not await worker.has_done("rates#0", 0)
+        assert not await worker.has_done("unheard#0", 0)
 
 
 async def test_submitting_sends_what_the_store_lacks() -> None:

@@ -52,8 +52,18 @@ async def test_a_server_that_restarts_is_waited_for(
     await store.aclose()
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [
+        asyncpg.ConnectionDoesNotExistError("connection was closed"),
+        asyncpg.InterfaceError("connection is closed"),
+        asyncpg.InternalClientError("cannot switch to state 11"),
+        ConnectionResetError(),
+    ],
+    ids=lambda loss: type(loss).__name__,
+)
 async def test_who_begins_hears_the_answer_in_the_end(
-    dsn: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    dsn: str, monkeypatch: pytest.MonkeyPatch, loss: Exception
 ) -> None:
     """The mark is committed, and the connection is lost before the answer: it may be sent."""
     store = PostgresStore(dsn)
@@ -65,7 +75,7 @@ async def test_who_begins_hears_the_answer_in_the_end(
         rows = await fetch(pool, text, *values)
         if "'begun', $3" in text and not lost:
             lost.append(text)
-            raise asyncpg.ConnectionDoesNotExistError("connection was closed")
+            raise loss
         return rows
 
     monkeypatch.setattr(asyncpg.pool.Pool, "fetch", lose_one_answer)
@@ -233,6 +243,14 @@ async def test_a_certificate_that_is_not_trusted_is_no_fault_of_the_dsn(tmp_path
             with pytest.raises(ConfigurationError, match=message) as caught:
                 await PostgresStore(f"{address}{more}").open()
             assert CANARY not in texts_of(caught.value)
+
+
+async def test_a_server_without_tls_is_named_at_once(dsn: str) -> None:
+    """The DSN asks for TLS: waiting for the server would not help."""
+    with pytest.raises(ConfigurationError, match=r"has no TLS, which the sslmode") as caught:
+        await PostgresStore(f"{dsn}?sslmode=require").open()
+
+    assert CANARY not in texts_of(caught.value)
 
 
 async def test_a_commit_reaches_the_disk_whatever_the_default(

@@ -41,15 +41,23 @@ def tokens(gateway_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_workers_wait_for_a_login_in_the_store_that_they_share(
-    gateway_sandbox: Sandbox, tokens: TokenStore, tmp_path: Path
+    gateway_sandbox: Sandbox, tokens: TokenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is sent before, no item fails, and nothing is started again after the login."""
-    job = Job("rates", operation="exchange_rate_series", store=FolderStore(str(tmp_path / "store")))
+    store = FolderStore(str(tmp_path / "store"))
+    mark, marked = store.mark_chunk, asyncio.Event()
+
+    async def note(*arguments: Any) -> None:
+        await mark(*arguments)
+        marked.set()
+
+    monkeypatch.setattr(store, "mark_chunk", note)
+    job = Job("rates", operation="exchange_rate_series", store=store)
     async with job.worker() as worker:
         plan = await job.plan(QUERIES, chunk=3)
         running = asyncio.create_task(worker.run_missing(plan))
-        while not (status := await plan.status()).waiting:  # noqa: ASYNC110 - no event tells it
-            await asyncio.sleep(0.01)
+        await marked.wait()
+        status = await plan.status()
         assert status.waiting == "waiting for a login: run `gateway login`"
         assert not gateway_sandbox.received
 
@@ -111,7 +119,7 @@ class MortalFiles(LocalFiles):
 
 
 @given(deaths=st.lists(st.integers(1, 60), max_size=5), fails=st.sets(st.integers(0, 6)))
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 2)
 def test_a_folder_survives_workers_that_die_at_any_step(
     deaths: list[int], fails: set[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -1,6 +1,7 @@
 """Jobs on brokers of taskiq: real ones, but for what no real broker does."""
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -24,22 +25,21 @@ from tests.fleet.workers import (
     submit,
     working,
 )
+from tests.support.hearing import heard
 from tests.support.memory_store import MemoryStore
-from tests.support.nats_server import NEEDS_NATS, NatsServer
-from tests.support.rabbitmq_server import NEEDS_RABBITMQ, RabbitMQServer
+from tests.support.nats_server import NEEDS_NATS
+from tests.support.rabbitmq_server import NEEDS_RABBITMQ
 
 BROKERS = [
-    pytest.param("rabbitmq", marks=NEEDS_RABBITMQ),
-    pytest.param("nats", marks=NEEDS_NATS),
+    pytest.param("rabbitmq_url", marks=NEEDS_RABBITMQ, id="rabbitmq"),
+    pytest.param("nats_url", marks=NEEDS_NATS, id="nats"),
 ]
 
 
 @pytest.fixture(params=BROKERS)
 def url(request: pytest.FixtureRequest) -> str:
     """Provide the address of each kind of broker."""
-    server = {"rabbitmq": "rabbitmq", "nats": "nats_server"}[request.param]
-    address: str = request.getfixturevalue(server).url
-    return address
+    return str(request.getfixturevalue(request.param))
 
 
 @pytest.fixture
@@ -144,40 +144,37 @@ async def test_a_worker_that_is_asked_to_end_gives_the_rest_back(
 
 
 async def test_a_worker_that_is_asked_to_end_begins_no_other_chunk(
-    url: str, gateway: CountingGateway
+    url: str, gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even one that taskiq has taken already: it is given back."""
     store = MemoryStore()
     job = make_job(store, gateway, concurrency=1, grace=30.0)
     plan = await job.plan([series(number) for number in range(2)], chunk=1)
     await submit(make_broker(url, job.name), job, plan)
-    arrived, go_on = asyncio.Event(), asyncio.Event()
+    arrived, go_on, both_taken = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    take, taken = _deliveries.Deliveries._watched, 0
+
+    def note(*arguments: Any) -> Any:
+        nonlocal taken
+        taken += 1
+        if taken == 2:
+            both_taken.set()
+        return take(*arguments)
 
     async def hold(*_: object) -> None:
         arrived.set()
         await go_on.wait()
 
+    monkeypatch.setattr(_deliveries.Deliveries, "_watched", note)
     gateway.answer = hold
     async with working(make_broker(url, job.name), job, at_once=1, ahead=1) as end:
         await asyncio.wait_for(arrived.wait(), 30)
-        while await waiting(url, job.name):
-            pass
+        await asyncio.wait_for(both_taken.wait(), 30)
         end.set()
         go_on.set()
 
     assert gateway.requests == 1
     assert await left(url, job.name) == 2  # the first one is done, which its next worker will find
-
-
-async def waiting(url: str, name: str) -> int:
-    """Return how many messages of a queue no worker has taken."""
-    if url.startswith("amqp"):
-        return await left(url, name)  # without those that a worker has
-    client = await nats.connect(url)
-    try:
-        return (await client.jetstream().consumer_info(name, name)).num_pending or 0
-    finally:
-        await client.close()
 
 
 async def test_a_poison_chunk_is_put_away(url: str, gateway: CountingGateway) -> None:
@@ -190,10 +187,10 @@ async def test_a_poison_chunk_is_put_away(url: str, gateway: CountingGateway) ->
     await submit(make_broker(url, job.name), job, plan)
     ended = Ended(store, 2)
 
-    async with working(make_broker(url, job.name), job):
-        await ended.wait()
-        while not (await plan.status()).broken or await left(url, job.name):
-            pass
+    with heard("goes to the dead letters") as put_away:
+        async with working(make_broker(url, job.name), job):
+            await ended.wait()
+            await asyncio.wait_for(put_away.wait(), 30)
 
     ((chunk,), missing) = (await plan.status()).broken, (await plan.status()).missing
     assert (chunk.chunk, chunk.state, missing) == (1, ChunkState.BROKEN, 1)
@@ -253,7 +250,7 @@ async def test_a_message_of_another_plan_is_dropped(
 
 
 async def test_a_message_of_a_job_of_another_file_is_not_lost(
-    url: str, gateway: CountingGateway, caplog: Any, monkeypatch: pytest.MonkeyPatch
+    url: str, gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two files of jobs share a queue: the worker of one gives back what is for the other."""
     monkeypatch.setattr(_deliveries, "_PAUSE", 0.0)
@@ -261,23 +258,52 @@ async def test_a_message_of_a_job_of_another_file_is_not_lost(
     plan = await other.plan([series(1)], chunk=1)
     await submit(make_broker(url, job.name), other, plan)
 
-    async with working(make_broker(url, job.name), job):
-        while f"for {task_name(other.name)} is given back" not in caplog.text:
-            await left(url, job.name)
+    with heard(f"for {task_name(other.name)} is given back") as given_back:
+        async with working(make_broker(url, job.name), job):
+            await asyncio.wait_for(given_back.wait(), 30)
 
     dead = await left(url, f"{job.name}.dead") if url.startswith("amqp") else 0
     assert await left(url, job.name) + dead == 1
 
 
+async def test_a_message_of_another_job_is_dropped_if_its_chunk_is_done(
+    url: str, gateway: CountingGateway, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that was submitted twice leaves messages, which a later job may find in its queue."""
+    caplog.set_level("INFO")
+    monkeypatch.setattr(_deliveries, "_PAUSE", 0.0)
+    store = MemoryStore()
+    job, other = (make_job(store, gateway) for _ in range(2))
+    plan = await other.plan([series(1), series(2)], chunk=1)
+    await submit(make_broker(url, job.name), other, plan)
+    async with other.worker() as worker:
+        await worker.run_missing(plan)
+    refusals = iter((PlanStoreError("its disk is full"), KeyError("anything")))
+
+    async def refuse(operation: str) -> None:
+        if operation == "known":
+            for refusal in refusals:
+                raise refusal
+
+    store.before = refuse
+    with heard("is dropped: its chunk is done", times=2) as dropped:
+        async with working(make_broker(url, job.name), job):
+            await asyncio.wait_for(dropped.wait(), 30)
+
+    assert caplog.text.count("is given back") == 2
+    assert await left(url, job.name) == 0
+    assert sorted(gateway.done.values()) == [1, 1]
+
+
 @NEEDS_NATS
 async def test_a_chunk_may_take_longer_than_its_lease(
-    nats_server: NatsServer, gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch
+    nats_url: str, gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker says that it is still at work, and no other worker gets the chunk."""
     store = MemoryStore()
     job = make_job(store, gateway)
     plan = await job.plan([series(1)], chunk=1)
-    brokers = [nats_broker(nats_server.url, job.name, lease=0.5) for _ in range(3)]
+    brokers = [nats_broker(nats_url, job.name, lease=0.5) for _ in range(3)]
     await submit(brokers.pop(), job, plan)
     ended = Ended(store, 1)
 
@@ -300,31 +326,38 @@ async def test_a_chunk_may_take_longer_than_its_lease(
         await ended.wait()
 
     assert gateway.requests == 1
-    assert await left(nats_server.url, job.name) == 0
+    assert await left(nats_url, job.name) == 0
 
 
 @NEEDS_RABBITMQ
 async def test_a_worker_takes_two_chunks_at_a_time(
-    rabbitmq: RabbitMQServer, gateway: CountingGateway
+    rabbitmq_url: str, gateway: CountingGateway
 ) -> None:
     """The others stay in the queue for other workers, whatever the limits of taskiq are."""
     store = MemoryStore()
     job = make_job(store, gateway, concurrency=100)
     plan = await job.plan([series(number) for number in range(8)], chunk=1)
-    await submit(rabbitmq_broker(rabbitmq.url, job.name), job, plan)
+    await submit(rabbitmq_broker(rabbitmq_url, job.name), job, plan)
     ended, busy, most = Ended(store, 8), 0, 0
+    both, go_on = asyncio.Event(), asyncio.Event()
 
-    async def count(*_: object) -> None:
+    async def hold(*_: object) -> None:
         nonlocal busy, most
         busy += 1
         most = max(most, busy)
-        await asyncio.sleep(0.01)  # time for a third one to come
+        if busy == 2:
+            both.set()
+        await go_on.wait()
         busy -= 1
 
-    gateway.answer = count
-    async with working(rabbitmq_broker(rabbitmq.url, job.name), job):
+    gateway.answer = hold
+    async with working(rabbitmq_broker(rabbitmq_url, job.name), job):
+        await asyncio.wait_for(both.wait(), 30)
+        in_queue = await left(rabbitmq_url, job.name)
+        go_on.set()
         await ended.wait()
 
+    assert in_queue == 6
     assert most == 2
 
 
@@ -506,6 +539,50 @@ async def test_another_broker_acknowledges_what_is_settled(
 
     assert broker.acknowledged == 3
     assert states(store) == {2: "done"}
+
+
+async def test_a_message_that_cannot_be_acknowledged_any_more_does_no_harm(
+    gateway: CountingGateway, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after the broker's restart: the log says so in a line, and the worker goes on."""
+    store = MemoryStore()
+    job = make_job(store, gateway)
+    plan = await job.plan([series(number) for number in range(2)], chunk=1)
+    broker, ended = QueueBroker(), Ended(store, 2)
+
+    async def fail() -> None:
+        raise ConnectionError("amqp://guest:guest@queue")
+
+    monkeypatch.setattr(broker, "_acknowledge", fail)
+    async with working(broker, job, at_once=1):
+        await plan.submit(broker)
+        await ended.wait()
+
+    told = [record.getMessage() for record in caplog.records if record.name == "gateway_sdk"]
+    assert len(told) == 2
+    assert all("could not be answered (ConnectionError)" in each for each in told)
+    assert states(store) == {0: "done", 1: "done"}
+
+
+@pytest.mark.parametrize("is_worker", [True, False])
+async def test_a_worker_process_collects_no_garbage_among_what_it_has_loaded(
+    gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch, *, is_worker: bool
+) -> None:
+    """After its first chunk, once; the user's own process, with its InMemoryBroker, goes on so."""
+    frozen: list[int] = []
+    store = MemoryStore()
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(len(states(store))))
+    job = make_job(store, gateway)
+    plan = await job.plan([series(number) for number in range(3)], chunk=1)
+    if is_worker:
+        broker, ended = QueueBroker(), Ended(store, 3)
+        async with working(broker, job, at_once=1):
+            await plan.submit(broker)
+            await ended.wait()
+    else:
+        await submit_and_wait(InMemoryBroker(), job, plan, Ended(store, 3))
+
+    assert frozen == [1] * is_worker
 
 
 async def test_messages_that_cannot_be_acknowledged_are_refused(gateway: CountingGateway) -> None:

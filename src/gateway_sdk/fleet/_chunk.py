@@ -6,7 +6,6 @@ from contextlib import aclosing, nullcontext, suppress
 from typing import Any, Final
 
 from gateway_sdk._config import LOGGER
-from gateway_sdk.bulk._dedup import Dedup
 from gateway_sdk.bulk._limit import Limit, Ticket
 from gateway_sdk.bulk._observers import ItemObserver, RunObservers
 from gateway_sdk.bulk._runner import Runner
@@ -127,13 +126,13 @@ class Chunk:
         """Make the calls, and store their results."""
         shared = self._parts.shared.get()
         writer = Writer(self._write, self._store.batch)
-        dedup = Results(self._plan, self._store, writer)
+        results = Results(self._plan, self._store, writer)
         told = self._gateway.observers
         observers = RunObservers(told, RunInfo(len(todo))) if told else None
         runner = _ChunkRunner(
             self._call,
             limit=shared.limit,
-            dedup=dedup,
+            results=results,
             wait=self._wait_for_login,
             observers=observers,
         )
@@ -141,18 +140,18 @@ class Chunk:
         shared.limit.join(runner.wake)
         try:
             with observers or nullcontext():
-                await self._take(runner, todo, observers, writer.check, dedup.check)
+                await self._take(runner, todo, observers, writer.check, results.check)
         except BaseException:
             with suppress(PlanStoreError):
                 await self._finish(writer, todo)
             with suppress(PlanStoreError):
-                await dedup.release()
+                await results.release()
             raise
         finally:
             shared.limit.leave(runner.wake)
         await self._finish(writer, todo)
-        if dedup.of_others:  # they began since this chunk looked
-            await self._store.settle_unknown(self._plan, dedup.of_others)
+        if results.of_others:  # they began since this chunk looked
+            await self._store.settle_unknown(self._plan, results.of_others)
 
     async def _take(
         self,
@@ -217,14 +216,14 @@ class _ChunkRunner(Runner[Entry, Any]):
         call: Callable[[Entry], Awaitable[Any]],
         *,
         limit: Limit,
-        dedup: Dedup[Entry, Any],
+        results: Results,
         wait: Callable[[GatewayError], Awaitable[None]],
         observers: RunObservers | None,
     ) -> None:
         super().__init__(
             call,
             limit=limit,
-            dedup=dedup,
+            dedup=results,
             ordered=False,
             deadline=None,
             patience=None,

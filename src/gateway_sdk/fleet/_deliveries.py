@@ -1,11 +1,12 @@
 """What a broker delivers: few messages at a time, acknowledged by what became of the work."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
 from enum import Enum, auto
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 from gateway_sdk._config import LOGGER
 from gateway_sdk.errors import ConfigurationError
@@ -33,6 +34,17 @@ _PAUSE: Final = 5.0
 """Seconds before a chunk of a job that this worker does not have is given back."""
 
 
+class Owner(Protocol):
+    """A job of this worker."""
+
+    def drain(self) -> None:
+        """End what is under way."""
+
+    async def has_done(self, address: str, chunk: int) -> bool:
+        """Tell whether a chunk of any job is done, as far as is known here."""
+        ...
+
+
 class Deliveries:
     """Stands for `listen` of a broker.
 
@@ -45,11 +57,11 @@ class Deliveries:
         self._listen: Callable[[], AsyncGenerator[Any]] = broker.listen
         self._lease = getattr(getattr(broker, "consumer_config", None), "ack_wait", None) or _LEASE
         self._is_in_memory = IN_MEMORY in names_of(broker)
-        self._ended: list[Callable[[], None]] = []
+        self._owners: list[Owner] = []
 
-    def on_end(self, drain: Callable[[], None]) -> None:
-        """Call a function when the worker stops listening."""
-        self._ended.append(drain)
+    def add(self, owner: Owner) -> None:
+        """Add a job, which is drained when the worker stops listening."""
+        self._owners.append(owner)
 
     async def __call__(self) -> AsyncIterator[Any]:
         """Yield messages until the worker stops listening."""
@@ -67,8 +79,8 @@ class Deliveries:
                     yield self._watched(message, slots.release)
                     await slots.acquire()
         finally:
-            for drain in self._ended:
-                drain()
+            for owner in self._owners:
+                owner.drain()
             await self._stop_pulling()
 
     async def _stop_pulling(self) -> None:
@@ -92,20 +104,37 @@ class Deliveries:
                 "this broker cannot carry a plan: its messages cannot be acknowledged, so they are "
                 "lost with the worker that took them"
             )
-        delivery = _Delivery(message.ack, release, self._lease, self._stranger(message.data))
+        delivery = _Delivery(message.ack, release, self._lease, self._foreign(message.data))
         return type(message)(data=message.data, ack=delivery.settle)
 
-    def _stranger(self, data: bytes) -> str:
-        """Return the name of the task of a job that this worker does not have; "" if it has it.
+    def _foreign(self, data: bytes) -> Callable[[], Awaitable[Verdict]] | None:
+        """Return what judges a message of a job that this worker does not have; None if it has it.
 
-        taskiq would acknowledge its messages, so they would be lost.
+        taskiq would acknowledge it, so it would be lost.
         """
         try:
-            name = str(self._broker.formatter.loads(message=data).task_name)
+            message = self._broker.formatter.loads(message=data)
         except Exception:  # noqa: BLE001 - taskiq says so, and drops the message
-            return ""
-        is_job = name.startswith(task_name(""))
-        return name if is_job and self._broker.find_task(name) is None else ""
+            return None
+        name = str(message.task_name)
+        if not name.startswith(task_name("")) or self._broker.find_task(name) is not None:
+            return None
+        return partial(self._judge, name, message.args)
+
+    async def _judge(self, name: str, arguments: Sequence[Any]) -> Verdict:
+        """Drop a message whose chunk is done, as after submitting twice; give back another one."""
+        for owner in self._owners:
+            with suppress(Exception):  # of a store, or of odd arguments: it is then given back
+                if await owner.has_done(*arguments):
+                    LOGGER.info("a message for %s is dropped: its chunk is done", name)
+                    return Verdict.DONE
+        LOGGER.error(
+            "a message for %s is given back: this worker does not have the job; give each file"
+            " of jobs a queue of its own",
+            name,
+        )
+        await asyncio.sleep(_PAUSE)
+        return Verdict.AGAIN
 
 
 class _Delivery:
@@ -116,9 +145,9 @@ class _Delivery:
         ack: Callable[[], Awaitable[None]],
         release: Callable[[], None],
         lease: float,
-        stranger: str,
+        judge: Callable[[], Awaitable[Verdict]] | None,
     ) -> None:
-        self._stranger = stranger
+        self._judge = judge
         self._ack = ack
         self._release = release
         # An acknowledgement is a method of the message of the broker's own client.
@@ -135,18 +164,20 @@ class _Delivery:
 
     async def settle(self) -> None:
         """Acknowledge the message, give it back, or put it away."""
-        verdict = VERDICT.get()
-        if self._stranger:
-            verdict = Verdict.AGAIN
-            LOGGER.error(
-                "a message for %s is given back: this worker does not have the job; give each file"
-                " of jobs a queue of its own",
-                self._stranger,
-            )
-            await asyncio.sleep(_PAUSE)
+        verdict = VERDICT.get() if self._judge is None else await self._judge()
         self._release()
         if self._renewal is not None:
             self._renewal.cancel()
+        try:
+            await self._answer(verdict)
+        except Exception as error:  # noqa: BLE001 - of the broker's client, such as a lost channel
+            LOGGER.warning(
+                "a message could not be answered (%s): the broker delivers it again, and what is"
+                " stored is not done again",
+                type(error).__name__,
+            )
+
+    async def _answer(self, verdict: Verdict) -> None:
         if verdict is Verdict.DONE:
             await self._ack()
         elif hasattr(self._message, "reject"):  # RabbitMQ

@@ -141,7 +141,8 @@ class Database:
         """Return connections to a server that has the tables.
 
         Raises:
-            ConfigurationError: The client library does not understand the DSN.
+            ConfigurationError: The client library does not understand the DSN, or the server has
+                no TLS or no certificate as the DSN asks for.
             PlanStoreError: The tables are of another version.
         """
         try:
@@ -150,6 +151,13 @@ class Database:
             raise ConfigurationError(
                 f"{self.what}: its certificate is not trusted: name the file of its authority in"
                 " the DSN, as sslrootcert="
+            ) from None
+        except ConnectionError as error:
+            if "rejected SSL" not in str(error):  # asyncpg has no class for it
+                raise
+            raise ConfigurationError(
+                f"{self.what} has no TLS, which the sslmode of the DSN asks for: turn it on at the"
+                " server (ssl = on), or say sslmode=disable if the network itself is private"
             ) from None
         except ValueError as error:  # its text may contain the DSN
             raise ConfigurationError(
@@ -199,7 +207,9 @@ class Database:
     def _is_outage(self, error: Exception) -> bool:
         if isinstance(error, ValueError):  # some errors of the interface are: a wrong argument
             return False
-        if isinstance(error, OSError | self._postgres.InterfaceError):
+        # asyncpg loses its own place in a connection that is cut in the middle of a statement.
+        lost = self._postgres.InterfaceError, self._postgres.InternalClientError
+        if isinstance(error, (OSError, *lost)):
             return True
         state = getattr(error, "sqlstate", None) or ""
         return state.startswith(_PASSING_CLASSES) or state in _PASSING

@@ -50,7 +50,7 @@ class Results(Dedup[Entry, Any]):
         self._unsent: list[int] = []
         self._loop = asyncio.get_running_loop()
         self._error: Exception | None = None
-        self.of_others: list[int] = []
+        self.of_others: set[int] = set()
 
     def check(self) -> None:
         """Raise an error that is not that of one item."""
@@ -81,7 +81,7 @@ class Results(Dedup[Entry, Any]):
         if await self._store.begin(self._plan, item.index, self._starter):
             self._begun.add(item.index)
             return True
-        self.of_others.append(item.index)
+        self.of_others.add(item.index)
         return False
 
     def ended(

@@ -10,6 +10,7 @@ from gateway_sdk.fleet._parts import Parts
 from gateway_sdk.fleet._plan import Plan
 from gateway_sdk.fleet._planning import check_work
 from gateway_sdk.fleet._pool import run_all
+from gateway_sdk.fleet._store import State
 from gateway_sdk.session import GatewaySession
 
 _CHUNKS_AT_ONCE: Final = 2
@@ -68,6 +69,23 @@ class Worker:
             raise SessionStateError("the worker is not open: use `async with job.worker()`")
         plan = await self._load(address)
         await plan.run(chunk, self._gateway)
+
+    async def has_done(self, address: str, chunk: int) -> bool:
+        """Tell whether the store knows the result of each item of a chunk, also of another job.
+
+        Args:
+            address: The address of the plan, as its message has it.
+            chunk: The number of the chunk.
+
+        Raises:
+            PlanStoreError: the store cannot be used.
+        """
+        store = self._parts.store
+        plan = await store.find_plan(address.partition("#")[0])
+        if plan is None or plan.address != address:
+            return False
+        known = await store.known(plan, chunk)
+        return State.BEGUN not in known.values() and len(known) == len(plan.indexes(chunk))
 
     async def run_missing(self, plan: Plan) -> None:
         """Do what the store lacks of a plan in this process alone, without any queue.

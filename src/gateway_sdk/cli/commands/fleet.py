@@ -45,7 +45,6 @@ def plan(
     of jobs.py in this folder. It is safe to plan the same items again.
 
     Args:
-        job (JOB): The module and the name of the job in it, such as jobs:rates.
         items (FILE): A file of JSON lines, one for each item; "-" is standard input.
         chunk (N): Items that a worker takes at a time.
     """
@@ -62,8 +61,6 @@ def submit(
     It is safe to submit again at any time.
 
     Args:
-        job (JOB): The module and the name of the job in it, such as jobs:rates.
-        broker (NAME): The name of the broker in the same module.
         retry_failed: Also send the chunks of what failed and may be repeated.
     """
     used = _named(job, broker)
@@ -113,8 +110,6 @@ def worker(
     or if one machine is enough.
 
     Args:
-        job (JOB): The module and the name of the job in it, such as jobs:rates.
-        broker (NAME): The name of the broker in the same module.
         workers (N): Processes.
         here: Run what is missing in this process, without a queue.
     """
@@ -133,9 +128,6 @@ def status(ctx: typer.Context, job: str) -> None:
     """Show what the store knows of a plan.
 
     In a terminal, a bar shows the progress until the plan is complete. Ctrl-C ends only the bar.
-
-    Args:
-        job (JOB): The module and the name of the job in it, such as jobs:rates.
     """
     _tell(_with_plan(ctx, job, _watch))
 
@@ -144,9 +136,6 @@ def unknown(ctx: typer.Context, job: str) -> None:
     """List items that may have been sent and are never sent again, as JSON lines.
 
     Check each of them at the gateway.
-
-    Args:
-        job (JOB): The module and the name of the job in it, such as jobs:rates.
     """
 
     async def work(planned: Plan) -> None:
@@ -162,7 +151,6 @@ def collect(ctx: typer.Context, job: str, out: Path, *, partial: bool = False) -
     """Write all results of a plan into one Parquet file.
 
     Args:
-        job (JOB): The module and the name of the job in it, such as jobs:rates.
         out (FILE): The file, such as rates.parquet.
         partial: Write the results so far, even if some are missing.
     """
