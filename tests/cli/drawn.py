@@ -11,10 +11,14 @@ FIRST = date(2026, 1, 1)
 
 def series_of(rates: Mapping[str, list[str | None]]) -> Series:
     """Make a series of rates on days in a row."""
-    count = max(map(len, rates.values()))
-    days = [FIRST + timedelta(days=number) for number in range(count)]
-    by_day = {
-        day: {symbol: Decimal(text) for symbol, found in rates.items() if (text := found[number])}
-        for number, day in enumerate(days)
-    }
-    return Series("EUR", list(rates), by_day)
+    return Series(
+        "EUR",
+        {
+            symbol: {
+                FIRST + timedelta(days=number): Decimal(text)
+                for number, text in enumerate(found)
+                if text
+            }
+            for symbol, found in rates.items()
+        },
+    )

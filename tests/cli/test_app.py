@@ -84,7 +84,7 @@ def broken_app() -> typer.Typer:
     broken.callback()(app.gateway)
 
     @broken.command()
-    def countries() -> None:
+    def fail() -> None:
         raise ConnectionFailedError("connection refused")
 
     @broken.command()
@@ -99,7 +99,7 @@ def test_error_of_a_session_is_two_lines(
 ) -> None:
     """What went wrong and what to do next are on standard error, without a traceback."""
     with pytest.raises(SystemExit) as caught:
-        broken_app(["countries"])
+        broken_app(["fail"])
 
     assert caught.value.code == 1
     assert capsys.readouterr().err.splitlines() == [
@@ -122,7 +122,7 @@ def test_interruption_is_one_line(
 def test_debugging_shows_the_error_itself(broken_app: typer.Typer) -> None:
     """With --debug the error goes up as it is, with its traceback."""
     with pytest.raises(GatewayError):
-        broken_app(["--debug", "countries"])
+        broken_app(["--debug", "fail"])
 
 
 def test_version_is_printed(run_gateway: Run) -> None:

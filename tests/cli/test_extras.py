@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from gateway_sdk.cli import main
-from gateway_sdk.cli.extras import EXTRAS, how_to_install, require
+from gateway_sdk.cli.failure import EXTRAS, how_to_install, require
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_missing_extra_that_demo_does_not_bring_is_named(
     """Before anything is asked for, the library for Parquet is looked for."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr(sys, "argv", ["gateway", "rates", "EUR", "USD", "--parquet", "x"])
-    monkeypatch.setattr("gateway_sdk.cli.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("gateway_sdk.cli.failure.find_spec", lambda _: None)
 
     with pytest.raises(SystemExit) as caught:
         main()

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import to_json
 
 from gateway_sdk.bulk import RateRow
-from gateway_sdk.cli.series import read_series, rows_of, to_journal
+from gateway_sdk.cli.series import read_series, rows_of, shortest
 
 REPLY = {
     "rates": {
@@ -24,12 +25,12 @@ def test_common_shape_is_read() -> None:
 
     assert series is not None
     assert series.days == [date(2026, 1, 2), date(2026, 1, 5)]
-    assert series.symbols == ["GBP", "USD", "SEK", "XAU"]
-    assert series.of("GBP") == {date(2026, 1, 5): 2}
+    assert list(series.rates) == ["GBP", "USD", "SEK", "XAU"]
+    assert series.rates["GBP"] == {date(2026, 1, 5): 2}
     assert series.table().columns == ["date", "GBP", "USD", "SEK", "XAU"]
     assert series.table().rows == [
-        ["2026-01-02", None, Decimal("1.20"), None, Decimal("0.001")],
-        ["2026-01-05", 2, Decimal("1.10"), None, None],
+        (date(2026, 1, 2), None, Decimal("1.20"), None, Decimal("0.001")),
+        (date(2026, 1, 5), 2, Decimal("1.10"), None, None),
     ]
     assert list(series.columns()) == ["date", "GBP", "USD", "SEK", "XAU"]
     assert series.columns()["USD"] == [Decimal("1.20"), Decimal("1.10")]
@@ -40,7 +41,7 @@ def test_number_that_came_as_a_text_is_exact() -> None:
     series = read_series({"rates": {"2026-01-05": {"USD": "1.10"}}}, "EUR", ["USD"])
 
     assert series is not None
-    assert str(series.of("USD")[date(2026, 1, 5)]) == "1.10"
+    assert str(series.rates["USD"][date(2026, 1, 5)]) == "1.10"
 
 
 def test_series_may_be_empty() -> None:
@@ -84,31 +85,26 @@ def series(rate: Any) -> dict[str, Any]:
 @given(st.decimals(allow_nan=False, allow_infinity=False))
 def test_no_digit_is_lost_on_the_way_through_the_journal(rate: Decimal) -> None:
     """Rows of a reply that has come, and of the same out of the file, have the number itself."""
-    written = json.loads(json.dumps(to_journal(series(rate)), allow_nan=False))
+    come = series(shortest(str(rate)))
+    written = json.loads(to_json(come))
 
     expected = [RateRow("EUR", "USD", date(2026, 10, 30), rate)]
-    assert rows_of(series(rate), "EUR") == rows_of(written, "EUR") == expected
+    assert rows_of(come, "EUR") == rows_of(written, "EUR") == expected
 
 
 @pytest.mark.parametrize(
     ("number", "written"),
     [
-        ("1.1172", "1.1172"),
-        ("1.10", "1.1"),
-        ("1e-7", "1e-07"),
-        ("1.12345678901234567890", '"1.12345678901234567890"'),
-        ("1E+400", '"1E+400"'),
+        ("1.1172", b"1.1172"),
+        ("1.10", b"1.1"),
+        ("1e-7", b"1e-7"),
+        ("1.12345678901234567890", b'"1.12345678901234567890"'),
+        ("1E+400", b'"1E+400"'),
     ],
 )
-def test_numbers_are_numbers_where_a_float_holds_them(number: str, written: str) -> None:
+def test_numbers_are_numbers_where_a_float_holds_them(number: str, written: bytes) -> None:
     """Programs that read the file need no cast, and what they cannot read exactly is a string."""
-    assert json.dumps(to_journal([Decimal(number)])) == f"[{written}]"
-
-
-@pytest.mark.parametrize("value", [None, "text", 1, True, [1, {"a": "b"}], {"a": [None]}])
-def test_other_values_stand_as_they_came(value: Any) -> None:
-    """Whatever a gateway replies with."""
-    assert to_journal(value) == value
+    assert to_json(shortest(number)) == written
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import sys
 
-from gateway_sdk.cli.extras import how_to_install
+from gateway_sdk.cli.failure import how_to_install
 
 
 def main() -> None:

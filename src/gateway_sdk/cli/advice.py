@@ -96,9 +96,7 @@ def warning_of(outcome: Outcome, repeatability: Repeatability | None) -> str | N
 def quote(error: GatewayError, *, personal: bool = False) -> str:
     """Quote the gateway or the authorization server after a colon; "" if it said nothing.
 
-    Args:
-        error: The error.
-        personal: Whether to quote what may be personal data, too: terminals end up in logs.
+    What may be personal data is quoted only on demand: terminals end up in logs.
     """
     words = ""
     if isinstance(error, errors.AuthorizationDeniedError):

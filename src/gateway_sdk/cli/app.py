@@ -6,8 +6,8 @@ A command is a function in `commands/`. Its module is imported when the command 
 
 import re
 import sys
-from difflib import get_close_matches
 from importlib import import_module
+from itertools import islice
 from typing import Annotated, Any, Final
 
 import typer
@@ -66,7 +66,12 @@ IN_WORDS: Final = {
 }
 """What pydantic says of a value, and how the command line says it."""
 
-ELSEWHERE: Final = {"logout": "login", "profiles": "status"}
+ELSEWHERE: Final = {
+    "logout": "login",
+    "profiles": "login",
+    "status": "login",
+    "webhook": "document",
+}
 """Commands that are in the module of another one."""
 
 
@@ -92,16 +97,6 @@ class _Group(TyperGroup):
             sys.stderr.write(f"gateway: {error}\n")
             raise SystemExit(error.status) from None
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order of the help."""
-        return [*super().list_commands(ctx), *SUMMARIES]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command for the help and for completion, without importing it."""
-        if cmd_name not in SUMMARIES or cmd_name in self.commands:
-            return super().get_command(ctx, cmd_name)
-        return TyperCommand(cmd_name, help=SUMMARIES[cmd_name])
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's way
         """List the commands by section."""
         for panel, summaries in COMMANDS.items():
@@ -110,14 +105,8 @@ class _Group(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that is used, and import it."""
-        near = () if args[0] in SUMMARIES else get_close_matches(args[0], SUMMARIES, n=1)
-        if near and not ctx.resilient_parsing:
-            # typer's own guess knows the commands that are imported.
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         name, command, rest = super().resolve_command(ctx, args)
-        if name in SUMMARIES and name not in self.commands:
-            command = load(name)
-        return name, command, rest
+        return name, load(name) if name in SUMMARIES else command, rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take the options for every command wherever they stand, but not behind a "--"."""
@@ -174,7 +163,7 @@ def _to_the_front(args: list[str]) -> list[str]:
         if word in SWITCHES or (name in VALUES and equals):
             front.append(word)
         elif word in VALUES:
-            front += [word, *(value for value in [next(words, None)] if value is not None)]
+            front += [word, *islice(words, 1)]
         else:
             rest.append(word)
     return [*front, *rest, *args[end:]]
@@ -220,3 +209,5 @@ def gateway(
 
 
 app: Final = make_root(_Group, gateway)
+# For the help, completion and guesses; what is used is imported.
+app.commands.update({name: TyperCommand(name, help=text) for name, text in SUMMARIES.items()})

@@ -97,27 +97,9 @@ def parse_concurrency(text: str) -> int | Literal["adaptive"]:
     return int(text)
 
 
-StartDay: TypeAlias = Annotated[
-    date | None,
-    typer.Option("--start", parser=parse_day, metavar="DAY", help=f"The first day: {FORMATS}."),
-]
-EndDay: TypeAlias = Annotated[
-    date | None,
-    typer.Option("--end", parser=parse_day, metavar="DAY", help="The last day; today by default."),
-]
-ContentType: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TYPE",
-        help="The media type, such as application/pdf; by default that of the file's name.",
-    ),
-]
-AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print the gateway's reply as JSON, with all digits.")
-]
-AsCsv: TypeAlias = Annotated[
-    bool, typer.Option("--csv", help="Print CSV (RFC 4180), for spreadsheets.")
-]
+DAY: Final = typer.Option(parser=parse_day)
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json")]
+AsCsv: TypeAlias = Annotated[bool, typer.Option("--csv")]
 MayBeLeftOut: TypeAlias = Annotated[str | None, typer.Argument()]
 
 

@@ -11,20 +11,14 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import typer
 from platformdirs import user_config_path
 
 from gateway_sdk._call.options import with_access_token
-from gateway_sdk._config import (
-    ENVIRONMENT,
-    is_loopback,
-    origin_of_text,
-    parse_url,
-    with_environment,
-)
+from gateway_sdk._config import ENVIRONMENT, is_loopback, origin_of_text, with_environment
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
 from gateway_sdk.auth.stores import token_store
 from gateway_sdk.cli.failure import MISUSED, CommandError
@@ -77,32 +71,21 @@ IN_WORDS: Final = {
 """Words of the library's messages, and those of the command line for them."""
 
 
-_Found: TypeAlias = Mapping[str, tuple[str, str]]
-"""The value and the source of each setting."""
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
     """The settings in force; some are secret.
 
     Attributes:
-        values: The values of those that are set.
-        sources: The source of each of them, such as "GATEWAY_BASE_URL".
+        sources: The source of each value, such as "GATEWAY_BASE_URL".
         profile: The name of the profile that was read.
-        withheld: Whether GATEWAY_ACCESS_TOKEN is set, for another gateway than this one.
     """
 
     values: Mapping[str, str]
     sources: Mapping[str, str]
     profile: str
-    withheld: bool = False
 
     def store(self) -> TokenStore:
-        """Return the store of tokens that sessions read, too.
-
-        Raises:
-            CommandError: settings are missing; the message names all of them.
-        """
+        """Return the store of tokens that sessions read; an error names all that is missing."""
         if missing := [name for name in LOGIN if name not in self.values]:
             variables = ", ".join(ENVIRONMENT[name] for name in missing)
             options = ", ".join(OPTIONS[name] for name in missing)
@@ -140,9 +123,9 @@ class Settings:
         there |= set() if needs_tenant else {"tenant_id"}
         for name, advice in MISSING.items():
             if name not in there:
-                other = name == "access_token" and self.withheld
+                withheld = name == "access_token" and os.environ.get(ENVIRONMENT[name])
                 missing = f"{ENVIRONMENT[name]} is not set\n{advice}"
-                raise CommandError(WITHHELD if other else missing, MISUSED)
+                raise CommandError(WITHHELD if withheld else missing, MISUSED)
         return with_access_token(self.values)
 
     @contextmanager
@@ -184,45 +167,33 @@ def settings_of(
 def find_settings(
     options: Mapping[str, str | None], profile: str | None = None, *, new_profile: bool = False
 ) -> Settings:
-    """Find the settings; an empty one counts as missing.
-
-    Args:
-        options: The values of options.
-        profile: The value of --profile.
-        new_profile: Whether the profile need not exist yet.
-    """
+    """Find the settings; an empty one counts as missing. A new profile need not exist yet."""
     usual = os.environ.get("GATEWAY_PROFILE") or USUAL_PROFILE
     must_exist = usual != USUAL_PROFILE and not (new_profile or profile)
     environment = {name: (text, ENVIRONMENT[name]) for name, text in with_environment({}).items()}
     without_options = _read_profile(usual, must_exist=must_exist) | environment
     chosen = _read_profile(profile, must_exist=not new_profile) if profile else {}
     chosen |= {name: (text, OPTIONS[name]) for name, text in options.items() if text}
-    before, withheld = environment if profile else without_options, False
-    if "base_url" in without_options and not _same_gateway(before | chosen, without_options):
-        withheld = "access_token" in before
+    before = environment if profile else without_options
+    if "base_url" in without_options and _origin(before | chosen) != _origin(without_options):
         before = {name: given for name, given in before.items() if name not in OF_A_GATEWAY}
     found = before | chosen
     values = {name: text for name, (text, _) in found.items()}
     sources = {name: source for name, (_, source) in found.items()}
-    return Settings(values, sources, profile or usual, withheld)
+    return Settings(values, sources, profile or usual)
 
 
-def _same_gateway(one: _Found, other: _Found) -> bool:
-    """Compare scheme, host and port; an invalid address is the same as itself only."""
-    addresses = [found["base_url"][0] if "base_url" in found else "" for found in (one, other)]
-    first, second = map(origin_of_text, addresses)
-    return addresses[0] == addresses[1] or (first == second and first is not None)
+def _origin(found: Mapping[str, tuple[str, str]]) -> str:
+    """Return scheme, host and port; an invalid address is the same as itself only."""
+    address, _ = found.get("base_url", ("", ""))
+    return origin_of_text(address) or address
 
 
 def _without_password(name: str, text: str) -> str:
     """Leave out what may be a password: an invalid URL may have one before its last @."""
-    if not name.endswith("_url") or "@" not in text:
+    if not name.endswith("_url") or "@" not in text or origin_of_text(text):
         return text
-    try:
-        parse_url(name, text)
-    except ConfigurationError:
-        return f"…{text[text.rindex('@') :]}"
-    return text
+    return f"…{text[text.rindex('@') :]}"
 
 
 def profiles_path() -> Path:

@@ -62,11 +62,7 @@ def open_content(word: str) -> Path | IO[bytes] | bytes:
 
 
 def standard_input() -> IO[bytes]:
-    """Return standard input; in a terminal say how to end it.
-
-    Raises:
-        CommandError: there is no standard input.
-    """
+    """Return standard input; in a terminal say how to end it."""
     if sys.stdin is None:
         raise CommandError("there is no standard input to read", MISUSED)
     if sys.stdin.isatty():

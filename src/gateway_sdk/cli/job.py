@@ -15,9 +15,8 @@ from gateway_sdk import errors
 from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.advice import quote
 from gateway_sdk.cli.failure import REFUSED, UNCHANGED, CommandError
-from gateway_sdk.cli.output.console import Show, counting_bar
+from gateway_sdk.cli.output.console import counting_bar, progress
 from gateway_sdk.cli.output.values import describe_pace, printable
-from gateway_sdk.cli.series import to_journal
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
 from gateway_sdk.outcome import Outcome
@@ -41,12 +40,7 @@ MOST_KINDS: Final = 5
 class Plan:
     """The series of a run: for each pair of a base and a symbol, and each part of the days.
 
-    Attributes:
-        bases: The base currencies.
-        symbols: The other currencies; None for those of all countries.
-        first_day: The first day.
-        last_day: The last day.
-        days: The days of one request; the last request may have fewer. None for all days in one.
+    Without symbols they are those of all countries, and without *days* a part is the whole range.
     """
 
     bases: Sequence[str]
@@ -55,45 +49,34 @@ class Plan:
     last_day: date
     days: int | None = None
 
-    def size(self, symbols: Sequence[str]) -> int:
-        """Count the requests for these symbols."""
-        return len(self._pairs(symbols)) * len(self._parts())
-
-    def queries(self, symbols: Sequence[str]) -> Iterator[Query]:
-        """Make the requests, with one symbol each, so that each currency can fail by itself.
+    def queries(self, symbols: Sequence[str]) -> tuple[int, Iterator[Query]]:
+        """Count and make the requests, with one symbol each, so that each can fail by itself.
 
         They are in the order of bases, symbols and days. For all countries the days come before
         the currencies: after the first part it is known which currencies the gateway lacks.
         """
-        parts, pairs = self._parts(), self._pairs(symbols)
+        days = {"start_date": self.first_day.isoformat(), "end_date": self.last_day.isoformat()}
+        whole = Query(base="", symbols="", **days)
+        parts = [whole] if self.days is None else whole.split(days=self.days)
+        pairs = [(base, symbol) for base, symbol in product(self.bases, symbols) if symbol != base]
         order: Iterable[tuple[tuple[str, str], Query]] = product(pairs, parts)
         if self.symbols is None:
             order = ((pair, part) for part, pair in product(parts, pairs))
-        for (base, symbol), part in order:
-            yield part.model_copy(update={"base": base, "symbols": symbol})
-
-    def _pairs(self, symbols: Sequence[str]) -> list[tuple[str, str]]:
-        return [(base, symbol) for base, symbol in product(self.bases, symbols) if symbol != base]
-
-    def _parts(self) -> list[Query]:
-        """Divide the days into requests, still without their currencies."""
-        days = {"start_date": self.first_day.isoformat(), "end_date": self.last_day.isoformat()}
-        whole = Query(base="", symbols="", **days)
-        return [whole] if self.days is None else whole.split(days=self.days)
+        return len(pairs) * len(parts), (
+            part.model_copy(update={"base": base, "symbols": symbol})
+            for (base, symbol), part in order
+        )
 
 
 class Tally:
-    """Counts the results of a run.
+    """Counts the results of a run, which may have a deadline in seconds.
 
-    Args:
-        deadline: Seconds for the whole run; None if it has none.
-        leaves_out: Whether a currency that the gateway does not know is left out, and no failure.
+    It may leave out currencies that the gateway does not know: then they are no failures.
 
     Attributes:
         opened: Whether the journal is open.
         total: The series of the run; None until the gateway has listed its countries.
-        failed: Those whose call failed.
-        late: Those that the deadline cut: they are not in the journal.
+        failed: Those whose call failed; those that the deadline cut are not in the journal.
         earlier: Those that an earlier run fetched.
         fetched: Those that this run fetched.
         asked: The requests of this run, failed ones included.
@@ -103,10 +86,9 @@ class Tally:
     def __init__(self, deadline: float | None = None, *, leaves_out: bool = False) -> None:
         self.opened = False
         self.total: int | None = None
-        self.failed = self.late = self.earlier = self.asked = self.fetched = 0
+        self.failed = self.earlier = self.fetched = self.asked = 0
         self.left_out: dict[tuple[str, str], str] = {}
-        self._leaves_out = leaves_out
-        self._deadline = deadline
+        self._leaves_out, self._deadline = leaves_out, deadline
         self._kinds: Counter[str] = Counter()
         self._such_as: dict[str, str] = {}
         self._refused = self._unknown = 0
@@ -119,12 +101,12 @@ class Tally:
     @property
     def done(self) -> int:
         """Series that have a result, also a failure."""
-        return self.there + self.failed + self.late
+        return self.there + self.failed
 
     def add(self, result: BulkResult[Query, Any]) -> None:
-        """Count a result."""
+        """Count a result; one that the deadline has cut stays missing."""
         error, from_journal = result.error, result.from_journal
-        may_be_late = self._deadline is not None and not from_journal
+        is_late = isinstance(error, errors.DeadlineExceededError) and self._deadline is not None
         self.asked += not from_journal
         if self._leaves_out and isinstance(error, errors.NotFoundError):
             self.skip()
@@ -132,9 +114,7 @@ class Tally:
         elif error is None:
             self.earlier += from_journal
             self.fetched += not from_journal
-        elif may_be_late and isinstance(error, errors.DeadlineExceededError):
-            self.late += 1
-        else:
+        elif from_journal or not is_late:
             self._add_failure(result.item, error)
 
     def skip(self) -> None:
@@ -170,7 +150,7 @@ class Tally:
                 UNCHANGED,
             )
         lines: list[str] = []
-        if late := self.total - self.done + self.late:
+        if late := self.total - self.done:
             lines.append(f"the deadline of {self._deadline:g} s passed: {late} series are missing")
         if self.failed:
             lines += [f"{self.failed} of {self.total} series failed", *self.failures()]
@@ -220,22 +200,17 @@ async def fetch(
     gateway: GatewaySession,
     plan: Plan,
     tally: Tally,
-    show: Show,
     take: Callable[[BulkResult[Query, Any]], None] = lambda _: None,
     **options: Any,
 ) -> None:
-    """Fetch all series, and count them.
+    """Fetch all series and count them, with a bar, until all further calls would fail too.
 
     Args:
-        gateway: The session.
+        gateway: Its `parse_float` is `shortest`, for the journal.
         plan: Which series.
         tally: Counts the results, and knows which currencies are left out.
-        show: Called with the number of series that are done, and of all.
         take: Called with each result.
         **options: Options of `exchange_rate_series_bulk`.
-
-    Raises:
-        GatewayError: all further calls would fail too.
     """
 
     async def queries() -> AsyncGenerator[Query]:
@@ -243,21 +218,22 @@ async def fetch(
         symbols = plan.symbols
         if symbols is None:
             symbols = currencies_of(await gateway.country_data.list_countries())
-        tally.total = plan.size(symbols)
+        tally.total, planned = plan.queries(symbols)
         show(tally.done, tally.total)
-        for query in plan.queries(symbols):
+        for query in planned:
             if (query.base, query.symbols) in tally.left_out:
                 tally.skip()
             else:
                 yield query
 
-    results = gateway.currency.exchange_rate_series_bulk(queries(), dump=to_journal, **options)
-    async with aclosing(results):
-        async for result in results:
-            tally.add(result)
-            show(tally.done, tally.total)
-            _raise_if_hopeless(result, tally)
-            take(result)
+    results = gateway.currency.exchange_rate_series_bulk(queries(), **options)
+    with progress(*bar_of(tally)) as show:
+        async with aclosing(results):
+            async for result in results:
+                tally.add(result)
+                show(tally.done, tally.total)
+                _raise_if_hopeless(result, tally)
+                take(result)
 
 
 def _raise_if_hopeless(result: BulkResult[Query, Any], tally: Tally) -> None:

@@ -4,13 +4,13 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 import typer
 
+from gateway_sdk._config import LOGGER
 from gateway_sdk.cli.advice import warning_of
 from gateway_sdk.cli.config import settings_of
 from gateway_sdk.cli.output.stdout import say
@@ -67,27 +67,13 @@ class _Witness(Observer):
             self.warning = warning_of(outcome, call.operation.repeatability)
 
 
-@contextmanager
-def _logging(wanted: bool) -> Generator[None]:  # noqa: FBT001 - reads as a sentence
-    """Write the SDK's log, which has no values and no secrets, to standard error."""
-    logger, handler = logging.getLogger("gateway_sdk"), logging.StreamHandler()
-    before = logger.level
-    if wanted:
-        logger.addHandler(handler)
-        logger.setLevel(logging.DEBUG)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(before)
-
-
 def ask(
     ctx: typer.Context,
     work: Callable[[GatewaySession], Awaitable[T]],
     *,
     needs_tenant: bool = False,
     tells_waits: bool = True,
+    parse_float: Callable[[str], Any] = Decimal,
 ) -> T:
     """Open a session for a coroutine function, and return its result.
 
@@ -96,27 +82,31 @@ def ask(
         work: The coroutine function.
         needs_tenant: Whether a tenant has to be set.
         tells_waits: Whether to report long waits; for a bulk run that is too much.
+        parse_float: That of the session.
 
     Raises:
         KeyboardInterrupt: Ctrl-C; its text says what matters before the call is repeated.
     """
     verbose: bool = ctx.find_root().params["verbose"]
     witness = _Witness(tells_waits=tells_waits and not verbose)
+    if verbose:
+        # The SDK's log has no values and no secrets. It ends with the process.
+        LOGGER.addHandler(logging.StreamHandler())
+        LOGGER.setLevel(logging.DEBUG)
 
     async def asking() -> T:
-        async with _session(ctx, witness, needs_tenant=needs_tenant) as gateway:
+        more = {"parse_float": parse_float, "observers": [witness]}
+        async with _session(ctx, needs_tenant=needs_tenant, **more) as gateway:
             return await work(gateway)
 
     try:
-        with _logging(verbose):
-            return run(asking())
+        return run(asking())
     except KeyboardInterrupt:
         raise KeyboardInterrupt(witness.warning or "") from None
 
 
-def _session(ctx: typer.Context, witness: Observer, *, needs_tenant: bool) -> GatewaySession:
+def _session(ctx: typer.Context, *, needs_tenant: bool, **more: Any) -> GatewaySession:
     """Make a session; one with a sandbox in this process ignores the settings."""
-    more: dict[str, Any] = {"parse_float": Decimal, "observers": [witness]}
     if ctx.find_root().params["sandbox"]:
         # Imported here, because it needs the extra [sandbox].
         from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox  # noqa: PLC0415

@@ -7,11 +7,11 @@ from gateway_sdk.cli.job import Plan
 def asked(bases: Sequence[str], symbols: Sequence[str], days: int | None) -> list[tuple[str, ...]]:
     """Give what a plan over the first ten days of January asks for."""
     plan = Plan(bases, symbols, date(2026, 1, 1), date(2026, 1, 10), days)
+    size, queries = plan.queries(symbols)
     made: list[tuple[str, ...]] = [
-        (query.base, query.symbols, query.start_date, query.end_date)
-        for query in plan.queries(symbols)
+        (query.base, query.symbols, query.start_date, query.end_date) for query in queries
     ]
-    assert plan.size(symbols) == len(made)
+    assert size == len(made)
     return made
 
 

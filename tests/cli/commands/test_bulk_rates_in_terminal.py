@@ -29,7 +29,9 @@ THREE = 3
 def stuck(start_in_terminal: Start, served: Sandbox, out: Path) -> Terminal:
     """Provide a run that has three series and waits an hour for the fourth."""
     served.faults.on(SERIES_OF, Fault.latency(3600), at=THREE + 1)
-    terminal = start_in_terminal(*JOB, "--out", out, "--rows", out.with_suffix(".csv"), *ONE_BY_ONE)
+    terminal = start_in_terminal(
+        *JOB, "--out", out, "--rows", out.with_suffix(".csv"), *ONE_BY_ONE, new_interpreter=True
+    )
     terminal.read_until(f"{THREE}/{SERIES}")
     return terminal
 

@@ -12,12 +12,11 @@ import pytest
 from PIL import Image
 
 from gateway_sdk.auth import Token, login
-from gateway_sdk.bulk import RateRow
 from gateway_sdk.cli.commands import demo
 from gateway_sdk.cli.commands.demo import FELL, ROSE, Findings, make_table, summary, users_of
 from gateway_sdk.cli.failure import CommandError
 from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.table import to_terminal
+from gateway_sdk.cli.output.show import to_terminal
 from gateway_sdk.errors import ServerError
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
@@ -215,10 +214,9 @@ def with_rates(**rates: list[float]) -> Findings:
     found = Findings({currency: f"Land of {currency}" for currency in rates}, days)
     for symbol, series in rates.items():
         first = 31 - len(series) - (symbol == "END")
-        found.rates[symbol] = [
-            RateRow("EUR", symbol, date(2026, 1, day), Decimal(str(rate)))
-            for day, rate in enumerate(series, first)
-        ]
+        found.rates[symbol] = {
+            date(2026, 1, day): Decimal(str(rate)) for day, rate in enumerate(series, first)
+        }
     return found
 
 

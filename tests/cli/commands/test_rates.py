@@ -172,6 +172,7 @@ def test_other_shape_is_no_csv(
     [
         (["EUR"], "symbols"),
         (["EUR", ","], "no currency"),
+        (["EUR,CHF", "USD"], "one base currency"),
         (["EUR", "USD", "--start", "31.1."], "is not a day"),
         (["EUR", "USD", "--start", "today", "--end", "1y"], "is after"),
         (["EUR", "USD", "--json", "--plot"], "--json and --plot exclude"),

@@ -1,7 +1,7 @@
 import pytest
 
 from gateway_sdk.auth import Token
-from gateway_sdk.cli.commands.status import describe_end, token_facts
+from gateway_sdk.cli.commands.login import describe_end, token_facts
 from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
 from gateway_sdk.cli.output.values import describe_moment, format_span
 

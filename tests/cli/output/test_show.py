@@ -6,6 +6,7 @@ import pytest
 from gateway_sdk.cli.failure import CommandError
 from gateway_sdk.cli.output.show import (
     Form,
+    Table,
     find_records,
     show,
     show_done,
@@ -13,7 +14,6 @@ from gateway_sdk.cli.output.show import (
     show_records,
 )
 from gateway_sdk.cli.output.stdout import OutputError
-from gateway_sdk.cli.output.table import Table
 
 
 @pytest.mark.parametrize(

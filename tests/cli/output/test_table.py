@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.table import Table, to_csv, to_lines, to_terminal
+from gateway_sdk.cli.output.show import Table, to_csv, to_lines, to_terminal
 
 ORDERS = Table(
     ("orderId", "note", "quantity", "createdAt"),

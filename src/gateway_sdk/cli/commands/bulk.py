@@ -8,22 +8,20 @@ import typer
 
 from gateway_sdk.cli.advice import explain
 from gateway_sdk.cli.arguments import (
-    EndDay,
+    DAY,
     choose_range,
     parse_concurrency,
-    parse_day,
     parse_span,
     parse_symbols,
     split_codes,
 )
 from gateway_sdk.cli.commands.fleet import collect, plan, status, submit, unknown, worker
 from gateway_sdk.cli.failure import FAILED, MISUSED, CommandError
-from gateway_sdk.cli.job import Plan, Tally, bar_of, fetch
-from gateway_sdk.cli.output.console import progress
+from gateway_sdk.cli.job import Plan, Tally, fetch
 from gateway_sdk.cli.output.files import check_place
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.values import printable
-from gateway_sdk.cli.series import Rows, writing_rows
+from gateway_sdk.cli.series import Rows, shortest, writing_rows
 from gateway_sdk.cli.session import ask
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.session import GatewaySession
@@ -36,8 +34,8 @@ def rates(
     *,
     base: Annotated[str, typer.Option()],
     symbols: Annotated[str, typer.Option()],
-    start: Annotated[date, typer.Option(parser=parse_day)],
-    end: EndDay = None,
+    start: Annotated[date, DAY],
+    end: Annotated[date | None, DAY] = None,
     out: Annotated[Path, typer.Option()],
     rows: Path | None = None,
     split: Annotated[int | None, typer.Option(parser=parse_span)] = None,
@@ -49,15 +47,13 @@ def rates(
     """Fetch the exchange rates of many currencies into a file of JSON lines.
 
     Each reply is written when it arrives. Whatever ends a run, the same command continues it and
-    fetches only what the file lacks. A start such as 1y is another day tomorrow: write a date if
-    the run may take longer.
+    fetches only what the file lacks. A start such as 1y counts back from today: write a date if you
+    may continue the run on another day.
 
     Args:
         base (CODES): The base currencies, such as EUR or EUR,USD.
         symbols (CODES): The other currencies, such as USD,GBP; "all" stands for the currencies of
             all countries of which the gateway has rates.
-        start (DAY): The first day: 2026-01-31, today, yesterday, or a time before today: 10d, 6w,
-            3m, 1y.
         out (FILE): The file of JSON lines, which a later run continues.
         rows (FILE): Also write all rates into this CSV file: base, symbol, date, rate.
         split (SPAN): The days of one request, such as 30d or 6w.
@@ -74,14 +70,15 @@ def rates(
     calls, codes = parse_concurrency(concurrency), parse_symbols(symbols)
     first, last = choose_range(start, end, days=0)
     plan = Plan(split_codes([base]), codes, first, last, split)
-    if codes is not None and not plan.size(codes):
-        raise typer.BadParameter("there is nothing to fetch: give other --symbols than --base")
+    tally = Tally(deadline, leaves_out=codes is None)
+    if codes is not None:
+        tally.total, _ = plan.queries(codes)
+        if not tally.total:
+            raise typer.BadParameter("there is nothing to fetch: give other --symbols than --base")
     for path in filter(None, (out, rows)):
         check_place(path)
     if rows is not None and rows.resolve() == out.resolve():
         raise CommandError("--out and --rows are the same file", MISUSED)
-    tally = Tally(deadline, leaves_out=codes is None)
-    tally.total = None if codes is None else plan.size(codes)
     options = {"journal": out, "concurrency": calls, "deadline": deadline, "repair": repair}
     written = _fetch(ctx, plan, tally, rows, {**options, "retry_failed": retry_failed})
     _tell(tally, printable(str(out)), written, printable(str(rows)))
@@ -102,12 +99,11 @@ def _fetch(
         with writing_rows(rows) as written:
             # Ordered, so that rows are in the order of the requests.
             more: dict[str, Any] = {"take": written.add, "ordered": True} if written else {}
-            await fetch(gateway, plan, tally, show, job=job, **options, **more)
+            await fetch(gateway, plan, tally, job=job, **options, **more)
         return written
 
     try:
-        with progress(*bar_of(tally)) as show:
-            return ask(ctx, fetching, tells_waits=False)
+        return ask(ctx, fetching, tells_waits=False, parse_float=shortest)
     except KeyboardInterrupt:
         there = f"{printable(str(options['journal']))} has {tally.so_far()}"
         told = f"{there}: the same command continues." if tally.total else "Nothing was fetched."

@@ -7,8 +7,7 @@ import typer
 
 from gateway_sdk.cli.arguments import AsCsv, AsJson, MayBeLeftOut
 from gateway_sdk.cli.failure import FAILED, CommandError
-from gateway_sdk.cli.output.show import Form, choose_form, show
-from gateway_sdk.cli.output.table import Table
+from gateway_sdk.cli.output.show import Form, Table, choose_form, show
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import Country

@@ -52,7 +52,6 @@ def revise(ctx: typer.Context, customer_id: str, revisions: list[str]) -> None:
     The request is never sent twice: if the reply is lost, the status is 5.
 
     Args:
-        customer_id (CUSTOMER): The id of the customer.
         revisions (FILE | KEY=VALUE...): The changes; or a file with {"key": "value"}; "-" is
             standard input. Use a file for personal data: others on this machine can read arguments.
 

@@ -4,11 +4,10 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,16 +15,15 @@ from rich.console import Console
 from rich.text import Text
 
 from gateway_sdk.auth import ImplicitFlow, Token, login
-from gateway_sdk.bulk import BulkResult, RateRow, currencies_of
+from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.arguments import day_of
-from gateway_sdk.cli.extras import require
-from gateway_sdk.cli.failure import FAILED, CommandError
-from gateway_sdk.cli.job import Plan, Tally, bar_of, fetch
-from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values, progress
+from gateway_sdk.cli.failure import FAILED, CommandError, require
+from gateway_sdk.cli.job import Plan, Tally, fetch
+from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
 from gateway_sdk.cli.output.curves import area, resample
 from gateway_sdk.cli.output.files import check_place, make_folder, write_file
-from gateway_sdk.cli.output.table import Table, to_terminal
-from gateway_sdk.cli.series import Series, rows_of, series_of
+from gateway_sdk.cli.output.show import Table, to_terminal
+from gateway_sdk.cli.series import Series, rows_of, shortest
 from gateway_sdk.cli.session import run
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox, Visitor
@@ -86,35 +84,30 @@ def demo(out: Path = Path("gateway-demo")) -> None:
 
 @dataclass
 class Findings:
-    """What came back.
-
-    Attributes:
-        users: The countries of each currency in words, by its code.
-        days: The first and the last day of the range.
-        tally: Counts what was fetched, what failed, and what the gateway does not know.
-        rates: The rates of each currency that the gateway knows, by its code.
-    """
+    """What came back: the countries of each currency in words, and the rates of those known."""
 
     users: Mapping[str, str]
     days: tuple[date, date]
     tally: Tally = field(default_factory=lambda: Tally(leaves_out=True))
-    rates: dict[str, list[RateRow]] = field(default_factory=dict)
+    rates: dict[str, dict[date, Decimal]] = field(default_factory=dict)
 
     def take(self, result: BulkResult[Any, Any]) -> None:
         """Keep the rates of a result."""
         if result.error is None:
-            self.rates[result.item.symbols] = rows_of(result.value, BASE) or []
+            rows = rows_of(result.value, BASE) or ()
+            self.rates[result.item.symbols] = {row.date: row.rate for row in rows}
 
     @cached_property
     def series(self) -> Series:
         """All rates; the currencies that the base gained most on come first."""
-        series = series_of(list(chain.from_iterable(self.rates.values())), BASE, ())
-        return replace(series, symbols=sorted(series.symbols, key=series.change, reverse=True))
+        series = Series(BASE, {symbol: found for symbol, found in self.rates.items() if found})
+        order = sorted(series.rates, key=series.change, reverse=True)
+        return Series(BASE, {symbol: series.rates[symbol] for symbol in order})
 
     @cached_property
     def ended(self) -> dict[str, date]:
         """The last day of each series that ends before the others."""
-        last = {symbol: max(self.series.of(symbol)) for symbol in self.series.symbols}
+        last = {symbol: max(found) for symbol, found in self.series.rates.items()}
         return {symbol: day for symbol, day in last.items() if day != self.days[1]}
 
 
@@ -124,7 +117,7 @@ async def _fetch(journal: Path, console: Console) -> Findings:
     async with (
         Sandbox().serve() as address,
         GatewaySession(
-            address, access_token=await _log_in(address), tenant_id="demo", parse_float=Decimal
+            address, access_token=await _log_in(address), tenant_id="demo", parse_float=shortest
         ) as gateway,
     ):
         countries = await gateway.country_data.list_countries()
@@ -137,8 +130,7 @@ async def _fetch(journal: Path, console: Console) -> Findings:
         }
         print_key_values(console, facts.items())
         plan = Plan([BASE], currencies_of(countries), *found.days)
-        with progress(*bar_of(found.tally)) as show:
-            await fetch(gateway, plan, found.tally, show, found.take, journal=journal)
+        await fetch(gateway, plan, found.tally, found.take, journal=journal)
     return found
 
 
@@ -168,9 +160,9 @@ def make_table(findings: Findings) -> Table:
     """Make the table of the currencies that have rates."""
     series = findings.series
     rows: list[list[Any]] = []
-    for symbol in series.symbols:
-        rates, change = list(series.of(symbol).values()), series.change(symbol)
-        curve = area(resample(series.of(symbol), *findings.days, CURVE))[0]
+    for symbol, found in series.rates.items():
+        rates, change = list(found.values()), series.change(symbol)
+        curve = area(resample(found, *findings.days, CURVE))[0]
         drawn = Text(curve, ROSE if change > 0 else FELL)
         users = findings.users.get(symbol, "")
         rows.append([symbol, rates[0], rates[-1], f"{change:+z.1f}", drawn, users])
@@ -183,11 +175,11 @@ def _draw(findings: Findings) -> bytes:
     from gateway_sdk.cli.output.chart import draw_chart  # noqa: PLC0415
 
     series, (first, last) = findings.series, findings.days
-    current = [symbol for symbol in series.symbols if symbol not in findings.ended]
+    current = [symbol for symbol in series.rates if symbol not in findings.ended]
     return draw_chart(
         series,
         title=f"What one euro buys, {first:%B %Y} to {last:%B %Y}",
-        subtitle=f"ECB reference rates through the Gateway sandbox: {len(series.symbols)}"
+        subtitle=f"ECB reference rates through the Gateway sandbox: {len(series.rates)}"
         " currencies, each at 100 on its first day. Up: the euro gained on it.",
         named=list(dict.fromkeys([*current[:LABELLED], *current[-LABELLED:]])),
     )
@@ -197,10 +189,10 @@ def summary(findings: Findings) -> Iterator[KeyValue]:
     """Say what came, and what is missing and why."""
     tally, rates = findings.tally, findings.rates
     count = sum(map(len, rates.values()))
-    yield "Rates", f"{count} daily rates of {len(findings.series.symbols)} currencies"
+    yield "Rates", f"{count} daily rates of {len(findings.series.rates)} currencies"
     for symbol, day in findings.ended.items():
         yield "Ended", f"{symbol}: its last rate is of {day}"
-    if silent := " ".join(sorted(symbol for symbol, rows in rates.items() if not rows)):
+    if silent := " ".join(sorted(symbol for symbol, found in rates.items() if not found)):
         yield "No rates", f"{silent}: known to the gateway, but not quoted in this range"
     if unknown := sorted(tally.left_out):
         yield "Not quoted", f"{len(unknown)} currencies, of which the ECB publishes no rates"

@@ -1,4 +1,4 @@
-"""The commands `gateway document upload`, `update` and `status`."""
+"""The commands that send a file: `gateway document upload`, `update`, `status`, and `webhook`."""
 
 import os
 from contextlib import AbstractContextManager
@@ -12,7 +12,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from gateway_sdk.cli.arguments import ContentType, MayBeLeftOut
+from gateway_sdk.cli.arguments import MayBeLeftOut
 from gateway_sdk.cli.content import name_of, open_content, refuse
 from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.output.console import Show, progress
@@ -25,7 +25,7 @@ def _bar(doing: str) -> AbstractContextManager[Show]:
     return progress(TextColumn(doing), BarColumn(bar_width=None), size, speed, left)
 
 
-def upload(ctx: typer.Context, file: str, *, content_type: ContentType = None) -> None:
+def upload(ctx: typer.Context, file: str, *, content_type: str | None = None) -> None:
     """Upload a document, and print the gateway's reply as JSON.
 
     The request is never sent twice: if the reply is lost, the status is 5, and somebody has to
@@ -46,12 +46,11 @@ def upload(ctx: typer.Context, file: str, *, content_type: ContentType = None) -
 
 
 def update(
-    ctx: typer.Context, document_id: str, file: str, *, content_type: ContentType = None
+    ctx: typer.Context, document_id: str, file: str, *, content_type: str | None = None
 ) -> None:
     """Replace the content of a document, and print the gateway's reply as JSON.
 
     Args:
-        document_id (DOCUMENT): The id of the document.
         file (FILE): The new content; "-" is standard input.
 
     Examples:
@@ -69,14 +68,13 @@ def status(
     value: MayBeLeftOut = None,
     *,
     file: str | None = None,
-    content_type: ContentType = None,
+    content_type: str | None = None,
 ) -> None:
     """Change the status of a document, and print the gateway's reply as JSON.
 
     The interface does not say which values are allowed.
 
     Args:
-        document_id (DOCUMENT): The id of the document.
         value (STATUS): The new status, which is sent as text.
         file (FILE): A file to send in place of a value; "-" is standard input.
 
@@ -91,3 +89,24 @@ def status(
     given = document_id, open_content(file) if file is not None else value or "", content_type
     reply = ask(ctx, lambda it: it.aml.change_document_status(*given))
     show_done("The status is changed.", reply)
+
+
+def webhook(
+    ctx: typer.Context, file: MayBeLeftOut = None, *, content_type: str | None = None
+) -> None:
+    """Call the KYC webhook.
+
+    The request is never sent twice: if the reply is lost, the status is 5.
+
+    Args:
+        file (FILE): The event, if there is one; "-" is standard input.
+
+    Examples:
+        gateway webhook
+        gateway webhook event.json --sandbox
+    """
+    if file is None and content_type is not None:
+        raise CommandError("--content-type needs a file", MISUSED)
+    content = None if file is None else open_content(file)
+    ask(ctx, lambda gateway: gateway.kyc.send_webhook(content, content_type))
+    show_done("The gateway has acknowledged it.", None)

@@ -1,21 +1,13 @@
 """The command `gateway rates`."""
 
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from gateway_sdk.cli.arguments import (
-    AsCsv,
-    AsJson,
-    EndDay,
-    StartDay,
-    choose_range,
-    parse_png,
-    split_codes,
-)
-from gateway_sdk.cli.extras import require
-from gateway_sdk.cli.failure import FAILED, UNCHANGED, CommandError
+from gateway_sdk.cli.arguments import DAY, AsCsv, AsJson, choose_range, parse_png, split_codes
+from gateway_sdk.cli.failure import FAILED, UNCHANGED, CommandError, require
 from gateway_sdk.cli.output.curves import draw_curves
 from gateway_sdk.cli.output.files import check_place, to_parquet, write_file
 from gateway_sdk.cli.output.show import Form, choose_form, show, show_json
@@ -32,8 +24,8 @@ def rates(
     base: str,
     symbols: list[str],
     *,
-    start: StartDay = None,
-    end: EndDay = None,
+    start: Annotated[date | None, DAY] = None,
+    end: Annotated[date | None, DAY] = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
     plot: bool = False,
@@ -59,30 +51,25 @@ def rates(
     """
     form = choose_form(as_json=as_json, as_csv=as_csv, plot=plot)
     first, last = choose_range(start, end, days=30)
-    [base], codes = split_codes([base]), split_codes(symbols)
+    [base, *others], codes = split_codes([base]), split_codes(symbols)
+    if others:
+        raise typer.BadParameter("give one base currency; `gateway bulk rates` takes several")
     for file, module in ((png, "matplotlib"), (parquet, "pyarrow")):
         if file is not None:
             require(module)
             check_place(file)
-    has_files = bool(png or parquet)
     reply = ask(ctx, lambda it: it.currency.exchange_rate_series(base, codes, first, last))
     series = read_series(reply, base, codes)
     if series is None:
-        _show_other_shape(reply, form, needs_series=has_files)
+        _show_other_shape(reply, form, needs_series=bool(png or parquet))
         return
-    if not series.rates:
+    if not series.days:
         say(f"There are no rates from {first} to {last}: try an earlier day for --start.")
     if form is Form.PLOT:
         write_text(draw_curves(_drawable(series)))
-    elif form is not Form.TABLE or not has_files:
+    elif form is not Form.TABLE or not (png or parquet):
         show(series.table(), reply, form)
-    if parquet is not None:
-        _write(parquet, to_parquet(series.columns()), series)
-    if png is not None:
-        # Imported here, because it needs the extra [plot], and takes a second or two.
-        from gateway_sdk.cli.output.chart import draw_chart  # noqa: PLC0415
-
-        _write(png, draw_chart(_drawable(series)), series)
+    _write_files(series, png, parquet)
 
 
 def _show_other_shape(reply: Any, form: Form, *, needs_series: bool) -> None:
@@ -94,12 +81,20 @@ def _show_other_shape(reply: Any, form: Form, *, needs_series: bool) -> None:
 
 
 def _drawable(series: Series) -> Series:
-    if not series.rates:
+    if not series.days:
         raise CommandError("there is nothing to draw: choose other days", FAILED)
     return series
 
 
-def _write(path: Path, data: bytes, series: Series) -> None:
-    write_file(path, data)
-    currencies = "1 currency" if len(series.symbols) == 1 else f"{len(series.symbols)} currencies"
-    say(f"{printable(str(path))}: {len(series.days)} days, {currencies}")
+def _write_files(series: Series, png: Path | None, parquet: Path | None) -> None:
+    count = len(series.rates)
+    told = f"{len(series.days)} days, {'1 currency' if count == 1 else f'{count} currencies'}"
+    if parquet is not None:
+        write_file(parquet, to_parquet(series.columns()))
+        say(f"{printable(str(parquet))}: {told}")
+    if png is not None:
+        # Imported here, because it needs the extra [plot], and takes a second or two.
+        from gateway_sdk.cli.output.chart import draw_chart  # noqa: PLC0415
+
+        write_file(png, draw_chart(_drawable(series)))
+        say(f"{printable(str(png))}: {told}")

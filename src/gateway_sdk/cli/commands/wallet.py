@@ -53,9 +53,6 @@ def history(
 ) -> None:
     """Show the trading orders of a customer.
 
-    Args:
-        customer_id (CUSTOMER): The id of the customer.
-
     Examples:
         gateway wallet history customer-0001
         gateway wallet history customer-0001 --json | jq '.orders[].status'

@@ -40,14 +40,10 @@ def draw_chart(
 ) -> bytes:
     """Draw all currencies as a PNG: one by its rates, several by index, each at 100 at first.
 
-    Args:
-        series: What to draw; a currency without rates is left out.
-        title: The title; else it says what is drawn.
-        subtitle: A line below it.
-        named: The currencies in colour, with a label at the end of the line; else all are.
+    Those that are *named*, by default all, are in colour and have a label at the end of the line.
     """
-    one = len(series.symbols) == 1
-    curves = {symbol: _heights(series, symbol, one=one) for symbol in series.symbols}
+    one = len(series.rates) == 1
+    curves = {symbol: _heights(series, symbol, one=one) for symbol in series.rates}
     curves = {symbol: curve for symbol, curve in curves.items() if curve}
     wanted = [symbol for symbol in (curves if named is None else named) if symbol in curves]
     colours = dict(zip(wanted, cycle(COLOURS), strict=False))
@@ -66,7 +62,7 @@ def draw_chart(
     if not one:
         axes.axhline(100, color=INK, linewidth=0.8, zorder=1)
         _label(axes, curves, colours)
-    base, lone = series.base, series.symbols[0]
+    base, lone = series.base, next(iter(series.rates))
     usual = f"One {base} in {lone}" if one else f"What one {base} buys, 100 on the first day"
     figure.text(0.02, 0.945, _plain(title or usual), fontsize=16, fontweight="bold", color=INK)
     figure.text(0.02, 0.9, _plain(subtitle), fontsize=10, color=FAINT)
@@ -82,7 +78,7 @@ def _plain(text: str) -> str:
 
 def _heights(series: Series, symbol: str, *, one: bool) -> dict[float, float]:
     """Give the rates of a lone currency, and of several an index, by matplotlib's days."""
-    found = series.of(symbol)
+    found = series.rates[symbol]
     unit = 1.0 if one or not found else float(next(iter(found.values()))) / 100
     days: Any = date2num(list(found))  # type: ignore[no-untyped-call]
     return {float(day): float(rate) / unit for day, rate in zip(days, found.values(), strict=True)}
@@ -106,31 +102,22 @@ def _label(axes: Axes, curves: dict[str, dict[float, float]], colours: dict[str,
     ends = {symbol: list(curves[symbol].values())[-1] for symbol in colours}
     ascending = sorted(ends, key=ends.__getitem__)
     heights = spread([ends[symbol] for symbol in ascending], (high - low) * LABEL_GAP)
-    more: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontweight": "bold"}
+    style: dict[str, Any] = {"va": "center", "fontweight": "bold", "annotation_clip": False}
     for symbol, height in zip(ascending, heights, strict=True):
+        style["color"] = colours[symbol]
         # Points to the right of the edge: where the code begins, and where the change ends.
         for text, offset, side in (
             (_plain(symbol), 8, "left"),
             (f"{ends[symbol] - 100:+.1f} %", 90, "right"),
         ):
-            style: dict[str, Any] = {
-                **more,
-                "color": colours[symbol],
-                "ha": side,
-                "annotation_clip": False,
-            }
-            axes.annotate(text, (edge, height), xytext=(offset, 0), **style)
+            style["ha"] = side
+            axes.annotate(text, (edge, height), (offset, 0), textcoords="offset points", **style)
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Move heights apart until neighbours are *gap* apart; those with room enough stay.
+    """Move ascending heights until neighbours are *gap* apart; those with room enough stay.
 
-    Args:
-        heights: Ascending.
-        gap: The least distance.
-
-    Returns:
-        The new heights in the same order; each crowd of them is centred where it was.
+    Each crowd of them is centred where it was.
     """
     # Less its place in the queue, a height may not be below the one before it: where it is, the
     # two share their mean (the pooling of adjacent violators of isotonic regression).

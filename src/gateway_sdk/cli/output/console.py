@@ -7,14 +7,7 @@ from textwrap import wrap
 from typing import Final
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
 
@@ -36,13 +29,7 @@ def make_console(
     most_columns: int | None = MOST_COLUMNS,
     stderr: bool = False,
 ) -> Console:
-    """Make a console that does not read markup in what it prints.
-
-    Args:
-        fewest_columns: The least width, whatever the terminal.
-        most_columns: The greatest width; None for that of the terminal.
-        stderr: Whether it writes to standard error.
-    """
+    """Make a console that does not read markup, with the terminal's width inside these limits."""
     console = Console(markup=False, emoji=False, highlight=False, stderr=stderr)
     console.width = max(fewest_columns, min(console.width, most_columns or console.width))
     return console
@@ -84,14 +71,10 @@ def progress(*columns: ProgressColumn) -> Generator[Show]:
     The bar appears with the first update, and only in a terminal.
     """
     if sys.stderr is None or not sys.stderr.isatty():
-        yield _show_nothing
+        yield lambda done, total: None  # noqa: ARG005 - shows nothing
         return
     with Progress(
         *columns, console=make_console(fewest_columns=1, stderr=True), transient=True
     ) as bar:
         task = bar.add_task("", total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
-
-
-def _show_nothing(done: int, total: int | None) -> None:
-    del done, total

@@ -64,12 +64,12 @@ def resample(
 def draw_curves(series: Series) -> str:
     """Draw each currency with its own scale, as wide as the terminal."""
     room = make_console().width - SIDE
-    blocks = ("\n".join(_curve(series, symbol, room)) for symbol in series.symbols)
+    blocks = ("\n".join(_curve(series, symbol, room)) for symbol in series.rates)
     return "\n\n".join(blocks) + "\n"
 
 
 def _curve(series: Series, symbol: str, room: int) -> Iterator[str]:
-    found = series.of(symbol)
+    found = series.rates[symbol]
     name = f"{printable(series.base)} in {printable(symbol)}"
     if not found:
         yield f"{name}: no rates"

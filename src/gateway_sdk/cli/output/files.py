@@ -4,12 +4,12 @@
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 
 import io
-import os
 import shutil
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, Any
 
 from gateway_sdk.cli.failure import MISUSED, CommandError
@@ -46,9 +46,6 @@ def writing(path: Path, *, mode: int | None = None) -> Generator[IO[bytes]]:
 
     If the process is killed meanwhile, nothing is left behind. Without *mode*, the file keeps its
     own.
-
-    Raises:
-        CommandError: the file cannot be written; the message says why.
     """
     # A pipe or a device cannot be replaced.
     special = path.exists() and not path.is_file()
@@ -60,32 +57,24 @@ def writing(path: Path, *, mode: int | None = None) -> Generator[IO[bytes]]:
                 with path.open("wb") as file:
                     shutil.copyfileobj(draft, file)
             else:
-                _replace(path, draft, _mode_of(path) if mode is None else mode)
+                _replace(path, draft, mode)
     except OSError as error:
         raise _refusal(path, error.strerror or type(error).__name__) from None
 
 
-def _replace(path: Path, draft: IO[bytes], mode: int) -> None:
-    folder, prefix = path.parent, f".{path.name}."
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=prefix, delete=False) as file:
-        part = Path(file.name)
-        try:
+def _replace(path: Path, draft: IO[bytes], mode: int | None) -> None:
+    part = path.with_name(f".{path.name}.{token_hex(4)}")
+    try:
+        with part.open("xb") as file:
+            if mode is not None:
+                part.chmod(mode)
+            elif path.exists():
+                shutil.copymode(path, part)
             shutil.copyfileobj(draft, file)
-            file.close()
-            part.chmod(mode)
-            part.replace(path)
-        except BaseException:
-            part.unlink()
-            raise
-
-
-def _mode_of(path: Path) -> int:
-    """Return the mode of the file, or that of a new file."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return 0o666 & ~mask
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _refusal(path: Path, why: str) -> CommandError:

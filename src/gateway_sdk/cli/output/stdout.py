@@ -27,12 +27,7 @@ def write_text(text: str) -> None:
 
 
 def write_bytes(data: bytes) -> None:
-    """Write bytes as they are.
-
-    Raises:
-        OutputError: standard output cannot be written.
-        SystemExit: its reader has closed it.
-    """
+    """Write bytes as they are."""
     if sys.stdout is None:
         raise OutputError("there is no standard output to write to", FAILED)
     with whole_output():
