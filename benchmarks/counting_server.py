@@ -5,8 +5,7 @@ import json
 import time
 from typing import Final
 
-from benchmarks.processes import serve
-from benchmarks.upload_server import body_of
+from benchmarks.processes import body_of, serve
 
 STATISTICS: Final = b" /statistics "
 REFUSED: Final = 20

@@ -9,8 +9,7 @@ import random
 import sys
 from contextlib import suppress
 
-from benchmarks.processes import serve
-from benchmarks.upload_server import body_of
+from benchmarks.processes import body_of, serve
 
 
 class Server:

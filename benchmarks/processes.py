@@ -5,7 +5,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -46,10 +46,28 @@ async def serve(handler: Handler) -> None:
     )
 
 
-async def serve_protocol(factory: Callable[[], asyncio.Protocol]) -> None:
+async def serve_protocol(factory: Callable[[], asyncio.BaseProtocol]) -> None:
     """Serve as `serve` does, with less between the network and who answers."""
     loop = asyncio.get_running_loop()
     await _until_told(await loop.create_server(factory, "127.0.0.1", 0, backlog=1000))
+
+
+async def body_of(head: bytes, reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """Read a body with a length, in chunks, or none (RFC 9112, 6)."""
+    head = head.lower()
+    if b"\r\ntransfer-encoding: chunked\r\n" in head:
+        while size := int(await reader.readuntil(b"\r\n"), 16):
+            yield await reader.readexactly(size)
+            await reader.readexactly(2)
+        await reader.readexactly(2)
+        return
+    left = int(head.partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0] or b"0")
+    while left:
+        piece = await reader.read(min(left, 2**18))
+        if not piece:
+            raise asyncio.IncompleteReadError(b"", left)
+        left -= len(piece)
+        yield piece
 
 
 async def _until_told(listening: asyncio.Server) -> None:

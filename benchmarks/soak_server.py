@@ -7,8 +7,7 @@ import sys
 from collections import Counter
 from typing import Final
 
-from benchmarks.processes import serve
-from benchmarks.upload_server import body_of
+from benchmarks.processes import body_of, serve
 
 STATISTICS: Final = b" /statistics "
 HOLD: Final = b"\r\nx-hold: "

@@ -9,9 +9,8 @@ import random
 import sys
 from contextlib import suppress
 
-from benchmarks.processes import serve
+from benchmarks.processes import body_of, serve
 from benchmarks.simulated import LATENCY, REFUSAL, TABLE, Gateway
-from benchmarks.upload_server import body_of
 
 YES = b"HTTP/1.1 200 -\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]"
 

@@ -79,8 +79,13 @@ def make_broker() -> AsyncBroker:
     # Imported here: each worker needs one of the two, and starts sooner without the other.
     if os.environ["FLEET_BROKER"].startswith("amqp"):
         from taskiq_aio_pika import AioPikaBroker  # noqa: PLC0415
+        from taskiq_aio_pika.queue import Queue  # noqa: PLC0415
 
-        return AioPikaBroker(os.environ["FLEET_BROKER"], qos=2, reconnect_interval=0.5)
+        # Its own: a plan that is submitted twice leaves messages that other jobs would give back.
+        queue = Queue(name=os.environ["FLEET_JOB"], arguments={"x-delivery-limit": 20})
+        return AioPikaBroker(
+            os.environ["FLEET_BROKER"], qos=2, task_queues=[queue], reconnect_interval=0.5
+        )
     return _nats_broker(os.environ["FLEET_BROKER"], os.environ["FLEET_JOB"])
 
 

@@ -199,11 +199,16 @@ async def _watched(
     """Do what is to be done until the plan has ended; return the seconds, and what was done."""
     began, done = time.monotonic(), list[str]()
     deeds = _deeds(scenario, workers, place)
+    restarts: list[asyncio.Task[None]] = []
     is_last = scenario.last
     while (left := await _left(plan)) and time.monotonic() - began < 3 * scenario.ideal + PATIENCE:
         while deeds and deeds[0][0] <= time.monotonic() - began:
             _, name, act = deeds.pop(0)
-            await asyncio.to_thread(act)
+            doing = asyncio.create_task(asyncio.to_thread(act))
+            if name in ("queue", "store"):  # workers are killed meanwhile too, each at its time
+                restarts.append(doing)
+            else:
+                await doing
             done.append(name)
         if is_last and left <= scenario.chunk * len(workers):  # each has one at least
             is_last = False
@@ -212,7 +217,9 @@ async def _watched(
                 workers.kill(index)
         done += ["ended by itself"] * workers.revive()
         await asyncio.sleep(max(scenario.ideal / LOOKS, 0.05))
-    return time.monotonic() - began, done
+    seconds = time.monotonic() - began
+    await asyncio.gather(*restarts)
+    return seconds, done
 
 
 def _deeds(scenario: Scenario, workers: Workers, place: Place) -> list[Deed]:

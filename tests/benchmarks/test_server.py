@@ -1,6 +1,7 @@
 """The server of the benchmarks: every request has one reply, and counts once."""
 
 import asyncio
+import hashlib
 import json
 import socket
 from collections.abc import Iterator
@@ -110,3 +111,33 @@ def test_the_server_waits_as_long_as_its_address_says(
     assert after("http://host", round(delay * 1000)) == (
         f"http://host/{round(delay * 1000)}ms" if delay else "http://host"
     )
+
+
+CONTENT = bytes(range(256)) * 2000
+HEAD = b"POST /hashed/upload HTTP/1.1\r\n"
+UPLOADS = {
+    "nothing": (HEAD + b"\r\n", b""),
+    "a length": (HEAD + b"Content-Length: %d\r\n\r\n%b" % (len(CONTENT), CONTENT), CONTENT),
+    "chunks": (
+        HEAD
+        + b"Transfer-Encoding: chunked\r\n\r\n"
+        + b"%x\r\n%b\r\n" % (len(CONTENT), CONTENT) * 2
+        + b"1\r\n\n\r\n0\r\n\r\n",
+        CONTENT * 2 + b"\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("size", [997, 10_000_000])
+def test_the_server_of_uploads_counts_what_arrives(size: int) -> None:
+    """However the bytes of requests arrive, each reply has the length and digest of a content."""
+    requests = b"".join(request for request, _ in UPLOADS.values())
+    pieces = [requests[at : at + size] for at in range(0, len(requests), size)]
+
+    with server("upload_server") as address:
+        replies = raw_replies(address, pieces, len(UPLOADS))
+
+    assert replies == [
+        (200, {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
+        for _, content in UPLOADS.values()
+    ]
