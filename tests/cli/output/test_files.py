@@ -1,5 +1,6 @@
 import io
 import os
+import shutil
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from gateway_sdk.cli.failure import CommandError
-from gateway_sdk.cli.output.files import check_place, to_parquet, write_file
+from gateway_sdk.cli.output.files import check_place, to_parquet, write_file, writing
 from tests.cli.drawn import FIRST, series_of
 
 
@@ -34,6 +35,26 @@ def test_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
 
     assert path.read_bytes() == b"data"
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("mode", [None, 0o600])
+def test_a_private_file_is_private_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int | None
+) -> None:
+    """Nobody can open the new one while its mode is not set yet."""
+    path = tmp_path / "private"
+    path.touch(mode=0o600)
+    seen: list[int] = []
+
+    def look(part: Path) -> None:
+        seen.append(part.stat().st_mode & 0o777)
+
+    monkeypatch.setattr(Path, "chmod", lambda part, _: look(part))
+    monkeypatch.setattr(shutil, "copymode", lambda _, part: look(part))
+    with writing(path, mode=mode) as file:
+        file.write(b"data")
+
+    assert seen == [0o600]
 
 
 def test_failure_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

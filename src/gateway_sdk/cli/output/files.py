@@ -4,10 +4,12 @@
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 
 import io
+import os
 import shutil
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
@@ -64,11 +66,14 @@ def writing(path: Path, *, mode: int | None = None) -> Generator[IO[bytes]]:
 
 def _replace(path: Path, draft: IO[bytes], mode: int | None) -> None:
     part = path.with_name(f".{path.name}.{token_hex(4)}")
+    is_new = mode is None and not path.exists()
+    # Private from the start: whoever opens it before its mode is set could read it later.
+    create = partial(os.open, mode=0o666 if is_new else 0o600)
     try:
-        with part.open("xb") as file:
+        with open(part, "xb", opener=create) as file:
             if mode is not None:
                 part.chmod(mode)
-            elif path.exists():
+            elif not is_new:
                 shutil.copymode(path, part)
             shutil.copyfileobj(draft, file)
         part.replace(path)
