@@ -60,6 +60,18 @@ def make_job(store: MemoryStore, gateway: CountingGateway, **settings: Any) -> J
     return Job(new_name(), function=either, store=store, session=session, **settings)
 
 
+def refuse(store: MemoryStore, operation: str, *errors: Exception) -> None:
+    """Make an operation of a store raise these errors, one each time, before it works."""
+    left = iter(errors)
+
+    async def fail(name: str) -> None:
+        if name == operation:
+            for error in left:
+                raise error
+
+    store.before = fail
+
+
 async def left(url: str, name: str) -> int:
     """Return how many messages a queue would still deliver."""
     if url.startswith("amqp"):
@@ -209,14 +221,9 @@ async def test_a_chunk_that_cannot_be_stored_comes_back(
     plan = await job.plan([series(1)], chunk=1)
     await submit(make_broker(url, job.name), job, plan)
     ended = Ended(store, 1)
-    refusals = iter((PlanStoreError("its disk is full"), KeyError("the text of an item")))
-
-    async def refuse(operation: str) -> None:
-        if operation == "write_results":
-            for refusal in refusals:
-                raise refusal
-
-    store.before = refuse
+    refuse(
+        store, "write_results", PlanStoreError("its disk is full"), KeyError("the text of an item")
+    )
     async with working(make_broker(url, job.name), job):
         await ended.wait()
 
@@ -278,14 +285,7 @@ async def test_a_message_of_another_job_is_dropped_if_its_chunk_is_done(
     await submit(make_broker(url, job.name), other, plan)
     async with other.worker() as worker:
         await worker.run_missing(plan)
-    refusals = iter((PlanStoreError("its disk is full"), KeyError("anything")))
-
-    async def refuse(operation: str) -> None:
-        if operation == "known":
-            for refusal in refusals:
-                raise refusal
-
-    store.before = refuse
+    refuse(store, "known", PlanStoreError("its disk is full"), KeyError("anything"))
     with heard("is dropped: its chunk is done", times=2) as dropped:
         async with working(make_broker(url, job.name), job):
             await asyncio.wait_for(dropped.wait(), 30)
@@ -525,14 +525,7 @@ async def test_another_broker_acknowledges_what_is_settled(
     broker = QueueBroker()
     broker.waiting.put_nowait(b"no message of taskiq")
     ended = Ended(store, 1)
-    refusals = iter((PlanStoreError("its disk is full"),))
-
-    async def refuse(operation: str) -> None:
-        if operation == "write_results":
-            for refusal in refusals:
-                raise refusal
-
-    store.before = refuse
+    refuse(store, "write_results", PlanStoreError("its disk is full"))
     async with working(broker, job):
         await plan.submit(broker)
         await ended.wait()
