@@ -111,7 +111,7 @@ class Client:
         Raises:
             SessionStateError: the session is closed, or belongs elsewhere.
         """
-        _running_loop()
+        _running_loop()  # without one, asyncio.to_thread would not say what to do
         if self._transport is None and self.tells_what_was_sent and self.base_url.scheme == "https":
             self.open(await asyncio.to_thread(make_transport, self._engine, self.base_url))
         transport = self.open()
@@ -157,7 +157,7 @@ class Client:
         """
         if self.state is SessionState.CLOSED:
             return
-        _running_loop()
+        _running_loop()  # without one, asyncio.to_thread would not say what to do
         if self._transport is not None:
             self._check_place()
         self.state = SessionState.CLOSING

@@ -21,7 +21,6 @@ import httpx
 from pydantic import BaseModel
 
 from gateway_sdk._config import LOGGER, is_async
-from gateway_sdk._http.context import InContext
 from gateway_sdk._http.file import (
     OpenFile,
     Piece,
@@ -42,6 +41,7 @@ from gateway_sdk._http.request import (
     check_header_value,
     encode_json,
 )
+from gateway_sdk._python import InContext
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UploadFailedError
 from gateway_sdk.operations import UPDATE_DOCUMENT, UPLOAD_DOCUMENT, Operation
 

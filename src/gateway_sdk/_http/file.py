@@ -226,7 +226,7 @@ async def read_file(path: Path, length: int) -> AsyncGenerator[Piece, None]:
     That is copied here. From a thread it takes a third more CPU time, because another core has to
     get it. From the first gap on, a thread reads, which may wait for a disk.
     """
-    held: list[io.FileIO] = []
+    held: list[io.FileIO] = []  # filled by the thread, so that it is closed after a cancellation
     start, begun = 0, None
     try:
         if _WITHOUT_WAIT and length > _BUFFER:
