@@ -1,9 +1,11 @@
 import io
+from typing import Any
 
 import pytest
+from matplotlib.axes import Axes
 from PIL import Image
 
-from gateway_sdk.cli.output.chart import COLOURS, REST, draw_chart, spread
+from gateway_sdk.cli.output.chart import COLOURS, LABEL_GAP, REST, draw_chart
 from tests.cli.drawn import series_of
 
 
@@ -46,18 +48,16 @@ def test_currencies_that_are_not_named_are_grey() -> None:
     assert COLOURS[1] not in found
 
 
-@pytest.mark.parametrize(
-    ("heights", "spread_out"),
-    [
-        ([], []),
-        ([5], [5]),
-        ([0, 10, 20], [0, 10, 20]),
-        ([5, 5], [4.5, 5.5]),
-        ([5, 5, 5], [4, 5, 6]),
-        ([0, 5, 5], [0, 4.5, 5.5]),
-        ([0, 0, 0.75, 9], [-0.75, 0.25, 1.25, 9]),
-    ],
-)
-def test_labels_keep_their_distance(heights: list[float], spread_out: list[float]) -> None:
-    """Labels with room stay where they are, a crowd spreads around its middle."""
-    assert spread(heights, 1) == spread_out
+def test_labels_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A label is beside the end of its line, or else as far above the one below as it has to be."""
+    placed: dict[str, float] = {}
+
+    def annotate(_: Axes, text: str, place: tuple[float, float], *__: Any, **___: Any) -> None:
+        placed[text.split(maxsplit=1)[0]] = place[1]
+
+    monkeypatch.setattr(Axes, "annotate", annotate)
+    draw_chart(series_of({"A": ["1", "2"], "B": ["1", "1.5"], "C": ["1", "1.5"], "D": ["1", "1"]}))
+
+    gap = placed["C"] - placed["B"]
+    assert [placed["A"], placed["B"], placed["D"]] == [200, 150, 100]
+    assert 100 * LABEL_GAP < gap < 120 * LABEL_GAP  # matplotlib leaves a margin

@@ -9,7 +9,6 @@ To import this takes a second or two.
 import io
 from collections.abc import Sequence
 from itertools import cycle
-from statistics import fmean
 from typing import Any, Final
 
 from matplotlib.axes import Axes
@@ -97,34 +96,21 @@ def _dress(axes: Axes) -> None:
 
 
 def _label(axes: Axes, curves: dict[str, dict[float, float]], colours: dict[str, str]) -> None:
-    """Name series at the right edge, each beside the end of its line, with its change."""
+    """Name series at the right edge, each beside or above the end of its line, with its change."""
     (low, high), edge = axes.get_ylim(), axes.get_xlim()[1]
     ends = {symbol: list(curves[symbol].values())[-1] for symbol in colours}
-    ascending = sorted(ends, key=ends.__getitem__)
-    heights = spread([ends[symbol] for symbol in ascending], (high - low) * LABEL_GAP)
-    style: dict[str, Any] = {"va": "center", "fontweight": "bold", "annotation_clip": False}
-    for symbol, height in zip(ascending, heights, strict=True):
-        style["color"] = colours[symbol]
-        # Points to the right of the edge: where the code begins, and where the change ends.
-        for text, offset, side in (
-            (_plain(symbol), 8, "left"),
-            (f"{ends[symbol] - 100:+.1f} %", 90, "right"),
-        ):
-            style["ha"] = side
-            axes.annotate(text, (edge, height), (offset, 0), textcoords="offset points", **style)
-
-
-def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Move ascending heights until neighbours are *gap* apart; those with room enough stay.
-
-    Each crowd of them is centred where it was.
-    """
-    # Less its place in the queue, a height may not be below the one before it: where it is, the
-    # two share their mean (the pooling of adjacent violators of isotonic regression).
-    crowds: list[list[float]] = []
-    for place, height in enumerate(heights):
-        crowds.append([height - place * gap])
-        while len(crowds) > 1 and fmean(crowds[-1]) < fmean(crowds[-2]):
-            crowds[-2:] = [crowds[-2] + crowds[-1]]
-    means = [fmean(crowd) for crowd in crowds for _ in crowd]
-    return [mean + place * gap for place, mean in enumerate(means)]
+    free = low
+    for symbol in sorted(ends, key=ends.__getitem__):
+        height = max(ends[symbol], free)
+        free = height + (high - low) * LABEL_GAP
+        axes.annotate(
+            _plain(f"{symbol:<4}{ends[symbol] - 100:>+6.1f} %"),
+            (edge, height),
+            (8, 0),  # points to the right of the edge
+            textcoords="offset points",
+            annotation_clip=False,
+            color=colours[symbol],
+            va="center",
+            family="monospace",
+            fontweight="bold",
+        )
