@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.ended import Ended
+from tests.cli.terminal import wait_until_asleep
 
 
 def interrupt(
@@ -20,6 +21,7 @@ def interrupt(
         while not served.received:
             if ended.wait(0.01):
                 return  # the command failed before it sent anything
+        wait_until_asleep(os.getpid())
         os.kill(os.getpid(), signal.SIGINT)
 
     pressing = threading.Thread(target=press)

@@ -12,6 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 
+def wait_until_asleep(pid: int) -> None:
+    """Wait until a program waits: a signal just before it does is noticed a key later."""
+    stat = Path(f"/proc/{pid}/stat")
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "S":
+        os.sched_yield()
+
+
 class Terminal:
     """Runs a program; what it shows is read, and keys are pressed, as a person does."""
 
@@ -44,10 +51,8 @@ class Terminal:
             os.write(self._ours, piece.encode())
 
     def wait_until_asleep(self) -> None:
-        """Wait until the program waits: a signal just before it does is noticed a key later."""
-        stat = Path(f"/proc/{self._process.pid}/stat")
-        while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "S":
-            os.sched_yield()
+        """Wait until the program waits."""
+        wait_until_asleep(self._process.pid)
 
     def interrupt(self) -> None:
         """Do what Ctrl-C does where the terminal is the program's own."""

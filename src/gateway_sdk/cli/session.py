@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-import signal
-import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
@@ -22,20 +20,6 @@ T = TypeVar("T")
 
 LONG: Final = 2.0
 """Seconds: the reason for a longer wait is shown."""
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in the main thread; Ctrl-C cancels it and is raised at its end.
-
-    If Ctrl-C comes just before a POSIX event loop of `asyncio.run` begins to wait, it has no effect
-    until something else happens (about once in 15 000 times at this moment). A loop that handles
-    any signal by itself is woken by all of them.
-    """
-    with asyncio.Runner() as runner:
-        # The loop of Windows is always woken.
-        for number in () if sys.platform == "win32" else (signal.SIGWINCH,):
-            runner.get_loop().add_signal_handler(number, int)
-        return runner.run(work)
 
 
 class _Witness(Observer):
@@ -100,7 +84,7 @@ def ask(
             return await work(gateway)
 
     try:
-        return run(asking())
+        return asyncio.run(asking())
     except KeyboardInterrupt:
         raise KeyboardInterrupt(witness.warning or "") from None
 

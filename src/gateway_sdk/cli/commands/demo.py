@@ -1,5 +1,6 @@
 """The command `gateway demo`: a login, the countries, a bulk run, a table and a chart."""
 
+import asyncio
 import tempfile
 import time
 from collections import defaultdict
@@ -24,7 +25,6 @@ from gateway_sdk.cli.output.curves import area, resample
 from gateway_sdk.cli.output.files import check_place, make_folder, write_file
 from gateway_sdk.cli.output.show import Table, to_terminal
 from gateway_sdk.cli.series import Series, rows_of, shortest
-from gateway_sdk.cli.session import run
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox, Visitor
 from gateway_sdk.sandbox._reference_data import reference_rates
@@ -66,7 +66,7 @@ def demo(out: Path = Path("gateway-demo")) -> None:
     # A run that is stopped leaves nothing behind.
     with tempfile.TemporaryDirectory() as draft:
         journal = Path(draft) / FILES[0]
-        findings = run(_fetch(journal, console))
+        findings = asyncio.run(_fetch(journal, console))
         write_file(journal_path, journal.read_bytes())
     console.print()
     console.out(to_terminal(make_table(findings), console)[0], highlight=False)

@@ -20,7 +20,6 @@ from gateway_sdk.cli.failure import FAILED, MISUSED, UNCHANGED, CommandError
 from gateway_sdk.cli.output.console import counting_bar, progress
 from gateway_sdk.cli.output.stdout import say, write_text
 from gateway_sdk.cli.output.values import describe_pace, printable
-from gateway_sdk.cli.session import run
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.fleet import Job, Plan, PlanStatus
 
@@ -181,7 +180,7 @@ def _with_plan(
         async with found:
             return await work(await make(found))
 
-    return run(working())
+    return asyncio.run(working())
 
 
 def _refuse_settings(ctx: typer.Context) -> None:

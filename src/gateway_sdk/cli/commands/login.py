@@ -1,5 +1,6 @@
 """The commands for the access token: `gateway login`, `status`, `logout` and `profiles`."""
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Iterator
@@ -26,7 +27,6 @@ from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_val
 from gateway_sdk.cli.output.show import Table, choose_form, show
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.values import describe_moment
-from gateway_sdk.cli.session import run
 from gateway_sdk.errors import TokenStoreError
 
 TRIAL_LIFE: Final = 60.0
@@ -74,7 +74,8 @@ def login(
     # With --paste the browser is elsewhere, and a text browser would take the terminal.
     chosen: Browser = browser or (False if no_browser or paste else None)
     way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
-    token = run(_get_and_keep(settings, flow, paste=PasteFromTerminal() if paste else None, **way))
+    pasted = PasteFromTerminal() if paste else None
+    token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
     by_option = set(OPTIONS.values()) & set(settings.sources.values())
     if remembered := bool(ctx.find_root().params["profile"] or by_option):
         save_profile(settings.profile, values)
@@ -134,7 +135,7 @@ def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
     print_key_values(console, settings.facts())  # also if others are missing
     store = settings.store()
     print_key_values(console, [("Kept in", settings.place())])
-    token, now = run(store.load()), time.time()
+    token, now = asyncio.run(store.load()), time.time()
     if token is not None:
         print_key_values(console, token_facts(token, now))
     if problem := problem_of(token, now):
@@ -171,7 +172,7 @@ def logout(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
     settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
     store, console = settings.store(), make_console()
     print_key_values(console, [*settings.facts(), ("Kept in", settings.place())])
-    console.print(f"\n{run(_delete(store))}")
+    console.print(f"\n{asyncio.run(_delete(store))}")
 
 
 async def _delete(store: TokenStore) -> str:

@@ -1,5 +1,6 @@
 """The command `gateway sandbox`."""
 
+import asyncio
 import errno
 import sys
 from typing import Annotated, Final
@@ -11,7 +12,6 @@ from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.output.console import make_console, print_key_values
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.values import printable
-from gateway_sdk.cli.session import run
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_ACCESS_TOKEN,
@@ -69,7 +69,7 @@ def sandbox(
     if not is_loopback(host):
         say(f"gateway: warning: the token is public: whoever can reach {host} can use the sandbox")
     try:
-        run(Sandbox(seed=seed, faults=faults).run(host, port, on_ready=_greet, log=say))
+        asyncio.run(Sandbox(seed=seed, faults=faults).run(host, port, on_ready=_greet, log=say))
     except OSError as error:
         problem = f"cannot listen on port {port} of {host}: {error.strerror}"
         if error.errno == errno.EADDRINUSE:
