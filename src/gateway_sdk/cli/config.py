@@ -242,4 +242,4 @@ def remove_profile(name: str) -> None:
 def _write_profiles(profiles: Mapping[str, Mapping[str, str]]) -> None:
     path = profiles_path()
     make_folder(path.parent)
-    write_file(path, json.dumps(profiles, indent=2, ensure_ascii=False).encode(), mode=0o600)
+    write_file(path, json.dumps(profiles, indent=2, ensure_ascii=False).encode(), private=True)

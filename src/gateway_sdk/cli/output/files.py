@@ -36,50 +36,38 @@ def make_folder(folder: Path) -> None:
         raise _refusal(folder, error.strerror or "") from error
 
 
-def write_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
+def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
     """Replace a file as a whole; after a failure it still has its old content."""
-    with writing(path, mode=mode) as file:
+    with writing(path, private=private) as file:
         file.write(data)
 
 
 @contextmanager
-def writing(path: Path, *, mode: int | None = None) -> Generator[IO[bytes]]:
-    """Open a draft without a name, whose content replaces a file at the end.
+def writing(path: Path, *, private: bool = False) -> Generator[IO[bytes]]:
+    """Open a draft without a name, whose content replaces a file at the end; its mode is kept.
 
-    If the process is killed meanwhile, nothing is left behind. Without *mode*, the file keeps its
-    own.
+    If the process is killed meanwhile, nothing is left behind. A *private* file is this user's.
     """
     # A pipe or a device cannot be replaced.
     special = path.exists() and not path.is_file()
+    part = path if special else path.with_name(f".{path.name}.{token_hex(4)}")
+    # Private from the start: whoever opens it before its mode is set could read it later.
+    create = partial(os.open, mode=0o600 if private or path.exists() else 0o666)
     try:
         with tempfile.TemporaryFile(dir=None if special else path.parent) as draft:
             yield draft
             draft.seek(0)
-            if special:
-                with path.open("wb") as file:
-                    shutil.copyfileobj(draft, file)
-            else:
-                _replace(path, draft, mode)
+            with open(part, "wb", opener=create) as file:
+                if path.is_file():
+                    shutil.copymode(path, part)
+                shutil.copyfileobj(draft, file)
+        if not special:
+            part.replace(path)
     except OSError as error:
         raise _refusal(path, error.strerror or type(error).__name__) from None
-
-
-def _replace(path: Path, draft: IO[bytes], mode: int | None) -> None:
-    part = path.with_name(f".{path.name}.{token_hex(4)}")
-    is_new = mode is None and not path.exists()
-    # Private from the start: whoever opens it before its mode is set could read it later.
-    create = partial(os.open, mode=0o666 if is_new else 0o600)
-    try:
-        with open(part, "xb", opener=create) as file:
-            if mode is not None:
-                part.chmod(mode)
-            elif not is_new:
-                shutil.copymode(path, part)
-            shutil.copyfileobj(draft, file)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    finally:
+        if not special:
+            part.unlink(missing_ok=True)
 
 
 def _refusal(path: Path, why: str) -> CommandError:
