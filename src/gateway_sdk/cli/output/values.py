@@ -4,20 +4,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final
-from unicodedata import category
 
 import simplejson
 
 PLAIN_DIGITS: Final = 40
 """A number with more digits, such as 1E+1000000, keeps its exponent."""
-
-UNSEEN: Final = frozenset({"Cc", "Zl", "Zp"})
-"""Control characters, among them those that move a terminal's cursor, and line breaks."""
-
-TURNING: Final = frozenset(
-    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-)
-"""They reverse the text around them, which can make it look like other text (UAX #9, 2)."""
 
 FAST: Final = 10
 """From so many a second, a speed has no fraction."""
@@ -28,10 +19,12 @@ _LEAST: Final = 2
 
 
 def printable(text: str) -> str:
-    r"""Write text on one line, with control characters as escapes such as \n and \x1b."""
+    r"""Write text on one line, with what cannot be seen as escapes such as \n and \x1b.
+
+    That includes characters that move a terminal's cursor or reverse the text around them.
+    """
     return "".join(
-        c.encode("unicode_escape").decode("ascii") if category(c) in UNSEEN or c in TURNING else c
-        for c in text
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
     )
 
 
