@@ -4,11 +4,10 @@ import sys
 from typing import Any
 
 import pytest
-from rich.progress import Progress
 
 from gateway_sdk.bulk import BulkResult
-from gateway_sdk.cli.job import Tally, bar_of
-from gateway_sdk.cli.output.console import progress
+from gateway_sdk.cli.job import Tally
+from gateway_sdk.cli.output.console import counting_bar, progress
 from gateway_sdk.errors import (
     DeadlineExceededError,
     GatewayError,
@@ -134,41 +133,6 @@ class Screen(io.StringIO):
         return True
 
 
-def in_the_midst(*, total: int | None, done: int, asked: int, failed: int = 0) -> Tally:
-    """Make a count in the middle of a run."""
-    count = Tally()
-    count.total, count.asked, count.failed = total, asked, failed
-    count.earlier = done - failed
-    return count
-
-
-@pytest.mark.parametrize(
-    ("count", "seconds", "words"),
-    [
-        (in_the_midst(total=None, done=0, asked=0), 5, []),
-        (in_the_midst(total=10, done=4, asked=0), 5, []),
-        (in_the_midst(total=10, done=4, asked=0, failed=1), 5, ["1 failed"]),
-        (in_the_midst(total=10, done=4, asked=4), 0, []),
-        (in_the_midst(total=10, done=4, asked=4), 8, ["0.5/s", "12 s left"]),
-        (
-            in_the_midst(total=1000, done=200, asked=100, failed=3),
-            5,
-            ["3 failed", "20/s", "40 s left"],
-        ),
-        (in_the_midst(total=2, done=2, asked=2), 1, ["2.0/s", "0 s left"]),
-    ],
-)
-def test_pace_is_that_of_this_run(count: Tally, seconds: float, words: list[str]) -> None:
-    """What earlier runs fetched is done, but makes the gateway no faster."""
-    clock = iter([100.0, 100.0 + seconds])
-    *_, pace = bar_of(count, lambda: next(clock))
-
-    bar = Progress()
-    bar.add_task("")
-
-    assert str(pace(bar.tasks[0])) == " ".join(f"· {word}" for word in words)
-
-
 def test_bar_is_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """On standard error, in a terminal, however large its figures are; it is gone at the end."""
     screen = Screen()
@@ -176,12 +140,11 @@ def test_bar_is_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
-    count = Tally()
 
-    with progress(*bar_of(count)) as show:
-        count.total, count.asked, count.failed = 922_718, 5_000, 12_551
-        count.earlier = 15_500 - 12_551
-        show(count.done, count.total)
+    with counting_bar("Fetching") as show:
+        show(0, 922_718)
+        show(10_000, 922_718, "12550 failed")
+        show(15_500, 922_718, "12551 failed")
 
     plain = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", screen.getvalue())
     figures = r"Fetching [^\d\n]* 15500/922718 · 12551 failed · \d+/s · \d+ \w+ left"

@@ -1,6 +1,5 @@
 """A bulk run for exchange rates: its requests, the run itself, and the count of its results."""
 
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
@@ -9,14 +8,12 @@ from datetime import date
 from itertools import product
 from typing import Any, Final
 
-from rich.progress import ProgressColumn
-
 from gateway_sdk import errors
 from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.advice import quote
 from gateway_sdk.cli.failure import REFUSED, UNCHANGED, CommandError
-from gateway_sdk.cli.output.console import counting_bar, progress
-from gateway_sdk.cli.output.values import describe_pace, printable
+from gateway_sdk.cli.output.console import counting_bar
+from gateway_sdk.cli.output.values import printable
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
 from gateway_sdk.outcome import Outcome
@@ -141,6 +138,10 @@ class Tally:
         failed = f", {self.failed} failed" if self.failed else ""
         return f"at least {self.there} of {self.total} series{failed}"
 
+    def notes(self) -> list[str]:
+        """Say what the bar of a run does not show."""
+        return [f"{self.failed} failed"] if self.failed else []
+
     def complaint(self) -> CommandError | None:
         """Say what is missing and how to get it; None if nothing is."""
         if self.total is None:
@@ -178,24 +179,6 @@ class Tally:
         return "The gateway does not know them: are --base and --symbols spelt right?"
 
 
-def bar_of(tally: Tally, clock: Callable[[], float] = time.monotonic) -> tuple[ProgressColumn, ...]:
-    """Make the columns of the bar of a run.
-
-    The speed is that of this run: results of earlier runs are there at once, and say nothing about
-    the gateway.
-    """
-    began = clock()
-
-    def words() -> Iterator[str]:
-        if tally.failed:
-            yield f"{tally.failed} failed"
-        seconds = clock() - began
-        if tally.asked and seconds:
-            yield from describe_pace(tally.asked / seconds, (tally.total or 0) - tally.done)
-
-    return counting_bar("Fetching", words)
-
-
 async def fetch(
     gateway: GatewaySession,
     plan: Plan,
@@ -227,11 +210,13 @@ async def fetch(
                 yield query
 
     results = gateway.currency.exchange_rate_series_bulk(queries(), **options)
-    with progress(*bar_of(tally)) as show:
+    with counting_bar("Fetching") as show:
         async with aclosing(results):
             async for result in results:
                 tally.add(result)
-                show(tally.done, tally.total)
+                # Results of earlier runs are there at once, and say nothing about the speed.
+                if not result.from_journal:
+                    show(tally.done, tally.total, *tally.notes())
                 _raise_if_hopeless(result, tally)
                 take(result)
 

@@ -16,9 +16,8 @@ from uuid import uuid4
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
 
-from gateway_sdk.cli.commands.fleet import _bar_of
 from gateway_sdk.errors import ConfigurationError
-from gateway_sdk.fleet import FolderStore, PlanStatus
+from gateway_sdk.fleet import FolderStore
 from gateway_sdk.fleet._chunk import LOGIN
 from gateway_sdk.fleet._store import ChunkState, PlanRecord
 from gateway_sdk.sandbox import Fault, Sandbox
@@ -331,23 +330,3 @@ def test_a_worker_that_is_asked_to_end_loses_nothing(
         assert "the same command goes on from there" in err
         assert re.search(r"done     [24] of 5", out)
     assert planned("bulk", "worker", "jobs:rates", "--here").status == 0
-
-
-def test_the_pace_is_that_of_this_look() -> None:
-    """What was done before tells nothing of it."""
-    times = iter([0.0, 0.0, 10.0, 20.0, 20.0])
-
-    def status(missing: int, failed: int = 0, waiting: str = "") -> PlanStatus:
-        return PlanStatus(
-            items=100, done=100 - missing - failed, failed={"X": failed} if failed else {},
-            begun=0, unknown=0, missing=missing, running=0, waiting=waiting, broken=(),
-        )  # fmt: skip
-
-    found = [status(60)]
-    *_, pace = _bar_of(lambda: found[-1], lambda: next(times))
-    task: Any = None
-    assert str(pace.render(task)) == ""
-    found.append(status(50, failed=2))
-    assert str(pace.render(task)) == "· 2 failed · 1.0/s · 50 s left"
-    found.append(status(40, waiting="waiting for a login"))
-    assert str(pace.render(task)) == "· waiting for a login"

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
@@ -13,13 +12,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
-from rich.progress import ProgressColumn
 
 from gateway_sdk.cli.content import STDIN, standard_input
 from gateway_sdk.cli.failure import FAILED, MISUSED, UNCHANGED, CommandError
-from gateway_sdk.cli.output.console import counting_bar, progress
+from gateway_sdk.cli.output.console import counting_bar
 from gateway_sdk.cli.output.stdout import say, write_text
-from gateway_sdk.cli.output.values import describe_pace, printable
+from gateway_sdk.cli.output.values import printable
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.fleet import Job, Plan, PlanStatus
 
@@ -268,31 +266,14 @@ def _run_here(ctx: typer.Context, job: str) -> None:
 async def _watch(planned: Plan) -> PlanStatus:
     """Look at a plan; in a terminal until it is complete, with a bar."""
     found = await planned.status()
-    with progress(*_bar_of(lambda: found)) as show:
+    with counting_bar("Done") as show:
         while sys.stderr.isatty() and not found.is_complete:
-            show(_ended(found), found.items)
+            failed = sum(found.failed.values())
+            notes = (f"{failed} failed" if failed else "", found.waiting)
+            show(_ended(found), found.items, *filter(None, notes))
             await asyncio.sleep(LOOK)
             found = await planned.status()
     return found
-
-
-def _bar_of(
-    look: Callable[[], PlanStatus], clock: Callable[[], float] = time.monotonic
-) -> tuple[ProgressColumn, ...]:
-    """Make the columns of the bar of a plan; the speed is that since the bar began."""
-    began, first = clock(), _ended(look())
-
-    def words() -> Iterator[str]:
-        found = look()
-        if failed := sum(found.failed.values()):
-            yield f"{failed} failed"
-        speed = (_ended(found) - first) / max(clock() - began, 1e-9)
-        if found.waiting:
-            yield found.waiting
-        elif speed:
-            yield from describe_pace(speed, found.items - _ended(found))
-
-    return counting_bar("Done", words)
 
 
 def _ended(found: PlanStatus) -> int:

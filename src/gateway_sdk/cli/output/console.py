@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from textwrap import wrap
 from typing import Final
 
@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
+
+from gateway_sdk.cli.output.values import describe_pace
 
 FEWEST_COLUMNS: Final = 40
 """In a narrower terminal, lines are broken by the terminal."""
@@ -20,7 +22,8 @@ MOST_COLUMNS: Final = 110
 KEY_COLUMNS: Final = 11
 
 KeyValue = tuple[str, str]
-Show = Callable[[int, int | None], None]
+Show = Callable[..., None]
+"""Updates a bar: how many are done, of how many if that is known, and words after the bar."""
 
 
 def make_console(
@@ -46,22 +49,19 @@ def print_key_values(console: Console, pairs: Iterable[KeyValue]) -> None:
             console.print(Text.assemble((name, "bold"), text), soft_wrap=True)
 
 
-class _Words(ProgressColumn):
-    """The words after a bar, which are made each time that it is drawn."""
-
-    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
-        super().__init__(Column(no_wrap=True))
-        self._words = words
+class _Notes(ProgressColumn):
+    """What a command says of its progress, then the speed, and the time for what is left."""
 
     def render(self, task: Task) -> Text:
-        """Write the words."""
-        del task
-        return Text(" ".join(f"· {word}" for word in self._words()))
+        """Write them."""
+        pace = describe_pace(task.speed, task.remaining or 0) if task.speed else ()
+        return Text(" ".join(f"· {words}" for words in (*task.fields["notes"], *pace)))
 
 
-def counting_bar(doing: str, words: Callable[[], Iterable[str]]) -> tuple[ProgressColumn, ...]:
-    """Make the columns of a bar that counts items, with words after it."""
-    return TextColumn(doing), BarColumn(bar_width=None), MofNCompleteColumn(), _Words(words)
+def counting_bar(doing: str) -> AbstractContextManager[Show]:
+    """Draw a bar that counts items."""
+    notes = _Notes(Column(no_wrap=True))
+    return progress(TextColumn(doing), BarColumn(bar_width=None), MofNCompleteColumn(), notes)
 
 
 @contextmanager
@@ -71,10 +71,12 @@ def progress(*columns: ProgressColumn) -> Generator[Show]:
     The bar appears with the first update, and only in a terminal.
     """
     if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda done, total: None  # noqa: ARG005 - shows nothing
+        yield lambda *_: None
         return
     with Progress(
         *columns, console=make_console(fewest_columns=1, stderr=True), transient=True
     ) as bar:
         task = bar.add_task("", total=None, visible=False)
-        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+        yield lambda done, total, *notes: bar.update(
+            task, completed=done, total=total, visible=True, notes=notes
+        )
