@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nox
@@ -180,15 +181,18 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check types with two checkers."""
+    """Check types with two checkers, at the same time."""
     groups = (
         package
         for name in ("test", "browser", "examples", "fleet", "types")
         for package in group(name)
     )
     session.install("-e", EVERYTHING, *groups, "nox")
-    session.run("mypy")
-    session.run("basedpyright", "--pythonpath", str(Path(session.bin) / "python"))
+    commands = (["mypy"], ["basedpyright", "--pythonpath", str(Path(session.bin) / "python")])
+    with ThreadPoolExecutor() as pool:
+        checks = [pool.submit(session.run, *command, silent=True) for command in commands]
+    for check in checks:  # those that failed have shown their output already
+        session.log(check.result())
 
 
 @nox.session(default=False)
