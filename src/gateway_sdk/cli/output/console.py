@@ -77,6 +77,8 @@ def progress(*columns: ProgressColumn) -> Generator[Show]:
         *columns, console=make_console(fewest_columns=1, stderr=True), transient=True
     ) as bar:
         task = bar.add_task("", total=None, visible=False)
-        yield lambda done, total, *notes: bar.update(
-            task, completed=done, total=total, visible=True, notes=notes
-        )
+
+        def show(done: int, total: int | None, *notes: str) -> None:
+            bar.update(task, completed=done, total=total, visible=True, notes=notes)
+
+        yield show
