@@ -117,6 +117,27 @@ async def test_a_reset_is_an_error_for_readers_and_writers() -> None:
     assert not connection.is_clean
 
 
+async def test_the_time_for_writing_begins_again_with_each_part_that_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A slow network may need more than the time-out for a large piece."""
+    size, waits = 24 * 2**20, list[float | None]()
+    async with connected() as (connection, peer):
+
+        async def wait(seconds: float | None) -> None:
+            waits.append(seconds)
+            if len(waits) == 1:
+                await peer.receive(size // 2)
+            raise TimeoutError
+
+        monkeypatch.setattr(connection, "wait", wait)
+        connection.write(bytes(size))
+        with pytest.raises(TimeoutError):
+            await connection.wait_to_write(20)
+
+    assert waits == [20, 20]
+
+
 async def test_nothing_comes_for_too_long() -> None:
     """Waiting ends with the time-out, a later one does not come too early, and it goes on."""
     async with connected() as (connection, peer):

@@ -142,7 +142,7 @@ class Exchange:
         Args:
             connection: Only this exchange uses it until the reply has ended.
             transmission: Gets `sent` before the first byte is sent, and the status of the reply.
-            write: Seconds within which the system must take a piece.
+            write: Seconds within which the system must take a part of a piece.
             read: Seconds within which a part of the reply must come.
         """
         self._connection = connection
@@ -259,7 +259,7 @@ class Exchange:
 
     async def _wait_for_writing(self) -> None:
         try:
-            await self._connection.wait(self._write_timeout)
+            await self._connection.wait_to_write(self._write_timeout)
         except TimeoutError:
             if not self.reply.status:
                 raise httpx.WriteTimeout("") from None

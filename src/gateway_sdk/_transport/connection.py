@@ -226,6 +226,20 @@ class Connection(asyncio.Protocol):
             self._waiter = None
             self._timer.when = None
 
+    async def wait_to_write(self, seconds: float | None) -> None:
+        """Wait as `wait` does, and begin again if the system has taken a part of the data.
+
+        Raises:
+            TimeoutError: nothing happened, and it has taken nothing.
+        """
+        while True:
+            unsent = self._transport.get_write_buffer_size()
+            try:
+                return await self.wait(seconds)
+            except TimeoutError:
+                if self._transport.get_write_buffer_size() >= unsent:
+                    raise
+
     def _wake(self, *, late: bool = False) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(late)

@@ -278,7 +278,7 @@ class _Sending:
             httpx.WriteTimeout: neither happened, and there is no reply that could be read instead.
         """
         try:
-            await connection.wait(seconds)
+            await connection.wait_to_write(seconds)
         except TimeoutError:
             if not self._is_judged:
                 raise httpx.WriteTimeout("") from None
