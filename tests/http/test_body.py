@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field, SecretBytes, SecretStr
 
 from gateway_sdk import InvalidArgumentError, Outcome, UploadFailedError
-from gateway_sdk._http.request import PIECE
+from gateway_sdk._http.pieces import FEW, LARGE_PIECE, PIECE
 from gateway_sdk.models import OrderHistoryPage
 from tests.support.scripted import scripted
 
@@ -186,7 +186,7 @@ async def test_a_stream_need_not_be_a_generator(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_large_content_goes_out_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No piece is larger than 64 KiB, so that cancellation and progress are prompt."""
+    """No piece of a short document is above 64 KiB: cancellation and progress are prompt."""
     sizes: list[int] = []
 
     async def measure(request: httpx.Request) -> None:
@@ -198,6 +198,26 @@ async def test_large_content_goes_out_in_pieces(monkeypatch: pytest.MonkeyPatch)
     await gateway.aml.upload_document(bytes(2 * PIECE + 5))
 
     assert sizes == [PIECE, PIECE, 5]
+
+
+@pytest.mark.parametrize("kind", ["bytes", "file"])
+async def test_the_pieces_of_a_long_document_become_larger(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+) -> None:
+    """Small pieces would take more time than the system does; short documents keep them."""
+    content, path = bytes(FEW + LARGE_PIECE + 5), tmp_path / "long"
+    path.write_bytes(content)
+    sizes: list[int] = []
+
+    async def measure(request: httpx.Request) -> None:
+        sizes.extend([len(piece) async for piece in request.stream])  # type: ignore[union-attr]
+
+    gateway, engine, _ = scripted(monkeypatch, DONE)
+    engine.handle_async_request = _measuring(measure)  # type: ignore[method-assign]
+
+    await gateway.aml.upload_document(content if kind == "bytes" else path)
+
+    assert sizes == [*[PIECE] * (FEW // PIECE), LARGE_PIECE, 5]
 
 
 def _measuring(measure: Any) -> Any:

@@ -18,7 +18,7 @@ from gateway_sdk import (
     RetryPolicy,
     operations,
 )
-from gateway_sdk._http.request import PIECE
+from gateway_sdk._http.pieces import PIECE
 from gateway_sdk._transport.factory import ENGINES
 from gateway_sdk.models import CreateRequest, PersonData, Revision
 from gateway_sdk.operations import OPERATIONS, Content, Header

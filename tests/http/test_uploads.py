@@ -20,7 +20,7 @@ from gateway_sdk import (
     UploadFailedError,
 )
 from gateway_sdk._http import file
-from gateway_sdk._http.request import PIECE
+from gateway_sdk._http.pieces import PIECE
 from tests.http.uploads.servers import taking
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import raw_server

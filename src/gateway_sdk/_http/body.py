@@ -7,7 +7,6 @@ from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Callable,
-    Iterator,
     Mapping,
 )
 from contextlib import aclosing
@@ -23,7 +22,6 @@ from pydantic import BaseModel
 from gateway_sdk._config import LOGGER, is_async
 from gateway_sdk._http.file import (
     OpenFile,
-    Piece,
     from_thread,
     in_thread,
     may_be_path,
@@ -34,9 +32,9 @@ from gateway_sdk._http.file import (
     span_of,
 )
 from gateway_sdk._http.multipart import CheckedForm, Multipart
+from gateway_sdk._http.pieces import PIECE, Piece, cut
 from gateway_sdk._http.request import (
     JSON,
-    PIECE,
     OnProgress,
     check_header_value,
     encode_json,
@@ -128,7 +126,7 @@ class Body(httpx.AsyncByteStream):
         try:
             async with aclosing(self.pieces()) as pieces:
                 async for piece in pieces:
-                    for part in _cut(piece):
+                    for part in cut(piece, sent):
                         yield part
                         sent += len(part)
                         if sent:
@@ -172,16 +170,6 @@ class _Once(AsyncIterator[bytes]):
         if piece is None:
             raise StopAsyncIteration
         return piece
-
-
-def _cut(content: Piece) -> Iterator[bytes]:
-    """Cut the content into pieces, so that progress and cancellation are prompt."""
-    if len(content) <= PIECE:
-        yield bytes(content)  # no copy if it is bytes
-        return
-    view = memoryview(content)
-    for start in range(0, len(content), PIECE):
-        yield bytes(view[start : start + PIECE])
 
 
 async def make_body(

@@ -18,12 +18,11 @@ from typing import IO, Any, Final, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from gateway_sdk._http.pieces import LARGE_PIECE, Piece, most_after
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
 OpenFile: TypeAlias = IO[bytes] | io.BufferedIOBase
 """`io.BufferedIOBase` is the type of files that decompress, such as `gzip.GzipFile`."""
-
-Piece: TypeAlias = bytes | memoryview
 
 _READ: Final = 2**16  # bytes of one read of an open file
 _BUFFER: Final = 2**20  # bytes of one read of a path: each read may switch threads
@@ -232,8 +231,10 @@ async def read_file(path: Path, length: int) -> AsyncGenerator[Piece, None]:
         if _WITHOUT_WAIT and length > _BUFFER:
             await in_thread(lambda files: files.append(path.open("rb", buffering=0)), held)
             begun = os.fstat(held[0].fileno())
-            buffer = memoryview(bytearray(_READ))
-            while start + _READ < length and (found := _in_memory(held[0], buffer, start)):
+            buffer = memoryview(bytearray(min(length, LARGE_PIECE)))
+            while start + (most := most_after(start)) < length:
+                if not (found := _in_memory(held[0], buffer[:most], start)):
+                    break
                 start += len(found)
                 yield found
         pieces = partial(read_path, path, length, start, begun)

@@ -11,7 +11,8 @@ from typing import Any, Final, TypeAlias, cast
 
 import httpx
 
-from gateway_sdk._http.file import OpenFile, Piece, read_open, read_path, size_of, span_of
+from gateway_sdk._http.file import OpenFile, read_open, read_path, size_of, span_of
+from gateway_sdk._http.pieces import Piece
 from gateway_sdk._http.request import check_header_value
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 

@@ -22,9 +22,6 @@ RawHeaders: TypeAlias = list[tuple[bytes, bytes]]
 OnProgress: TypeAlias = Callable[[int, int | None], object]
 """Called with the bytes of a document sent so far and the total, which is None for a stream."""
 
-PIECE: Final = 64 * 1024
-"""Bytes handed over at once: small enough for progress and cancellation to be prompt."""
-
 JSON: Final = "application/json"
 _COMMON_HEADERS: Final = (
     (b"Accept", b"application/json, */*;q=0.1"),

@@ -9,7 +9,8 @@ from typing import Final, cast
 
 import httpx
 
-from gateway_sdk._http.request import PIECE, field_lines
+from gateway_sdk._http.pieces import PIECE
+from gateway_sdk._http.request import field_lines
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.pool import Admission, Pool

@@ -14,7 +14,7 @@ import httpcore
 import httpx
 
 from gateway_sdk._config import LOGGER
-from gateway_sdk._http.request import PIECE
+from gateway_sdk._http.pieces import PIECE
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route

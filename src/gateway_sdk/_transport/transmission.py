@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import httpx
 
-from gateway_sdk._http.request import PIECE, RawHeaders, RequestBase
+from gateway_sdk._http.pieces import PIECE
+from gateway_sdk._http.request import RawHeaders, RequestBase
 
 if TYPE_CHECKING:
     from gateway_sdk._transport.connection import Connection

@@ -20,7 +20,7 @@ from gateway_sdk import (
     UploadFailedError,
 )
 from gateway_sdk._http import file as body_file
-from gateway_sdk._http.request import PIECE
+from gateway_sdk._http.pieces import PIECE
 from tests.http.uploads.kinds import LARGE
 from tests.http.uploads.servers import threads_end, written
 from tests.support.scripted import scripted

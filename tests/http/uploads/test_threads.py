@@ -14,7 +14,7 @@ import pytest
 from gateway_sdk import DeadlineExceededError, GatewayError, GatewaySession, Multipart
 from gateway_sdk._http import file as thread
 from gateway_sdk._http.file import from_thread
-from gateway_sdk._http.request import PIECE
+from gateway_sdk._http.pieces import PIECE
 from gateway_sdk._transport.factory import ENGINES
 from tests.http.uploads.servers import open_files_below, taking, threads_end
 from tests.support.deadlines import pass_deadlines
