@@ -218,8 +218,17 @@ class Runner(Generic[Item, Value]):
                     raise
                 if not observer.has_calls:
                     ticket.attempt_finished(Attempt(error.outcome, error.status, None, 0.0))
+            except GatewayError as error:
+                if not await self._may_begin_again(error, observer):
+                    raise
+                continue
             ticket.retry_scheduled(seconds)
             await asyncio.sleep(seconds)
+
+    async def _may_begin_again(self, error: GatewayError, observer: ItemObserver) -> bool:
+        """Whether to make a call again, after waiting for what it lacked; never, here."""
+        del error, observer
+        return False
 
     def _end_reason(self) -> str:
         """Say why a call was ended early."""

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, nullcontext, suppress
-from typing import Any, Final
+from typing import Final
 
 from gateway_sdk._config import LOGGER
-from gateway_sdk.bulk._limit import Limit, Ticket
+from gateway_sdk.bulk._limit import Limit
 from gateway_sdk.bulk._observers import ItemObserver, RunObservers
 from gateway_sdk.bulk._runner import Runner
 from gateway_sdk.bulk._source import PlainSource
@@ -17,6 +17,7 @@ from gateway_sdk.errors import (
     PoisonChunkError,
     UnauthorizedError,
 )
+from gateway_sdk.fleet._json import value_text
 from gateway_sdk.fleet._parts import Parts
 from gateway_sdk.fleet._results import Entry, Results
 from gateway_sdk.fleet._store import ChunkState, ItemRecord, PlanRecord, State
@@ -155,7 +156,7 @@ class Chunk:
 
     async def _take(
         self,
-        runner: Runner[Entry, Any],
+        runner: Runner[Entry, str],
         todo: Sequence[Entry],
         observers: RunObservers | None,
         *checks: Callable[[], None],
@@ -182,14 +183,15 @@ class Chunk:
     async def _write(self, records: Sequence[ItemRecord]) -> None:
         await self._store.write_results(self._plan, self._number, records)
 
-    async def _call(self, entry: Entry) -> Any:
+    async def _call(self, entry: Entry) -> str:
+        """Make the call, and return the value as JSON text: the value itself is not kept."""
         value = await self._parts.work.call(self._gateway, entry.text)
         if self._is_waiting:
             self._is_waiting = False
             self._parts.shared.get().login.has_token()
             # The value must not be lost with the note.
             await _said(self._store.mark_chunk(self._plan, self._number, ChunkState.RUNNING, ""))
-        return value
+        return value_text(value)
 
     async def _wait_for_login(self, error: GatewayError) -> None:
         """Say that the plan waits, and wait until it is time to try again."""
@@ -208,12 +210,12 @@ async def _said(saying: Awaitable[None]) -> None:
             await saying
 
 
-class _ChunkRunner(Runner[Entry, Any]):
+class _ChunkRunner(Runner[Entry, str]):
     """Makes the calls of a chunk; a call without a usable token waits and begins again."""
 
     def __init__(
         self,
-        call: Callable[[Entry], Awaitable[Any]],
+        call: Callable[[Entry], Awaitable[str]],
         *,
         limit: Limit,
         results: Results,
@@ -231,11 +233,10 @@ class _ChunkRunner(Runner[Entry, Any]):
         )
         self._wait = wait
 
-    async def _call_until_taken(self, item: Entry, observer: ItemObserver, ticket: Ticket) -> Any:
-        while True:
-            try:
-                return await super()._call_until_taken(item, observer, ticket)
-            except (AuthError, UnauthorizedError) as error:
-                if not observer.may_begin_again(error):
-                    raise
-                await self._wait(error)
+    async def _may_begin_again(self, error: GatewayError, observer: ItemObserver) -> bool:
+        if not isinstance(error, AuthError | UnauthorizedError):
+            return False
+        if not observer.may_begin_again(error):
+            return False
+        await self._wait(error)
+        return True

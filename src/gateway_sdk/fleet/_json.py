@@ -51,11 +51,15 @@ _ENCODER: Final = json.JSONEncoder(
 )
 
 
+class NoJsonValueError(ValueError):
+    """A value is not JSON; the message does not show it."""
+
+
 def value_text(value: Any) -> str:
     """Return a value as JSON text; numbers that JSON does not know become strings.
 
     Raises:
-        ValueError: it is not JSON; the message does not show it.
+        NoJsonValueError: it is not JSON.
     """
     try:
         text = to_json(value, by_alias=True, inf_nan_mode="strings")
@@ -63,7 +67,7 @@ def value_text(value: Any) -> str:
             from_json(text)
         return text.decode()
     except _UNWRITABLE as error:
-        raise ValueError(type(error).__name__) from None
+        raise NoJsonValueError(type(error).__name__) from None
 
 
 _DEPTH: Final = 200

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from uuid import UUID, uuid4
 
 from gateway_sdk.bulk._dedup import Dedup
@@ -16,7 +16,7 @@ from gateway_sdk.errors import (
     PlanStoreError,
     SessionStateError,
 )
-from gateway_sdk.fleet._json import value_text
+from gateway_sdk.fleet._json import NoJsonValueError
 from gateway_sdk.fleet._store import ItemRecord, PlanRecord, State, Store
 from gateway_sdk.fleet._writer import Writer
 from gateway_sdk.outcome import Outcome
@@ -33,7 +33,7 @@ class Entry:
     text: str = field(repr=False)
 
 
-class Results(Dedup[Entry, Any]):
+class Results(Dedup[Entry, str]):
     """Records in the store what is about to be sent, and passes results to the writer.
 
     Attributes:
@@ -85,8 +85,8 @@ class Results(Dedup[Entry, Any]):
         return False
 
     def ended(
-        self, digest: bytes | None, result: BulkResult[Entry, Any], observer: ItemObserver
-    ) -> BulkResult[Entry, Any]:
+        self, digest: bytes | None, result: BulkResult[Entry, str], observer: ItemObserver
+    ) -> BulkResult[Entry, str]:
         """Pass a result to the writer, unless the item is another worker's."""
         del digest
         error = result.error
@@ -100,7 +100,7 @@ class Results(Dedup[Entry, Any]):
         return result
 
     def interrupted(
-        self, digest: bytes | None, result: BulkResult[Entry, Any], observer: ItemObserver
+        self, digest: bytes | None, result: BulkResult[Entry, str], observer: ItemObserver
     ) -> None:
         """Note an item that may have begun, and for which certainly nothing was done."""
         del digest
@@ -114,16 +114,13 @@ class Results(Dedup[Entry, Any]):
 
 
 def record_of(
-    result: BulkResult[Entry, Any], observer: ItemObserver, starter: UUID | None
+    result: BulkResult[Entry, str], observer: ItemObserver, starter: UUID | None
 ) -> ItemRecord:
     """Return what is stored of a result."""
-    error, value = result.error, None
-    if error is None:
-        try:
-            value = value_text(result.value)
-        except ValueError as problem:
-            error = GatewayError(f"the value is no JSON ({problem}): return JSON or a model")
-            error.outcome = observer.outcome
+    error = result.error
+    if isinstance(error, NoJsonValueError):
+        error = GatewayError(f"the value is no JSON ({error}): return JSON or a model")
+        error.outcome = observer.outcome
     failure = None if error is None else failure_of(error, observer)
     state = State.DONE if failure is None else State.FAILED
     if failure and not failure.safe_to_repeat and failure.outcome == Outcome.UNKNOWN.name:
@@ -132,7 +129,7 @@ def record_of(
         index=result.item.index,
         state=state,
         item=result.item.text,
-        value=value,
+        value=None if failure else result.value,
         failure=failure,
         attempts=result.attempts,
         elapsed=result.elapsed,

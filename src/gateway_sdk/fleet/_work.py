@@ -68,8 +68,8 @@ class Work(ABC):
             raise InvalidArgumentError("gateway must be a GatewaySession")
 
     @abstractmethod
-    async def call(self, gateway: GatewaySession, text: str) -> Any:
-        """Make the call for an item, and return the value."""
+    def call(self, gateway: GatewaySession, text: str) -> Awaitable[Any]:
+        """Return the call for an item, which returns the value when it is awaited."""
 
 
 class OperationWork(Work):
@@ -112,9 +112,9 @@ class OperationWork(Work):
                 f"{self.name} needs a tenant: set GATEWAY_TENANT_ID for the workers"
             )
 
-    async def call(self, gateway: GatewaySession, text: str) -> Any:
+    def call(self, gateway: GatewaySession, text: str) -> Awaitable[Any]:
         """Call the method of the area."""
-        return await self._start(getattr(getattr(gateway, self._attribute), self.name), text)
+        return self._start(getattr(getattr(gateway, self._attribute), self.name), text)
 
     def _start(self, method: Callable[..., Any], text: str) -> Coroutine[Any, Any, Any]:
         item = json.loads(text)
@@ -181,9 +181,9 @@ class FunctionWork(Work):
         except ValidationError as error:
             raise InvalidArgumentError(describe(error)) from None
 
-    async def call(self, gateway: GatewaySession, text: str) -> Any:
+    def call(self, gateway: GatewaySession, text: str) -> Awaitable[Any]:
         """Call the function."""
-        return await self._function(gateway, self._load(text))
+        return self._function(gateway, self._load(text))
 
 
 def _items_of(function: Any) -> TypeAdapter[Any]:
