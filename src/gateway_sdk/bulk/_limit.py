@@ -82,19 +82,20 @@ class FixedLimit(Limit):
 
     def begin(self, wake: Callable[[], None]) -> Ticket:
         """Take a place."""
-        del wake  # the end of an item wakes the loop anyway
         self._under_way += 1
-        return _FixedTicket(self._give_back)
+        return _FixedTicket(self, wake)
 
-    def _give_back(self) -> None:
+    def give_back(self) -> None:
+        """Free a place."""
         self._under_way -= 1
 
 
 class _FixedTicket:
     """One of a fixed number of places."""
 
-    def __init__(self, give_back: Callable[[], None]) -> None:
-        self._give_back = give_back
+    def __init__(self, limit: FixedLimit, wake: Callable[[], None]) -> None:
+        self._limit = limit
+        self._wake = wake
 
     def attempt_finished(self, attempt: Attempt) -> None:
         """Do nothing: the number is fixed."""
@@ -105,7 +106,8 @@ class _FixedTicket:
     def ended(self, error: BaseException | None) -> None:
         """Give the place back."""
         del error
-        self._give_back()
+        self._limit.give_back()
+        self._wake()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ class _AdaptiveTicket:
             else:
                 self._report(status, None if status else type(error).__name__)
         self._controller.ended(self._slot)
+        self._wake()
 
     def _report(self, status: int | None, error: str | None) -> None:
         self._controller.attempt_ended(

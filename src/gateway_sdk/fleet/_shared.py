@@ -7,7 +7,6 @@ from weakref import WeakKeyDictionary
 
 from gateway_sdk._config import LOGGER
 from gateway_sdk.bulk._limit import Limit, Ticket
-from gateway_sdk.outcome import Attempt
 
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 60.0
@@ -33,7 +32,7 @@ class SharedLimit(Limit):
     def begin(self, wake: Callable[[], None]) -> Ticket:
         """Count an item that starts; every run is woken when there may be room again."""
         del wake  # its run has joined
-        return _Shared(self._limit.begin(self._wake_all), self._wake_all)
+        return self._limit.begin(self._wake_all)
 
     def join(self, wake: Callable[[], None]) -> None:
         """Wake this run too."""
@@ -46,28 +45,6 @@ class SharedLimit(Limit):
     def _wake_all(self) -> None:
         for wake in self._wakes:
             wake()
-
-
-class _Shared:
-    """An item in flight, whose end wakes every run."""
-
-    def __init__(self, ticket: Ticket, wake: Callable[[], None]) -> None:
-        self._ticket = ticket
-        self._wake = wake
-
-    def attempt_finished(self, attempt: Attempt) -> None:
-        """Pass it on."""
-        self._ticket.attempt_finished(attempt)
-
-    def retry_scheduled(self, seconds: float) -> None:
-        """Pass it on; the place may be used by another run."""
-        self._ticket.retry_scheduled(seconds)
-        self._wake()
-
-    def ended(self, error: BaseException | None) -> None:
-        """Give the place back."""
-        self._ticket.ended(error)
-        self._wake()
 
 
 class LoginWait:
