@@ -118,11 +118,15 @@ where plan_id = $1 and index = any($2::bigint[]) and starter = $3 and state in (
 
 # Of items that another delivery began, a request may be under way. That may also have happened
 # after this statement was committed and its answer was lost: the failure was forgotten meanwhile.
+# A column without values may be an empty array: `unnest` fills it up.
 WRITE_RESULTS: Final = """
 insert into {schema}.result as r
     (plan_id, index, state, value, failure, reason, is_safe, attempts, elapsed, starter)
-select $1, * from unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[],
-    $7::boolean[], $8::integer[], $9::double precision[], $10::uuid[])
+select $1, r.index, r.state, r.value, r.failure, r.reason, coalesce(r.is_safe, false), r.attempts,
+    r.elapsed, r.starter
+from unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::boolean[],
+    $8::integer[], $9::double precision[], $10::uuid[])
+    as r (index, state, value, failure, reason, is_safe, attempts, elapsed, starter)
 on conflict (plan_id, index) do update set
     state = excluded.state, value = excluded.value, failure = excluded.failure,
     reason = excluded.reason, is_safe = excluded.is_safe, attempts = excluded.attempts,

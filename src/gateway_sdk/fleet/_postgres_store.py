@@ -139,7 +139,11 @@ class PostgresStore:
     ) -> None:
         """Store results; those of the delivery that began an item replace `begun` and `unknown`."""
         del chunk
-        columns = (list(column) for column in zip(*map(_columns, records), strict=True))
+        # asyncpg looks at each member of an array more than once.
+        columns = (
+            [] if column.count(None) == len(column) else column
+            for column in zip(*map(_columns, records), strict=True)
+        )
         await self._database.rows(sql.WRITE_RESULTS, UUID(plan.id), *columns)
 
     async def counts(self, plan: PlanRecord) -> Counts:
@@ -236,7 +240,7 @@ def _columns(record: ItemRecord) -> tuple[object, ...]:
         record.value,
         failure and _FAILURE.dump_json(failure).decode(),
         failure and reason_of(failure),
-        failure is not None and failure.safe_to_repeat,
+        failure and failure.safe_to_repeat,
         record.attempts,
         record.elapsed,
         record.starter,
