@@ -10,9 +10,11 @@ from tests.support.rabbitmq_server import shared_rabbitmq
 
 @pytest.fixture(autouse=True)
 def _collectable() -> Iterator[None]:
-    """Give back to the collector what a worker of the test kept out of its sight."""
+    """Give back to the collector what a worker of the test kept out of its sight, and its pace."""
+    pace = gc.get_threshold()
     yield
     gc.unfreeze()
+    gc.set_threshold(*pace)
 
 
 @pytest.fixture(scope="session")

@@ -565,6 +565,7 @@ async def test_a_worker_process_collects_no_garbage_among_what_it_has_loaded(
     frozen: list[int] = []
     store = MemoryStore()
     monkeypatch.setattr(gc, "freeze", lambda: frozen.append(len(states(store))))
+    gc.set_threshold(700, 9, 8)
     job = make_job(store, gateway)
     plan = await job.plan([series(number) for number in range(3)], chunk=1)
     if is_worker:
@@ -576,6 +577,24 @@ async def test_a_worker_process_collects_no_garbage_among_what_it_has_loaded(
         await submit_and_wait(InMemoryBroker(), job, plan, Ended(store, 3))
 
     assert frozen == [1] * is_worker
+    assert gc.get_threshold() == (10_000 if is_worker else 700, 9, 8)
+
+
+@pytest.mark.parametrize("pace", [(0, 10, 10), (50_000, 10, 10)])
+async def test_a_worker_process_keeps_a_slower_pace_of_the_collector(
+    gateway: CountingGateway, pace: tuple[int, int, int]
+) -> None:
+    """0 means that the user has turned it off."""
+    store = MemoryStore()
+    gc.set_threshold(*pace)
+    job = make_job(store, gateway)
+    plan = await job.plan([series(1)], chunk=1)
+    broker, ended = QueueBroker(), Ended(store, 1)
+    async with working(broker, job, at_once=1):
+        await plan.submit(broker)
+        await ended.wait()
+
+    assert gc.get_threshold() == pace
 
 
 async def test_messages_that_cannot_be_acknowledged_are_refused(gateway: CountingGateway) -> None:

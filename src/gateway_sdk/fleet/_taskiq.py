@@ -21,6 +21,10 @@ PAUSE: Final = 5.0
 """Seconds before a chunk that could not be run is given back: without them it would come back at
 once, and use up its deliveries while a disk is full."""
 
+_YOUNG: Final = 10_000
+"""Objects that a worker makes before the garbage collector looks at them. A query makes some
+hundreds and frees them itself; Python's 700 would be made by a few of the calls in flight."""
+
 
 def on_taskiq(broker: Any, job: Job) -> None:
     """Add a job to a broker of taskiq; call it in the file that the workers import.
@@ -129,12 +133,15 @@ class Process:
         """After the first chunk, keep what is loaded out of the collector's sight.
 
         It stays until the process ends. A full collection walks through it for 0.1 s, once in some
-        thousand queries: nearly a tenth of a worker's CPU time. A process that only submits, or
-        has an InMemoryBroker, is the user's own.
+        thousand queries: nearly a tenth of a worker's CPU time. And collect less often. A process
+        that only submits, or has an InMemoryBroker, is the user's own.
         """
         if self._broker.is_worker_process and not self._is_settled:
             self._is_settled = True
             gc.freeze()
+            young, *older = gc.get_threshold()
+            if 0 < young < _YOUNG:  # 0: the user has turned the collector off
+                gc.set_threshold(_YOUNG, *older)
 
 
 def _verdict(task: asyncio.Task[None], name: str) -> Verdict:
