@@ -4,7 +4,6 @@ A command is a function in `commands/`. Its module is imported when the command 
 `--version` and `--help` do not import the SDK.
 """
 
-import re
 import sys
 from importlib import import_module
 from itertools import islice
@@ -57,15 +56,6 @@ MEMBERS: Final = {
     "wallet": ("orders", "history", "balance", "cancel"),
     "document": ("upload", "update", "status"),
 }
-IN_WORDS: Final = {
-    "Input should be a valid integer, .*": "write a whole number",
-    "Input should be a valid number, .*": "write a number",
-    "Input should be a valid boolean, .*": "write 1 or 0",
-    "Input should be greater than or equal to": "write at least",
-    "Input should be less than or equal to": "write at most",
-}
-"""What pydantic says of a value, and how the command line says it."""
-
 ELSEWHERE: Final = {
     "logout": "login",
     "profiles": "login",
@@ -110,11 +100,7 @@ class _Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take the options for every command wherever they stand, but not behind a "--"."""
-        try:
-            rest: list[str] = super().parse_args(ctx, _to_the_front(args))
-        except typer.BadParameter as error:
-            error.message = in_words(error.message)
-            raise
+        rest: list[str] = super().parse_args(ctx, _to_the_front(args))
         return rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -125,16 +111,11 @@ class _Group(TyperGroup):
 
         try:
             return super().invoke(ctx)
-        except typer.BadParameter as error:
-            error.message = in_words(error.message)
-            raise
         except KeyboardInterrupt as stop:
             # On a line of its own, below the terminal's ^C.
             sys.stderr.write("\ngateway: stopped by Ctrl-C\n")
             sys.stderr.write(f"{stop}\n" if str(stop) else "")
             raise
-        except OutputError:
-            raise  # main reports it, because it can also happen to --help
         except (CommandError, GatewayError) as error:
             if ctx.params["debug"]:
                 if isinstance(error, GatewayError):
@@ -143,13 +124,6 @@ class _Group(TyperGroup):
             failure = explain(error) if isinstance(error, GatewayError) else error
         sys.stderr.write(f"gateway: {failure}\n")
         raise typer.Exit(failure.status)
-
-
-def in_words(message: str) -> str:
-    """Say what is wrong with a value in the words of the command line; typer has pydantic's."""
-    for pattern, words in IN_WORDS.items():
-        message = re.sub(pattern, words, message)
-    return message
 
 
 def _to_the_front(args: list[str]) -> list[str]:

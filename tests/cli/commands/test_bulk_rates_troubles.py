@@ -50,7 +50,7 @@ def room_for(size: int) -> Iterator[None]:
         ((*JOB, "--out", "x.jsonl", "--split", "30"), "not a number of days"),
         ((*JOB, "--out", "x.jsonl", "--deadline", "0"), "--deadline"),
         ((*JOB, "--out", "x.jsonl", "--deadline", "inf"), "deadline must be"),
-        ((*JOB, "--out", "x.jsonl", "--deadline", "nan"), "--deadline"),
+        ((*JOB, "--out", "x.jsonl", "--deadline", "nan"), "deadline"),
         ((*JOB, "--out", "x.jsonl", "--concurrency", "many"), "--concurrency"),
         ((*JOB, "--out", "x.jsonl", "--symbols", "all,USD"), "must stand alone"),
         ((*JOB, "--out", "x.jsonl", "--symbols", "EUR"), "nothing to fetch"),
