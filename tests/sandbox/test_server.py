@@ -159,10 +159,16 @@ async def test_faults_write_no_log(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize(
     ("host", "base_url"),
-    [("127.0.0.1", "http://127.0.0.1:80"), ("::1", "http://[::1]:80")],
+    [
+        ("127.0.0.1", "http://127.0.0.1:80"),
+        ("192.0.2.1", "http://192.0.2.1:80"),
+        ("0.0.0.0", "http://127.0.0.1:80"),  # noqa: S104 - no bind
+        ("::1", "http://[::1]:80"),
+        ("::", "http://[::1]:80"),
+    ],
 )
-def test_base_url_of_an_ipv6_address(host: str, base_url: str) -> None:
-    """An IPv6 address is in brackets."""
+def test_base_url_can_be_called(host: str, base_url: str) -> None:
+    """An IPv6 address is in brackets; for "every address" stands this machine's own one."""
     assert _base_url(host, 80) == base_url
 
 

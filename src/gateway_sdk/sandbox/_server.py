@@ -142,4 +142,6 @@ def _config(app: ASGIApp) -> uvicorn.Config:
 
 
 def _base_url(host: str, port: int) -> str:
+    """Return an address that can be called: "every address" is none, this machine's own one is."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - no bind
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk.cli.commands.sandbox import settings_for
 from gateway_sdk.errors import ReplyLostError, ServerError
-from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_ACCESS_TOKEN
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
 from gateway_sdk.session import GatewaySession
 from tests.cli.ended import Ended
 from tests.cli.logins import browser_command
@@ -123,23 +122,6 @@ def test_address_of_another_machine_is_refused(run_gateway: Run) -> None:
         "gateway: warning: the token is public: whoever can reach 192.0.2.1 can use the sandbox"
     )
     assert error.startswith("gateway: cannot listen on port 0 of 192.0.2.1: ")
-
-
-@pytest.mark.parametrize(
-    ("base_url", "from_here"),
-    [
-        ("http://0.0.0.0:80", "http://127.0.0.1:80"),
-        ("http://[::]:80", "http://[::1]:80"),
-        ("http://127.0.0.1:80", "http://127.0.0.1:80"),
-        ("http://192.0.2.1:80", "http://192.0.2.1:80"),
-    ],
-)
-def test_settings_name_an_address_that_can_be_called(base_url: str, from_here: str) -> None:
-    """Every address is no address to call: this machine's own one stands for it."""
-    written = settings_for(base_url).splitlines()
-
-    assert f"  export GATEWAY_BASE_URL={from_here}" in written
-    assert f"  export GATEWAY_AUTH_URL={from_here}{AUTHORIZE_PATH}" in written
 
 
 async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None:

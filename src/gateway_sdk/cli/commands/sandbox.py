@@ -93,12 +93,5 @@ def _greet(base_url: str) -> None:
     ]
     print_key_values(console, facts)
     # Not wrapped, so that each line can be copied.
-    console.print(settings_for(base_url), soft_wrap=True)
+    console.print(SETTINGS.format(url=base_url), soft_wrap=True)
     console.print("Ready; Ctrl-C stops it.", style="bold")
-
-
-def settings_for(base_url: str) -> str:
-    """Write the settings of sessions and logins on this machine."""
-    for everywhere, here in (("0.0.0.0", "127.0.0.1"), ("[::]", "[::1]")):  # noqa: S104 - no bind
-        base_url = base_url.replace(f"//{everywhere}:", f"//{here}:")
-    return SETTINGS.format(url=base_url)
