@@ -7,7 +7,7 @@ import typer
 
 from gateway_sdk.cli.arguments import AsCsv, AsJson, MayBeLeftOut
 from gateway_sdk.cli.failure import FAILED, CommandError
-from gateway_sdk.cli.output.show import Form, Table, choose_form, show
+from gateway_sdk.cli.output.show import Table, choose_form, show
 from gateway_sdk.cli.output.values import printable
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import Country
@@ -53,7 +53,7 @@ def countries(
     found = [country for country in known if search is None or matches(country, search)]
     records = [country.to_wire() for country in found]
     rows = [[record[name] for name in COLUMNS] for record in records]
-    if found or form is not Form.TABLE:
+    if found or form != "table":
         show(Table(list(COLUMNS), rows), records, form, headings=list(COLUMNS.values()))
     if search is not None and not found:
         raise CommandError(

@@ -65,11 +65,7 @@ def revise(ctx: typer.Context, customer_id: str, revisions: list[str]) -> None:
 
 
 def read_revisions(words: Sequence[str]) -> list[Revision]:
-    """Read KEY=VALUE words, or the file that a single word without "=" names.
-
-    Returns:
-        The revisions in their order; a key may occur twice. Messages show no value.
-    """
+    """Read KEY=VALUE words, or the file that a word without "=" names; messages show no value."""
     if len(words) == 1 and "=" not in words[0]:
         return _from_file(words[0])
     return [_from_word(word, place) for place, word in enumerate(words, 1)]

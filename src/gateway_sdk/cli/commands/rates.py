@@ -65,18 +65,18 @@ def rates(
         return
     if not series.days:
         say(f"There are no rates from {first} to {last}: try an earlier day for --start.")
-    if form is Form.PLOT:
+    if form == "plot":
         write_text(draw_curves(_drawable(series)))
-    elif form is not Form.TABLE or not (png or parquet):
+    elif form != "table" or not (png or parquet):
         show(series.table(), reply, form)
     _write_files(series, png, parquet)
 
 
 def _show_other_shape(reply: Any, form: Form, *, needs_series: bool) -> None:
-    if needs_series or form in (Form.CSV, Form.PLOT):
+    if needs_series or form in ("csv", "plot"):
         raise CommandError(f"{OTHER_SHAPE}\n--json shows it.", UNCHANGED)
     show_json(reply)
-    if form is not Form.JSON:
+    if form != "json":
         say(f"{OTHER_SHAPE}, so it is shown as JSON: the interface leaves it open.")
 
 

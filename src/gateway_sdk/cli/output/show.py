@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from rich import box
 from rich.cells import cell_len
@@ -142,30 +141,25 @@ def _draw(columns: Sequence[_Column], width: int) -> RichTable:
     return drawn
 
 
-class Form(Enum):
-    """The forms of output, with their options."""
-
-    TABLE = "a table in a terminal, lines with tabs in a pipe"
-    JSON = "--json"
-    CSV = "--csv"
-    PLOT = "--plot"
+Form: TypeAlias = Literal["table", "json", "csv", "plot"]
+"""A form of output, with the option of its name; a table is lines with tabs in a pipe."""
 
 
 def choose_form(*, as_json: bool, as_csv: bool, plot: bool = False) -> Form:
     """Return the form that the options ask for, at most one."""
-    options = {Form.JSON: as_json, Form.CSV: as_csv, Form.PLOT: plot}
+    options: dict[Form, bool] = {"json": as_json, "csv": as_csv, "plot": plot}
     given = [form for form, wanted in options.items() if wanted]
     if len(given) > 1:
-        names = " and ".join(form.value for form in given)
+        names = " and ".join(f"--{form}" for form in given)
         raise CommandError(f"{names} exclude each other: choose one", MISUSED)
-    return given[0] if given else Form.TABLE
+    return given[0] if given else "table"
 
 
 def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None = None) -> None:
     """Print a table, in a terminal under shorter *headings*, or as JSON what it was made from."""
-    if form is Form.JSON:
+    if form == "json":
         show_json(value)
-    elif form is Form.CSV:
+    elif form == "csv":
         write_text(to_csv(table))
     elif sys.stdout is None or not sys.stdout.isatty():
         write_text(to_lines(table))
@@ -179,14 +173,14 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
 
 def show_records(reply: Any, form: Form) -> None:
     """Print a reply as a table if it is a list of records, and else as JSON."""
-    found = None if form is Form.JSON else find_records(reply)
+    found = None if form == "json" else find_records(reply)
     if found is not None:
         table, beside = found
         if table.rows:
             show(table, reply, form)
         if words := printable(beside) if table.rows else "The list is empty.":
             say(words)
-    elif form is Form.CSV:
+    elif form == "csv":
         problem = "the reply is not a list of records\n--json shows it."
         raise CommandError(problem, UNCHANGED)
     else:
