@@ -73,12 +73,7 @@ IN_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
-    """The settings in force; some are secret.
-
-    Attributes:
-        sources: The source of each value, such as "GATEWAY_BASE_URL".
-        profile: The name of the profile that was read.
-    """
+    """The settings in force, some of them secret, each with its source such as GATEWAY_BASE_URL."""
 
     values: Mapping[str, str]
     sources: Mapping[str, str]

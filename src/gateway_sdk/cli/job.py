@@ -29,9 +29,6 @@ HOPELESS_AT_FIRST: Final = (
 )
 """Likewise as long as no series has arrived: then it is the gateway, and not one series."""
 
-MOST_KINDS: Final = 5
-"""Kinds of failures that are named; the file has them all."""
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -162,12 +159,8 @@ class Tally:
 
     def failures(self) -> Iterator[str]:
         """Name the kinds of failures, the most frequent first, with an example of each."""
-        width, left = len(str(self.failed)), self.failed
-        for kind, count in self._kinds.most_common(MOST_KINDS):
-            yield f"  {count:>{width}} {kind}, such as {self._such_as[kind]}"
-            left -= count
-        if left:
-            yield f"  {left:>{width}} others"
+        for kind, count in self._kinds.most_common():
+            yield f"  {count} {kind}, such as {self._such_as[kind]}"
 
     def _advice(self, late: int) -> str:
         helps = self.failed > self._unknown
@@ -188,12 +181,8 @@ async def fetch(
 ) -> None:
     """Fetch all series and count them, with a bar, until all further calls would fail too.
 
-    Args:
-        gateway: Its `parse_float` is `shortest`, for the journal.
-        plan: Which series.
-        tally: Counts the results, and knows which currencies are left out.
-        take: Called with each result.
-        **options: Options of `exchange_rate_series_bulk`.
+    The `parse_float` of the session is `shortest`, for the journal; *take* is called with each
+    result, and *options* are those of `exchange_rate_series_bulk`.
     """
 
     async def queries() -> AsyncGenerator[Query]:

@@ -91,9 +91,7 @@ def shortest(text: str) -> float | Decimal:
 class Rows:
     """Writes rates as rows of a CSV file (RFC 4180) as they arrive, and counts them.
 
-    Attributes:
-        written: The rows so far.
-        other_shapes: The replies of another shape, which have no rows.
+    Replies of another shape, which have no rows, are counted too.
     """
 
     def __init__(self, file: io.TextIOBase) -> None:

@@ -23,14 +23,10 @@ LONG: Final = 2.0
 
 
 class _Witness(Observer):
-    """Keeps what happened to the call that Ctrl-C interrupted, and reports long waits.
-
-    Attributes:
-        warning: What matters before this call is repeated; None if nothing does.
-    """
+    """Keeps what happened to the call that Ctrl-C interrupted, and reports long waits."""
 
     def __init__(self, *, tells_waits: bool) -> None:
-        self.warning: str | None = None
+        self.warning: str | None = None  # what matters before the call is repeated
         self._tells_waits = tells_waits
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
@@ -61,12 +57,7 @@ def ask(
 ) -> T:
     """Open a session for a coroutine function, and return its result.
 
-    Args:
-        ctx: The context of the command, which has the options for every command.
-        work: The coroutine function.
-        needs_tenant: Whether a tenant has to be set.
-        tells_waits: Whether to report long waits; for a bulk run that is too much.
-        parse_float: That of the session.
+    Long waits are reported, unless the command says otherwise.
 
     Raises:
         KeyboardInterrupt: Ctrl-C; its text says what matters before the call is repeated.
