@@ -204,8 +204,7 @@ async def fetch(
             async for result in results:
                 tally.add(result)
                 # Results of earlier runs are there at once, and say nothing about the speed.
-                if not result.from_journal:
-                    show(tally.done, tally.total, *tally.notes())
+                show(tally.done, tally.total, tally.asked, *tally.notes())
                 _raise_if_hopeless(result, tally)
                 take(result)
 

@@ -266,11 +266,13 @@ def _run_here(ctx: typer.Context, job: str) -> None:
 async def _watch(planned: Plan) -> PlanStatus:
     """Look at a plan; in a terminal until it is complete, with a bar."""
     found = await planned.status()
+    before = _ended(found)
     with counting_bar("Done") as show:
         while sys.stderr.isatty() and not found.is_complete:
             failed = sum(found.failed.values())
             notes = (f"{failed} failed" if failed else "", found.waiting)
-            show(_ended(found), found.items, *filter(None, notes))
+            ended = _ended(found)
+            show(ended, found.items, ended - before, *filter(None, notes))
             await asyncio.sleep(LOOK)
             found = await planned.status()
     return found

@@ -23,7 +23,7 @@ KEY_COLUMNS: Final = 11
 
 KeyValue = tuple[str, str]
 Show = Callable[..., None]
-"""Updates a bar: how many are done, of how many if that is known, and words after the bar."""
+"""Updates a bar: how many are done, of how many, how many of them are new, and other words."""
 
 
 def make_console(
@@ -53,9 +53,10 @@ class _Notes(ProgressColumn):
     """What a command says of its progress, then the speed, and the time for what is left."""
 
     def render(self, task: Task) -> Text:
-        """Write them."""
-        pace = describe_pace(task.speed, task.remaining or 0) if task.speed else ()
-        return Text(" ".join(f"· {words}" for words in (*task.fields["notes"], *pace)))
+        """Write them; the speed is that of what is new since the bar began."""
+        notes, speed = task.fields["notes"], task.fields["new"] / (task.elapsed or 1)
+        pace = describe_pace(speed, task.remaining or 0) if speed else ()
+        return Text(" ".join(f"· {words}" for words in (*notes, *pace)))
 
 
 def counting_bar(doing: str) -> AbstractContextManager[Show]:
@@ -78,7 +79,7 @@ def progress(*columns: ProgressColumn) -> Generator[Show]:
     ) as bar:
         task = bar.add_task("", total=None, visible=False)
 
-        def show(done: int, total: int | None, *notes: str) -> None:
-            bar.update(task, completed=done, total=total, visible=True, notes=notes)
+        def show(done: int, total: int | None, new: int = 0, *notes: str) -> None:
+            bar.update(task, completed=done, total=total, visible=True, new=new, notes=notes)
 
         yield show
