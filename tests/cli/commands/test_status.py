@@ -74,19 +74,9 @@ def test_no_token_is_status_1(call_gateway: Call, settings: Settings) -> None:
     assert ended.err == "gateway: there is no access token\nGet one with `gateway login`.\n"
 
 
-@pytest.mark.parametrize(
-    ("age", "until", "problem"),
-    [
-        (3720.0, "2 min ago", "the access token has expired"),
-        (
-            3585.0,
-            r"in 1?\d s",
-            "the access token is about to expire",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("age", "until"), [(3720.0, "2 min ago"), (3585.0, r"in 1?\d s")])
 def test_token_that_sessions_do_not_use_is_status_1(
-    call_gateway: Call, settings: Settings, age: float, until: str, problem: str
+    call_gateway: Call, settings: Settings, age: float, until: str
 ) -> None:
     """One that has expired, or will before a request arrives, is told with its end."""
     keep(age=age)
@@ -96,7 +86,7 @@ def test_token_that_sessions_do_not_use_is_status_1(
     assert ended.status == 1
     assert re.search(f"\nUntil      {MOMENT}, {until}\n", ended.out)
     first, second = ended.err.splitlines()
-    assert first.startswith(f"gateway: {problem}")
+    assert first == "gateway: the access token has expired, or is about to"
     assert second == "Get one with `gateway login`."
 
 

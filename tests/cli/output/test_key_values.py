@@ -1,7 +1,7 @@
 import pytest
 
 from gateway_sdk.auth import Token
-from gateway_sdk.cli.commands.login import describe_end, token_facts
+from gateway_sdk.cli.commands.login import describe_end
 from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
 from gateway_sdk.cli.output.values import describe_moment, format_span
 
@@ -81,16 +81,6 @@ def test_span_is_in_the_unit_that_is_large_enough(seconds: float, written: str) 
 def test_moment_is_in_utc_and_relative_to_now(moment: float, written: str) -> None:
     """A moment is a date for the record and a distance for the reader."""
     assert describe_moment(moment, NOON) == written
-
-
-def test_token_has_a_beginning_and_an_end() -> None:
-    """Both are moments."""
-    token = Token("any", obtained_at=NOON - 7200, expires_at=NOON + 7200)
-
-    assert list(token_facts(token, NOON)) == [
-        ("Since", "2027-01-15 10:00:00 UTC, 2 h ago"),
-        ("Until", "2027-01-15 14:00:00 UTC, in 2 h"),
-    ]
 
 
 def test_end_may_be_unknown() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
@@ -23,12 +22,13 @@ from gateway_sdk.cli.config import (
     settings_of,
 )
 from gateway_sdk.cli.failure import FAILED, MISUSED, CommandError
-from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
+from gateway_sdk.cli.output.console import make_console, print_key_values
 from gateway_sdk.cli.output.show import Table, choose_form, show
 from gateway_sdk.cli.output.stdout import say
 from gateway_sdk.cli.output.values import describe_moment
 from gateway_sdk.errors import TokenStoreError
 
+ADVICE: Final = "Get one with `gateway login`."
 TRIAL_LIFE: Final = 60.0
 """Seconds until the test token expires, if it cannot be deleted."""
 
@@ -136,32 +136,19 @@ def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
     store = settings.store()
     print_key_values(console, [("Kept in", settings.place())])
     token, now = asyncio.run(store.load()), time.time()
-    if token is not None:
-        print_key_values(console, token_facts(token, now))
-    if problem := problem_of(token, now):
-        raise CommandError(f"{problem}\nGet one with `gateway login`.", FAILED)
-
-
-def token_facts(token: Token, now: float) -> Iterator[KeyValue]:
-    """Describe from when until when a token is valid; *now* in seconds since 1970."""
-    yield "Since", describe_moment(token.obtained_at, now)
-    yield "Until", describe_end(token, now)
+    if token is None:
+        raise CommandError(f"there is no access token\n{ADVICE}", FAILED)
+    since = describe_moment(token.obtained_at, now)
+    print_key_values(console, [("Since", since), ("Until", describe_end(token, now))])
+    if token.expired(now):
+        raise CommandError(f"the access token has expired, or is about to\n{ADVICE}", FAILED)
 
 
 def describe_end(token: Token, now: float) -> str:
-    """Say until when a token lasts."""
+    """Say until when a token lasts; *now* in seconds since 1970."""
     if token.expires_at is None:
         return "the gateway refuses it: the login did not say when it expires"
     return describe_moment(token.expires_at, now)
-
-
-def problem_of(token: Token | None, now: float) -> str | None:
-    """Say why sessions would not use a token; None if they would."""
-    if token is None:
-        return "there is no access token"
-    if token.expired(now, leeway=0.0):
-        return "the access token has expired"
-    return "the access token is about to expire" if token.expired(now) else None
 
 
 def logout(ctx: typer.Context, auth_url: str | None = None, client_id: str | None = None) -> None:
