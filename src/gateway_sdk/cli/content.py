@@ -83,9 +83,11 @@ def read_json(word: str) -> Any:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         refuse(f"{name_of(word)}, {where}: this is not JSON: {error.msg}")
+    except UnicodeDecodeError as error:
+        refuse(f"{name_of(word)} is not UTF-8: byte {error.start + 1} is wrong")
     except (RecursionError, ValueError):
-        why = "it is not UTF-8, is nested too deeply, or has a number with too many digits"
-        refuse(f"{name_of(word)} cannot be read: {why}")
+        why = "is nested too deeply, or has a number with too many digits"
+        refuse(f"{name_of(word)} {why}")
 
 
 def check_fields(model: type[M], value: Any, word: str) -> M:
