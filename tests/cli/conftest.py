@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sdk._call import client
 from gateway_sdk._config import LOGGER
-from gateway_sdk.cli import app
+from gateway_sdk.cli import main
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_CLIENT_ID,
@@ -128,9 +128,10 @@ def call_gateway(
     def call(*arguments: str | Path, **more: str) -> Ended:
         for name, text in {**dict.fromkeys(MOODS, ""), "COLUMNS": "80", **more}.items():
             monkeypatch.setenv(name, text)
+        monkeypatch.setattr(sys, "argv", ["gateway", *map(str, arguments)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as caught:
-            app.app([str(argument) for argument in arguments], prog_name="gateway")
+            main()
         return Ended(int(caught.value.code or 0), *capsys.readouterr())
 
     return call

@@ -2,7 +2,8 @@
 
 import sys
 
-from gateway_sdk.cli.failure import how_to_install
+from gateway_sdk.cli.failure import MISUSED, STOPPED, how_to_install
+from gateway_sdk.cli.output.stdout import OutputError, whole_output
 
 
 def main() -> None:
@@ -14,12 +15,16 @@ def main() -> None:
         # Imported here, because typer and rich come with an extra.
         from gateway_sdk.cli.app import app  # noqa: PLC0415
 
-        app(prog_name="gateway")
+        with whole_output():
+            app(prog_name="gateway")
+    except OutputError as error:
+        sys.stderr.write(f"gateway: {error}\n")
+        sys.exit(error.status)
     except ModuleNotFoundError as error:
         advice = how_to_install(error.name)
         if advice is None:
             raise
         sys.stderr.write(f"gateway: {advice}\n")
-        sys.exit(2)
+        sys.exit(MISUSED)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(STOPPED)

@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from gateway_sdk._version import __version__
 from gateway_sdk.cli.declare import make_command, make_group, make_root
 from gateway_sdk.cli.failure import MISUSED, CommandError
-from gateway_sdk.cli.output.stdout import OutputError, say, tolerate_any_encoding, whole_output
+from gateway_sdk.cli.output.stdout import say, tolerate_any_encoding
 
 SWITCHES: Final = frozenset({"--debug", "--sandbox", "--verbose", "-v"})
 VALUES: Final = frozenset({"--base-url", "--tenant", "--profile"})
@@ -77,15 +77,6 @@ def load(name: str) -> TyperCommand | TyperGroup:
 
 class _Group(TyperGroup):
     """The commands, each imported when it is used, and the messages of their errors."""
-
-    def main(self, *args: Any, **extra: Any) -> Any:
-        """Run the command line; report that standard output cannot be written."""
-        try:
-            with whole_output():
-                return super().main(*args, **extra)
-        except OutputError as error:
-            sys.stderr.write(f"gateway: {error}\n")
-            raise SystemExit(error.status) from None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's way
         """List the commands by section."""

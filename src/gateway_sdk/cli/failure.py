@@ -18,6 +18,8 @@ UNKNOWN: Final = 5
 """It may have been done."""
 APPLIED: Final = 6
 """It was done, but its reply could not be used or printed."""
+STOPPED: Final = 130
+"""Stopped by Ctrl-C: 128 and the number of the signal, as in shells."""
 READER_LEFT: Final = 141
 """The reader of the output has closed it, as `head` does: 128 and the number of SIGPIPE."""
 
