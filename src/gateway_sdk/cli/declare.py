@@ -79,5 +79,9 @@ def _described(app: typer.Typer, entries: str) -> Any:
         used.secondary_opts = []  # a switch has no opposite
         if used.param_type_name == "argument":
             # A type such as "<str>" says less than the name.
-            used.display_type_rich = lambda **_: ""
+            used.display_type_rich = _no_type
     return command
+
+
+def _no_type(**_: Any) -> str:
+    return ""

@@ -148,7 +148,7 @@ Form: TypeAlias = Literal["table", "json", "csv", "plot"]
 def choose_form(*, as_json: bool, as_csv: bool, plot: bool = False) -> Form:
     """Return the form that the options ask for, at most one."""
     options: dict[Form, bool] = {"json": as_json, "csv": as_csv, "plot": plot}
-    given = [form for form, wanted in options.items() if wanted]
+    given: list[Form] = [form for form, wanted in options.items() if wanted]
     if len(given) > 1:
         names = " and ".join(f"--{form}" for form in given)
         raise CommandError(f"{names} exclude each other: choose one", MISUSED)
