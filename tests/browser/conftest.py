@@ -135,7 +135,7 @@ def hostile(all_attacks: HostileServer) -> HostileServer:
     return all_attacks
 
 
-@pytest.fixture(params=["sandbox_flow", "foreign_flow"])
+@pytest.fixture(params=["sandbox_flow", pytest.param("foreign_flow", marks=pytest.mark.full)])
 def flow(request: pytest.FixtureRequest) -> Any:
     """Provide logins at either server, one after the other."""
     return request.getfixturevalue(request.param)

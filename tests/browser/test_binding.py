@@ -19,7 +19,9 @@ from tests.browser.logins import (
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+@pytest.mark.parametrize(
+    "host", [pytest.param("127.0.0.1", marks=pytest.mark.full), "[::1]", "localhost"]
+)
 async def test_the_cookie_is_sent_after_another_site(
     page: Page, foreign_flow: ImplicitFlow, host: str
 ) -> None:

@@ -88,7 +88,9 @@ async def test_a_login_takes_three_requests_and_nothing_of_other_sites(
     assert places == {waiting.url, flow.authorization_url, waiting.redirect_uri}
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+@pytest.mark.parametrize(
+    "host", [pytest.param("127.0.0.1", marks=pytest.mark.full), "[::1]", "localhost"]
+)
 async def test_every_name_of_this_machine_is_accepted(
     page: Page, sandbox_flow: ImplicitFlow, witness: Witness, host: str
 ) -> None:

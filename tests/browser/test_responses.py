@@ -46,7 +46,14 @@ def whole_token_encoded(location: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "reshape", [str, raw_token, raw_plus, whole_token_encoded, state_in_the_query]
+    "reshape",
+    [
+        str,
+        raw_token,
+        pytest.param(raw_plus, marks=pytest.mark.full),
+        pytest.param(whole_token_encoded, marks=pytest.mark.full),
+        state_in_the_query,
+    ],
 )
 async def test_a_token_arrives_unchanged(
     page: Page,
