@@ -81,8 +81,8 @@ def read_json(word: str) -> Any:
     except OSError as error:
         _refuse_file(word, error)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        refuse(f"{name_of(word)}, {where}: this is not JSON: {error.msg}")
+        where = f", line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}"
+        refuse(name_of(word) + (where if error.doc.strip() else " is empty"))
     except UnicodeDecodeError as error:
         refuse(f"{name_of(word)} is not UTF-8: byte {error.start + 1} is wrong")
     except (RecursionError, ValueError):
