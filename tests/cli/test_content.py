@@ -37,9 +37,11 @@ def test_json_is_read_as_it_is(value: Any) -> None:
             b'{"a": 1,\n "b" 2}',
             "x.json, line 2, column 6: this is not JSON: Expecting ':' delimiter",
         ),
-        (b"\n", "x.json is empty"),
+        (b"", "x.json is empty"),
         (b'{"a": 1} canary', "x.json, line 1, column 10: this is not JSON: Extra data"),
         (b'{"a": "\xff"}', "x.json is not UTF-8: byte 8 is wrong"),
+        (b'{"pin": 1, "pin": 2}', "the file has pin twice in one object"),
+        (b'{"\\u001b[2J": 1, "\\u001b[2J": 2}', "the file has \\x1b[2J twice in one object"),
         (b"[" * 200_000, "x.json is nested too deeply, or has a number with too many digits"),
         (b"1" * 5000, "x.json is nested too deeply, or has a number with too many digits"),
     ],
@@ -47,7 +49,7 @@ def test_json_is_read_as_it_is(value: Any) -> None:
 def test_what_is_no_json_is_told_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, words: str
 ) -> None:
-    """Line and column, and never a value."""
+    """Line and column, or the name that is there twice; never a value."""
     monkeypatch.chdir(tmp_path)
     Path("x.json").write_bytes(content)
 
@@ -57,6 +59,14 @@ def test_what_is_no_json_is_told_with_its_place(
     assert str(caught.value) == f"{words}\nNothing was sent."
     assert caught.value.status == 2
     assert "canary" not in str(caught.value)
+
+
+def test_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not read until the memory is full."""
+    monkeypatch.setattr("gateway_sdk.cli.content.LARGEST", 2**20)
+
+    with pytest.raises(CommandError, match=r"^/dev/zero is larger than 1 MiB"):
+        read_json("/dev/zero")
 
 
 @pytest.mark.parametrize("read", [read_json, open_content])

@@ -4,6 +4,7 @@ A command is a function in `commands/`. Its module is imported when the command 
 `--version` and `--help` do not import the SDK.
 """
 
+import re
 import sys
 from importlib import import_module
 from itertools import islice
@@ -56,6 +57,15 @@ MEMBERS: Final = {
     "wallet": ("orders", "history", "balance", "cancel"),
     "document": ("upload", "update", "status"),
 }
+IN_WORDS: Final = {
+    "Input should be a valid integer, .*": "write a whole number",
+    "Input should be a valid number, .*": "write a number",
+    "Input should be a valid boolean, .*": "write 1 or 0",
+    "Input should be greater than or equal to": "write at least",
+    "Input should be less than or equal to": "write at most",
+}
+"""What typer says of a value from 0.28 on, where it has pydantic's words; earlier its own do."""
+
 ELSEWHERE: Final = {
     "logout": "login",
     "profiles": "login",
@@ -91,7 +101,11 @@ class _Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take the options for every command wherever they stand, but not behind a "--"."""
-        rest: list[str] = super().parse_args(ctx, _to_the_front(args))
+        try:
+            rest: list[str] = super().parse_args(ctx, _to_the_front(args))
+        except typer.BadParameter as error:
+            error.message = in_words(error.message)
+            raise
         return rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -102,6 +116,9 @@ class _Group(TyperGroup):
 
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = in_words(error.message)
+            raise
         except KeyboardInterrupt as stop:
             # On a line of its own, below the terminal's ^C.
             sys.stderr.write("\ngateway: stopped by Ctrl-C\n")
@@ -115,6 +132,13 @@ class _Group(TyperGroup):
             failure = explain(error) if isinstance(error, GatewayError) else error
         sys.stderr.write(f"gateway: {failure}\n")
         raise typer.Exit(failure.status)
+
+
+def in_words(message: str) -> str:
+    """Say what is wrong with a value in the words of the command line."""
+    for pattern, words in IN_WORDS.items():
+        message = re.sub(pattern, words, message)
+    return message
 
 
 def _to_the_front(args: list[str]) -> list[str]:

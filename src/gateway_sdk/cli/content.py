@@ -27,6 +27,9 @@ IN_WORDS: Final = {
 }
 """Python's words for values, and those for JSON."""
 
+LARGEST: Final = 16 * 2**20
+"""Bytes of a file of JSON, which is read as a whole: no customer is so large, but /dev/zero is."""
+
 M = TypeVar("M", bound=Model)
 
 
@@ -72,22 +75,39 @@ def _refuse_file(word: str, error: OSError) -> NoReturn:
 
 
 def read_json(word: str) -> Any:
-    """Read JSON, in UTF-8 or another encoding of Unicode; messages show no value.
+    """Read JSON in UTF-8, with or without a byte order mark; messages show no value.
 
     Floats may lose digits: no field takes one.
     """
+    name, data = name_of(word), b""
     try:
-        return json.loads(standard_input().read() if word == STDIN else Path(word).read_bytes())
+        if word == STDIN:
+            data = standard_input().read(LARGEST + 1)
+        else:
+            with Path(word).open("rb") as file:
+                data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            refuse(f"{name} is larger than {LARGEST // 2**20} MiB: is it the right file?")
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
     except OSError as error:
         _refuse_file(word, error)
-    except json.JSONDecodeError as error:
-        where = f", line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}"
-        refuse(name_of(word) + (where if error.doc.strip() else " is empty"))
     except UnicodeDecodeError as error:
-        refuse(f"{name_of(word)} is not UTF-8: byte {error.start + 1} is wrong")
-    except (RecursionError, ValueError):
-        why = "is nested too deeply, or has a number with too many digits"
-        refuse(f"{name_of(word)} {why}")
+        refuse(f"{name} is not UTF-8: byte {error.start + 1} is wrong")
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        refuse(f"{name}, {where}: this is not JSON: {error.msg}" if data else f"{name} is empty")
+    except (RecursionError, ValueError):  # Python converts whole numbers up to 4300 digits
+        refuse(f"{name} is nested too deeply, or has a number with too many digits")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object that has a name twice: the parser would silently take the last one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = printable(next(name for name in names if names.count(name) > 1)[:100])
+        refuse(f"the file has {twice} twice in one object")
+    return found
 
 
 def check_fields(model: type[M], value: Any, word: str) -> M:
