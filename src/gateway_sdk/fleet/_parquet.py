@@ -100,13 +100,16 @@ def to_parquet(records: Sequence[ItemRecord]) -> bytes:
     from pyarrow import parquet  # noqa: PLC0415 - an extra
 
     sink = pa.BufferOutputStream()
+    compression: Any = {
+        "item": "zstd",
+        "value": "zstd",
+    }  # the others are a few bytes for each result
     # Each file is read as a whole, by index. Without statistics and dictionaries it takes half the
     # CPU time and half the bytes: a statistic of `value` holds two whole values.
     parquet.write_table(
         table_of([row_of(record) for record in records]),
         sink,
-        # The others are a few bytes for each result.
-        compression={"item": "zstd", "value": "zstd"},
+        compression=compression,
         use_dictionary=False,
         write_statistics=False,
     )
