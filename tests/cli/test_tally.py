@@ -4,10 +4,11 @@ import sys
 from typing import Any
 
 import pytest
+from rich.progress import Progress
 
 from gateway_sdk.bulk import BulkResult
 from gateway_sdk.cli.job import Tally
-from gateway_sdk.cli.output.console import counting_bar, progress
+from gateway_sdk.cli.output.console import Notes, counting_bar, progress
 from gateway_sdk.errors import (
     DeadlineExceededError,
     GatewayError,
@@ -146,6 +147,23 @@ def test_bar_is_one_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert drawn
     assert all(re.fullmatch(figures, line) and len(line) <= 80 for line in drawn), drawn
     assert screen.getvalue().rstrip().endswith("\x1b[2K")
+
+
+@pytest.mark.parametrize(
+    ("new", "words"),
+    [
+        (0, "· 1 failed"),
+        (4, "· 1 failed · 0.5/s · 12 s left"),
+        (160, "· 1 failed · 20/s · 0 s left"),
+    ],
+)
+def test_pace_is_that_of_what_is_new(new: int, words: str) -> None:
+    """What earlier runs fetched is done, but makes the gateway no faster."""
+    times = iter([100.0, *[108.0] * 9])  # the bar begins; then it is drawn, 8 seconds later
+    bar = Progress(get_time=lambda: next(times))
+    bar.add_task("", total=10, completed=4, new=new, notes=["1 failed"])
+
+    assert str(Notes().render(bar.tasks[0])) == words
 
 
 @pytest.mark.parametrize("stderr", [io.StringIO(), None])

@@ -49,7 +49,7 @@ def print_key_values(console: Console, pairs: Iterable[KeyValue]) -> None:
             console.print(Text.assemble((name, "bold"), text), soft_wrap=True)
 
 
-class _Notes(ProgressColumn):
+class Notes(ProgressColumn):
     """What a command says of its progress, then the speed, and the time for what is left."""
 
     def render(self, task: Task) -> Text:
@@ -61,7 +61,7 @@ class _Notes(ProgressColumn):
 
 def counting_bar(doing: str) -> AbstractContextManager[Show]:
     """Draw a bar that counts items."""
-    notes = _Notes(Column(no_wrap=True))
+    notes = Notes(Column(no_wrap=True))
     return progress(TextColumn(doing), BarColumn(bar_width=None), MofNCompleteColumn(), notes)
 
 
