@@ -17,6 +17,7 @@ from gateway_sdk.errors import (
 )
 from tests.auth.traces import no_traces
 from tests.auth.visits import RIGHT, answer, is_refused, names_of, post, read_answer, visit, waiting
+from tests.support.ports import free_port
 
 WITH_IPV6 = pytest.mark.skipif(not has_address("::1"), reason="this machine has no IPv6")
 
@@ -36,12 +37,6 @@ def other_address() -> str:
             return "127.0.0.1"
         name: str = probe.getsockname()[0]
     return name
-
-
-async def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    async with LoopbackReceiver() as receiver:
-        return names_of(receiver)[0][1]
 
 
 async def test_it_listens_on_this_machine_only() -> None:
@@ -88,7 +83,7 @@ def test_an_address_is_named_as_browsers_write_it() -> None:
 
 async def test_a_fixed_port_is_free_again_at_once() -> None:
     """A fixed port is used unchanged, and free again after the response."""
-    port = await free_port()
+    port = free_port()
     for _ in range(3):
         async with waiting(f"http://127.0.0.1:{port}/callback") as there:
             assert there.port == port

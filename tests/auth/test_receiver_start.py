@@ -1,6 +1,5 @@
 """The start address: it leads one browser to the login, and only that browser can end it."""
 
-import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,20 +10,13 @@ from gateway_sdk.errors import LoginError, SessionStateError
 from tests.auth.bad_requests import GOOD
 from tests.auth.traces import no_traces
 from tests.auth.visits import AUTHORIZATION_URL, RIGHT, post, read_answer, visit, waiting
+from tests.support.ports import free_port
 
 
 @pytest.fixture(autouse=True)
 async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     async with no_traces(caplog):
         yield
-
-
-@pytest.fixture
-def free_port() -> int:
-    """Provide a port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 async def test_it_leads_to_the_login_and_sets_a_cookie() -> None:
@@ -42,11 +34,11 @@ async def test_it_leads_to_the_login_and_sets_a_cookie() -> None:
         await there.must_still_wait()
 
 
-async def test_at_a_fixed_port_it_clears_what_was_stored_there(free_port: int) -> None:
+async def test_at_a_fixed_port_it_clears_what_was_stored_there() -> None:
     """A service worker of an earlier page is removed; at a free port nothing is deleted."""
     async with waiting() as there:
         assert "Clear-Site-Data" not in (await there.open()).headers
-    async with waiting(f"http://127.0.0.1:{free_port}/callback") as there:
+    async with waiting(f"http://127.0.0.1:{free_port()}/callback") as there:
         assert (await there.open()).headers["Clear-Site-Data"] == '"storage"'
 
 

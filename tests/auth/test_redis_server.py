@@ -11,7 +11,8 @@ from gateway_sdk.auth import RedisStore, SharedTokenSource
 from gateway_sdk.auth.token import text_of
 from tests.support.certificates import Authority
 from tests.support.logins import KEY, Person, make_token
-from tests.support.redis_server import NEEDS_REDIS, RedisServer, free_port, refusal
+from tests.support.ports import free_port
+from tests.support.redis_server import NEEDS_REDIS, RedisServer, refusal
 from tests.support.secrecy import CANARY, logged
 
 pytestmark = NEEDS_REDIS

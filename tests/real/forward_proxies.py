@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.real.programs import Program, find, free_port, running
+from tests.real.programs import Program, find, running
+from tests.support.ports import free_port
 
 SQUID: Final = """
 http_port 127.0.0.1:{port}

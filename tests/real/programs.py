@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import random
 import shutil
 import signal
 import socket
@@ -19,8 +18,6 @@ import pytest
 _LIMIT: Final = 20.0
 """Seconds after which something that should have happened counts as missing."""
 _POLL: Final = 0.01
-_BELOW_EPHEMERAL: Final = range(12_000, 32_000)
-"""Ports that the system gives to no client, so that a server finds its own free again."""
 _FOLDERS: Final = os.pathsep.join(
     (str(Path(sys.executable).parent), os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin")
 )
@@ -32,15 +29,6 @@ def find(name: str) -> str:
     if path is None:
         pytest.skip(f"not tested, because {name} was not found")
     return path
-
-
-def free_port() -> int:
-    """Return a port of this machine that is not used and stays free while its server restarts."""
-    while True:
-        port = random.choice(_BELOW_EPHEMERAL)  # noqa: S311 - no secret
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) != 0:
-                return port
 
 
 class Program:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.real.ledger import BUSY, Ledger, read_ledger
-from tests.real.programs import Program, find, free_port, running, until
+from tests.real.programs import Program, find, running, until
 from tests.real.upstream import serving_upstream
+from tests.support.ports import free_port
 
 ROOT: Final = Path(__file__).parents[2]
 

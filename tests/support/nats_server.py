@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.ports import free_ports
+from tests.support.ports import free_port
 
 # Debian keeps it where an ordinary user's PATH does not reach.
 PROGRAM: Final = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
@@ -28,7 +28,7 @@ class NatsServer:
     """
 
     def __init__(self, folder: Path) -> None:
-        (port,) = free_ports(1)
+        port = free_port()
         self.url = f"nats://127.0.0.1:{port}"
         self._command = [
             PROGRAM or "nats-server",

@@ -1,13 +1,28 @@
-"""Ports for servers that cannot be told to take a free one."""
+"""Ports for servers that cannot be told to take a free one, or that start again on the same one."""
 
 import socket
+from contextlib import ExitStack, suppress
+from random import SystemRandom
+from typing import Final
+
+_CANDIDATES: Final = range(20_000, 32_000)
+"""Below those that the system gives to clients and to servers that ask for any (from 32 768 on
+Linux): one of them could be taken before the server starts, or while it is down."""
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody uses."""
+    (port,) = free_ports(1)
+    return port
 
 
 def free_ports(number: int) -> list[int]:
     """Return different ports of this machine that nobody uses."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    try:
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    found: list[int] = []
+    with ExitStack() as probes:
+        while len(found) < number:
+            port = SystemRandom().choice(_CANDIDATES)
+            with suppress(OSError):  # somebody uses it
+                probes.enter_context(socket.create_server(("127.0.0.1", port)))
+                found.append(port)
+    return found

@@ -13,7 +13,7 @@ from typing import Any, Final
 import asyncpg
 import pytest
 
-from tests.support.ports import free_ports
+from tests.support.ports import free_port
 from tests.support.secrecy import CANARY
 
 # Debian keeps the programs of each version in a folder of its own, which is not on PATH.
@@ -48,7 +48,7 @@ class PostgresServer:
             nobody = pwd.getpwnam("nobody")
             os.chown(self._folder, nobody.pw_uid, nobody.pw_gid)
             self._user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": ()}
-        (self.port,) = free_ports(1)
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
 

@@ -1,7 +1,6 @@
 """A real Redis of a test's own, which can be killed and started again."""
 
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -59,14 +58,6 @@ class RedisServer:
             self._process.kill()
             self._process.communicate()
             self._process = None
-
-
-def free_port() -> int:
-    """Return a port of this machine that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def refusal(store: RedisStore) -> str:

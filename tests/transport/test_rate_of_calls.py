@@ -29,7 +29,7 @@ from gateway_sdk._transport.rate_limit import RateLimiter
 from gateway_sdk._transport.transmission import DirectRequest
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from tests.support.calls import CALLS
-from tests.support.ports import free_ports
+from tests.support.ports import free_port
 from tests.support.virtual_time import now, run
 
 pytestmark = pytest.mark.httpx
@@ -351,7 +351,7 @@ async def test_every_turn_of_a_request_ends(
     limit = RateLimit(4, 3600.0)
     limiter = RateLimiter(limit)
     monkeypatch.setattr(RateLimit, "make_limiter", lambda _: limiter)
-    (port,) = free_ports(1)
+    port = free_port()
     given: dict[str, Any] = {
         "engine": engine,
         "access_token": SANDBOX_ACCESS_TOKEN,
