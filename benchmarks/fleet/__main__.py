@@ -31,7 +31,7 @@ from tests.support.rabbitmq_server import RabbitMQServer
 TIME_BUDGET: Final = 1.3
 """Of the ideal time, with 20 kills of workers and one of the queue."""
 
-WHOLE: Final = Scenario(name="whole", items=20_000, once=100, rate=150, chunk=100)
+WHOLE: Final = Scenario(name="whole", items=20_000, once=100, rate=150, chunk=250)
 SHORT: Final = Scenario(name="short")
 SCENARIOS: Final = (
     ("rabbitmq", {"name": "undisturbed"}),

@@ -44,11 +44,12 @@ class Way:
 
 PEER: Final = Way()
 KEPT: Final = Way(keeps=True)
+QUEUES, STORES = ("rabbitmq", "nats"), ("folder", "postgres")
 WAYS: Final = (
     PEER,
     KEPT,
-    *(Way(queue, store) for queue in ("", "rabbitmq", "nats") for store in ("folder", "postgres")),
-    *(Way("rabbitmq", store, 1000) for store in ("folder", "postgres")),
+    *(Way(queue, store) for queue in ("", *QUEUES) for store in STORES),
+    *(Way(queue, store, 1000) for queue in QUEUES for store in STORES),
 )
 
 
