@@ -113,7 +113,10 @@ def install_for_tests(session: nox.Session) -> None:
     if not RABBITMQ:
         session.warn("not tested, because no rabbitmq-server was found: workers on RabbitMQ")
     groups = ("test", "browser", "examples", "fleet")
-    session.install("-e", EVERYTHING, *(package for name in groups for package in group(name)))
+    packages = (package for name in groups for package in group(name))
+    # Else each of the parallel processes compiles all packages, at the same time as the others.
+    compiling = {"UV_COMPILE_BYTECODE": "1"}
+    session.install("-e", EVERYTHING, *packages, env=compiling)
 
 
 @nox.session

@@ -27,7 +27,7 @@ store = PrivateFileStore(TokenKey(*key), folder)
 def save(number):
     asyncio.run(store.save(Token(f"{name}-{number}-" + "x" * 5000, obtained_at=number)))
 """
-SAVES = 200
+SAVES = 60
 WRITER = f"{PRELUDE}\nfor number in range({SAVES}): save(number)"
 DIES = """
 def die(*arguments, **options):
