@@ -1,6 +1,6 @@
 """Why a command ends: the exit statuses, its error, and extras that are missing.
 
-This module imports none of them.
+It imports no extra.
 """
 
 from importlib.util import find_spec
