@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
-from gateway_sdk.models.replies import Country
+from gateway_sdk.models.records import Country
 from gateway_sdk.outcome import Repeatability
 
 T_co = TypeVar("T_co", covariant=True)

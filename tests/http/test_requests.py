@@ -272,7 +272,7 @@ def test_operation_is_its_row(ours: operations.Operation[Any], row: Row) -> None
     assert str(ours.reply) == {
         "open": "typing.Any",
         "202": "None",
-        "[Country]": "list[gateway_sdk.models.replies.Country]",
+        "[Country]": "list[gateway_sdk.models.records.Country]",
     }.get(row.response)
 
 

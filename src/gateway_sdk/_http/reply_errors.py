@@ -37,7 +37,7 @@ from gateway_sdk.errors import (
     UnexpectedReplyError,
 )
 from gateway_sdk.models._base import describe
-from gateway_sdk.models.replies import ErrorPayload
+from gateway_sdk.models.records import ErrorPayload
 from gateway_sdk.outcome import Outcome
 
 _SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")

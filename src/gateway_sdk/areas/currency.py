@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gateway_sdk import operations
 from gateway_sdk.areas import Area, checked
-from gateway_sdk.models.replies import Country
-from gateway_sdk.models.requests import ExchangeRateSeriesRequest
+from gateway_sdk.models.records import Country, ExchangeRateSeriesRequest
 
 if TYPE_CHECKING:
     from gateway_sdk.bulk._limit import Adaptive

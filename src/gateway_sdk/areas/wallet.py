@@ -6,7 +6,7 @@ from typing import Any
 from gateway_sdk import operations
 from gateway_sdk.areas import Area, checked
 from gateway_sdk.errors import UnexpectedReplyError
-from gateway_sdk.models.requests import OrderHistoryPage
+from gateway_sdk.models.records import OrderHistoryPage
 from gateway_sdk.outcome import Reply
 
 

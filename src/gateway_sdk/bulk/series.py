@@ -7,8 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, PlainValidator, ValidationError
 
-from gateway_sdk.models.replies import Country
-from gateway_sdk.models.requests import iso_date
+from gateway_sdk.models.records import Country, iso_date
 
 
 def currencies_of(countries: Iterable[Country]) -> list[str]:

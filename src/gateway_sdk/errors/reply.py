@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from gateway_sdk.errors.root import AuthError, GatewayError
-from gateway_sdk.models.replies import ErrorPayload
+from gateway_sdk.models.records import ErrorPayload
 
 _TRANSIENT_4XX: Final = frozenset({408, 429})
 _LASTING_5XX: Final = frozenset({501, 505})  # unknown method or HTTP version: no retry helps

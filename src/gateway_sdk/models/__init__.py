@@ -22,8 +22,12 @@ if TYPE_CHECKING:
         SecretQuestionItem,
         TelephoneNumbersItem,
     )
-    from gateway_sdk.models.replies import Country, ErrorPayload
-    from gateway_sdk.models.requests import ExchangeRateSeriesRequest, OrderHistoryPage
+    from gateway_sdk.models.records import (
+        Country,
+        ErrorPayload,
+        ExchangeRateSeriesRequest,
+        OrderHistoryPage,
+    )
 else:
     # Pydantic takes 20 ms to build the models of a customer.
     __getattr__, __dir__ = lazy(
@@ -46,8 +50,12 @@ else:
                 "SecretQuestionItem",
                 "TelephoneNumbersItem",
             ),
-            "gateway_sdk.models.replies": ("Country", "ErrorPayload"),
-            "gateway_sdk.models.requests": ("ExchangeRateSeriesRequest", "OrderHistoryPage"),
+            "gateway_sdk.models.records": (
+                "Country",
+                "ErrorPayload",
+                "ExchangeRateSeriesRequest",
+                "OrderHistoryPage",
+            ),
         },
     )
 
