@@ -11,7 +11,14 @@ from playwright.async_api import Browser, Page, expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-PAGES = ("index", "tutorials/first-call", "how-to/unknown-outcome", "reference/session", "outcomes")
+PAGES = (
+    "index",
+    "questions",
+    "tutorials/first-call",
+    "how-to/unknown-outcome",
+    "reference/session",
+    "outcomes",
+)
 ANSWERS = {
     "cancel_order": "reference/areas#gateway_sdk.areas.wallet.WalletArea.cancel_order",
     "timeout of one call": "how-to/deadlines#limit-the-time-of-one-call",
@@ -22,6 +29,8 @@ ANSWERS = {
     "queue worker errors": "how-to/queues#which-errors-to-catch-in-a-queue-worker",
     "decimal": "how-to/decimals",
     "environment variables": "configuration#environment-variables",
+    "how long is a token kept valid": "questions#how-long-is-an-access-token-valid-and-how-long-is-it-kept",
+    "journal two processes": "questions#can-two-processes-use-one-journal",
 }
 SIZES = {"wide": (1300, 900), "narrow": (390, 800)}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
