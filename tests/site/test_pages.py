@@ -29,7 +29,7 @@ ANSWERS = {
     "queue worker errors": "how-to/queues#which-errors-to-catch-in-a-queue-worker",
     "decimal": "how-to/decimals",
     "environment variables": "configuration#environment-variables",
-    "how long is a token kept valid": "questions#how-long-is-an-access-token-valid-and-how-long-is-it-kept",
+    "how long is a token kept valid": "questions#how-long-is-a-token-valid-and-how-long-is-it-kept",
     "journal two processes": "questions#can-two-processes-use-one-journal",
 }
 SIZES = {"wide": (1300, 900), "narrow": (390, 800)}
