@@ -1,6 +1,6 @@
 import pytest
 
-from gateway_sdk.cli.advice import explain
+from gateway_sdk.cli.session import explain
 from gateway_sdk.errors import (
     AuthError,
     AuthorizationDeniedError,

@@ -12,9 +12,9 @@ import typer
 from annotated_types import Ge, Le
 from pydantic import TypeAdapter, ValidationError
 
-from gateway_sdk.cli import app, main
+from gateway_sdk.cli import app, main, process
 from gateway_sdk.cli.app import in_words
-from gateway_sdk.cli.output import console, stdout
+from gateway_sdk.cli.output import console
 from gateway_sdk.errors import ConnectionFailedError, GatewayError
 from tests.cli.ended import Ended
 
@@ -263,7 +263,7 @@ def test_what_an_encoding_lacks_is_a_question_mark(monkeypatch: pytest.MonkeyPat
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
 
-    stdout.tolerate_any_encoding()
+    process.tolerate_any_encoding()
     sys.stdout.write("BGN ▄")
     sys.stdout.flush()
 
@@ -274,7 +274,7 @@ def test_streams_that_are_no_text_files_are_left_alone(monkeypatch: pytest.Monke
     """A standard output that somebody replaced, or that is closed, is taken as it is."""
     monkeypatch.setattr("sys.stdout", None)
 
-    stdout.tolerate_any_encoding()
+    process.tolerate_any_encoding()
 
 
 @pytest.mark.parametrize("arguments", [[*command.split(), "-h"] for command in ("", *COMMANDS)])

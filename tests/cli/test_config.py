@@ -13,7 +13,7 @@ from gateway_sdk.cli.config import (
     read_profiles,
     save_profile,
 )
-from gateway_sdk.cli.failure import CommandError
+from gateway_sdk.cli.process import CommandError
 from tests.cli.ended import Ended
 
 GIVEN = ("https://gateway.test/api", "https://login.test/authorize", "client-1")

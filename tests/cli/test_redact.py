@@ -1,6 +1,6 @@
 import pytest
 
-from gateway_sdk.cli.advice import quote
+from gateway_sdk.cli.session import quote
 from gateway_sdk.errors import GatewayError, NotFoundError, ServerError
 from gateway_sdk.models import ErrorPayload
 from gateway_sdk.outcome import Repeatability

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from gateway_sdk.cli import main
-from gateway_sdk.cli.failure import CommandError
+from gateway_sdk.cli.process import CommandError
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from tests.cli.ended import Ended
 from tests.cli.interruptions import interrupt

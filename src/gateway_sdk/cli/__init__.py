@@ -2,8 +2,7 @@
 
 import sys
 
-from gateway_sdk.cli.failure import MISUSED, STOPPED, how_to_install
-from gateway_sdk.cli.output.stdout import OutputError, whole_output
+from gateway_sdk.cli.process import MISUSED, STOPPED, OutputError, how_to_install, whole_output
 
 
 def main() -> None:

@@ -21,10 +21,9 @@ from gateway_sdk._call.options import with_access_token
 from gateway_sdk._config import ENVIRONMENT, is_loopback, origin_of_text, with_environment
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
 from gateway_sdk.auth.stores import token_store
-from gateway_sdk.cli.failure import MISUSED, CommandError
+from gateway_sdk.cli.files import make_folder, write_file
 from gateway_sdk.cli.output.console import KeyValue
-from gateway_sdk.cli.output.files import make_folder, write_file
-from gateway_sdk.cli.output.values import printable
+from gateway_sdk.cli.process import MISUSED, CommandError, printable
 from gateway_sdk.errors import ConfigurationError
 
 OPTIONS: Final = {

@@ -10,10 +10,9 @@ from typing import Any, Final
 
 from gateway_sdk import errors
 from gateway_sdk.bulk import BulkResult, currencies_of
-from gateway_sdk.cli.advice import quote
-from gateway_sdk.cli.failure import REFUSED, UNCHANGED, CommandError
 from gateway_sdk.cli.output.console import counting_bar
-from gateway_sdk.cli.output.values import printable
+from gateway_sdk.cli.process import REFUSED, UNCHANGED, CommandError, printable
+from gateway_sdk.cli.session import quote
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
 from gateway_sdk.outcome import Outcome

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk.cli.commands.customer import read_revisions
-from gateway_sdk.cli.failure import CommandError
+from gateway_sdk.cli.process import CommandError
 from gateway_sdk.models import Address, CreateRequest, PersonData
 from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.ended import Ended

@@ -14,9 +14,9 @@ from PIL import Image
 from gateway_sdk.auth import Token, login
 from gateway_sdk.cli.commands import demo
 from gateway_sdk.cli.commands.demo import FELL, ROSE, Findings, make_table, summary, users_of
-from gateway_sdk.cli.failure import CommandError
 from gateway_sdk.cli.output.console import make_console
 from gateway_sdk.cli.output.show import to_terminal
+from gateway_sdk.cli.process import CommandError
 from gateway_sdk.errors import ServerError
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox

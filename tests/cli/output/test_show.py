@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.cli.failure import CommandError
 from gateway_sdk.cli.output.show import (
     Form,
     Table,
@@ -13,7 +12,7 @@ from gateway_sdk.cli.output.show import (
     show_json,
     show_records,
 )
-from gateway_sdk.cli.output.stdout import OutputError
+from gateway_sdk.cli.process import CommandError, OutputError
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from gateway_sdk.cli.advice import explain
 from gateway_sdk.cli.arguments import (
     DAY,
     choose_range,
@@ -16,13 +15,11 @@ from gateway_sdk.cli.arguments import (
     split_codes,
 )
 from gateway_sdk.cli.commands.fleet import collect, plan, status, submit, unknown, worker
-from gateway_sdk.cli.failure import FAILED, MISUSED, CommandError
+from gateway_sdk.cli.files import check_place
 from gateway_sdk.cli.job import Plan, Tally, fetch
-from gateway_sdk.cli.output.files import check_place
-from gateway_sdk.cli.output.stdout import say
-from gateway_sdk.cli.output.values import printable
+from gateway_sdk.cli.process import FAILED, MISUSED, CommandError, printable, say
 from gateway_sdk.cli.series import Rows, shortest, writing_rows
-from gateway_sdk.cli.session import ask
+from gateway_sdk.cli.session import ask, explain
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.session import GatewaySession
 

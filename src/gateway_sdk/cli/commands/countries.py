@@ -6,9 +6,8 @@ from typing import Final
 import typer
 
 from gateway_sdk.cli.arguments import AsCsv, AsJson, MayBeLeftOut
-from gateway_sdk.cli.failure import FAILED, CommandError
 from gateway_sdk.cli.output.show import Table, choose_form, show
-from gateway_sdk.cli.output.values import printable
+from gateway_sdk.cli.process import FAILED, CommandError, printable
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import Country
 

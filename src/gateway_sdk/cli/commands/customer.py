@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from gateway_sdk.cli.content import check_fields, name_of, read_json, refuse
+from gateway_sdk.cli.files import check_fields, name_of, read_json, refuse
 from gateway_sdk.cli.output.show import show_done, show_json
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import CreateRequest, Revision

@@ -18,13 +18,12 @@ from rich.text import Text
 from gateway_sdk.auth import ImplicitFlow, Token, login
 from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.arguments import day_of
-from gateway_sdk.cli.failure import FAILED, CommandError, require
+from gateway_sdk.cli.files import check_place, make_folder, write_file
 from gateway_sdk.cli.job import Plan, Tally, fetch
 from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
-from gateway_sdk.cli.output.curves import area, resample
-from gateway_sdk.cli.output.files import check_place, make_folder, write_file
 from gateway_sdk.cli.output.show import Table, to_terminal
-from gateway_sdk.cli.series import Series, rows_of, shortest
+from gateway_sdk.cli.process import FAILED, CommandError, require
+from gateway_sdk.cli.series import Series, area, resample, rows_of, shortest
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox, Visitor
 from gateway_sdk.sandbox._reference_data import reference_rates

@@ -13,10 +13,10 @@ from rich.progress import (
 )
 
 from gateway_sdk.cli.arguments import MayBeLeftOut
-from gateway_sdk.cli.content import name_of, open_content, refuse
-from gateway_sdk.cli.failure import MISUSED, CommandError
+from gateway_sdk.cli.files import name_of, open_content, refuse
 from gateway_sdk.cli.output.console import Show, progress
 from gateway_sdk.cli.output.show import show_done
+from gateway_sdk.cli.process import MISUSED, CommandError
 from gateway_sdk.cli.session import ask
 
 

@@ -13,11 +13,17 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
-from gateway_sdk.cli.content import STDIN, standard_input
-from gateway_sdk.cli.failure import FAILED, MISUSED, UNCHANGED, CommandError
+from gateway_sdk.cli.files import STDIN, standard_input
 from gateway_sdk.cli.output.console import counting_bar
-from gateway_sdk.cli.output.stdout import say, write_text
-from gateway_sdk.cli.output.values import printable
+from gateway_sdk.cli.process import (
+    FAILED,
+    MISUSED,
+    UNCHANGED,
+    CommandError,
+    printable,
+    say,
+    write_text,
+)
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.fleet import Job, Plan, PlanStatus
 

@@ -21,11 +21,9 @@ from gateway_sdk.cli.config import (
     save_profile,
     settings_of,
 )
-from gateway_sdk.cli.failure import FAILED, MISUSED, CommandError
-from gateway_sdk.cli.output.console import make_console, print_key_values
+from gateway_sdk.cli.output.console import describe_moment, make_console, print_key_values
 from gateway_sdk.cli.output.show import Table, choose_form, show
-from gateway_sdk.cli.output.stdout import say
-from gateway_sdk.cli.output.values import describe_moment
+from gateway_sdk.cli.process import FAILED, MISUSED, CommandError, say
 from gateway_sdk.errors import TokenStoreError
 
 ADVICE: Final = "Get one with `gateway login`."

@@ -7,13 +7,18 @@ from typing import Annotated, Any, Final
 import typer
 
 from gateway_sdk.cli.arguments import DAY, AsCsv, AsJson, choose_range, parse_png, split_codes
-from gateway_sdk.cli.failure import FAILED, UNCHANGED, CommandError, require
-from gateway_sdk.cli.output.curves import draw_curves
-from gateway_sdk.cli.output.files import check_place, to_parquet, write_file
+from gateway_sdk.cli.files import check_place, to_parquet, write_file
 from gateway_sdk.cli.output.show import Form, choose_form, show, show_json
-from gateway_sdk.cli.output.stdout import say, write_text
-from gateway_sdk.cli.output.values import printable
-from gateway_sdk.cli.series import Series, read_series
+from gateway_sdk.cli.process import (
+    FAILED,
+    UNCHANGED,
+    CommandError,
+    printable,
+    require,
+    say,
+    write_text,
+)
+from gateway_sdk.cli.series import Series, draw_curves, read_series
 from gateway_sdk.cli.session import ask
 
 OTHER_SHAPE: Final = "the reply has another shape than days with rates"

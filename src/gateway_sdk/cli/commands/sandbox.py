@@ -8,10 +8,8 @@ from typing import Annotated, Final
 import typer
 
 from gateway_sdk._config import is_loopback
-from gateway_sdk.cli.failure import MISUSED, CommandError
 from gateway_sdk.cli.output.console import make_console, print_key_values
-from gateway_sdk.cli.output.stdout import say
-from gateway_sdk.cli.output.values import printable
+from gateway_sdk.cli.process import MISUSED, CommandError, printable, say
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_ACCESS_TOKEN,

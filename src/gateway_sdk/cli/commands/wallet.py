@@ -8,10 +8,9 @@ from rich.prompt import Confirm
 from rich.text import Text
 
 from gateway_sdk.cli.arguments import AsCsv, AsJson
-from gateway_sdk.cli.failure import FAILED, MISUSED, CommandError
 from gateway_sdk.cli.output.console import make_console
 from gateway_sdk.cli.output.show import choose_form, show_done, show_records, take_apart
-from gateway_sdk.cli.output.values import printable
+from gateway_sdk.cli.process import FAILED, MISUSED, CommandError, printable
 from gateway_sdk.cli.session import ask
 from gateway_sdk.session import GatewaySession
 

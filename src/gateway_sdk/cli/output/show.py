@@ -15,10 +15,18 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from gateway_sdk.cli.failure import APPLIED, MISUSED, UNCHANGED, CommandError
-from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.stdout import OutputError, say, write_bytes, write_text
-from gateway_sdk.cli.output.values import printable, to_cell, to_json
+from gateway_sdk.cli.output.console import make_console, to_cell, to_json
+from gateway_sdk.cli.process import (
+    APPLIED,
+    MISUSED,
+    UNCHANGED,
+    CommandError,
+    OutputError,
+    printable,
+    say,
+    write_bytes,
+    write_text,
+)
 
 GAP: Final = 2
 """Characters between two columns."""

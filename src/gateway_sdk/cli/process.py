@@ -1,0 +1,145 @@
+"""What the process of a command gives back: exit status, output, messages.
+
+It imports no extra and nothing heavy, because `--help` uses it, too.
+"""
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Final
+
+FAILED: Final = 1
+"""Any other failure, such as a login that was not finished."""
+MISUSED: Final = 2
+"""The command line, a file or a setting is wrong."""
+REFUSED: Final = 3
+"""The gateway refused: nothing was changed."""
+UNCHANGED: Final = 4
+"""Nothing was sent, or a read got no usable reply. Running it again does no harm."""
+UNKNOWN: Final = 5
+"""It may have been done."""
+APPLIED: Final = 6
+"""It was done, but its reply could not be used or printed."""
+STOPPED: Final = 130
+"""Stopped by Ctrl-C: 128 and the number of the signal, as in shells."""
+READER_LEFT: Final = 141
+"""The reader of the output has closed it, as `head` does: 128 and the number of SIGPIPE."""
+
+EXTRAS: Final = {
+    "cli": ("rich", "simplejson", "typer"),
+    "fast": ("httptools",),
+    "keyring": ("keyring",),
+    "parquet": ("pyarrow",),
+    "plot": ("matplotlib",),
+    "redis": ("redis",),
+    "sandbox": ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn"),
+}
+"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours."""
+
+APART: Final = frozenset({"fast", "fleet", "keyring", "parquet", "redis"})
+"""The extras that [demo] does not bring: an engine, stores of tokens, a fleet's
+needs, a large library."""
+
+
+class CommandError(Exception):
+    """The reason why a command ends with an exit status; its message is for the user."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def how_to_install(module: str | None) -> str | None:
+    """Say in one line which extra has a missing module; None if no extra has it."""
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
+    if extra is None:
+        return None
+    # Not by its name: no index has it, and another one's package may have that name there.
+    advice = f"this needs the extra [{extra}]: pip install '.[{extra}]' in a clone of gateway_sdk"
+    return advice if extra in APART else f"{advice} ('.[demo]' for every command)"
+
+
+def require(module: str) -> None:
+    """Raise ModuleNotFoundError if a module is not installed, without importing it."""
+    if find_spec(module) is None:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+
+LOST: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
+"""Errors of a standard output that cannot be written: closed by its reader, or a full disk."""
+
+
+class OutputError(CommandError):
+    """Standard output cannot be written."""
+
+
+def write_text(text: str) -> None:
+    """Write data as UTF-8, whatever the terminal's encoding."""
+    write_bytes(text.encode())
+
+
+def write_bytes(data: bytes) -> None:
+    """Write bytes as they are."""
+    if sys.stdout is None:
+        raise OutputError("there is no standard output to write to", FAILED)
+    with whole_output():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def whole_output() -> Generator[None]:
+    """Flush standard output at the end.
+
+    Raises:
+        OutputError: it cannot be written.
+        SystemExit: its reader has closed it, as `head` does.
+    """
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in LOST:
+            raise
+        _discard_the_rest()
+        if error.errno == errno.EPIPE:
+            raise SystemExit(READER_LEFT) from None
+        raise OutputError(f"cannot write the output: {error.strerror}", FAILED) from None
+
+
+def _discard_the_rest() -> None:
+    """Let Python's exit flush to nowhere, so that it does not fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def say(text: str) -> None:
+    """Write a line that is not data to standard error."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def tolerate_any_encoding() -> None:
+    """Write "?" for what an encoding lacks, such as a curve's blocks in Latin-1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def printable(text: str) -> str:
+    r"""Write text on one line, with what cannot be seen as escapes such as \n and \x1b.
+
+    That includes characters that move a terminal's cursor or reverse the text around them.
+    """
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
