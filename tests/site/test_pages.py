@@ -87,14 +87,20 @@ async def test_the_page_does_not_scroll_sideways(page: Page, address: str) -> No
         assert widths[0] <= widths[1], name
 
 
+async def search(page: Page, words: str) -> None:
+    """Open the search by its key, and type; letters outside of its field are keys of the page."""
+    await page.keyboard.press("Control+k")
+    await expect(page.get_by_role("combobox", name="Search")).to_be_focused(timeout=20_000)
+    await page.keyboard.type(words)
+
+
 @pytest.mark.parametrize("scheme", ["light"], indirect=True)
 @pytest.mark.parametrize("page", ["wide"], indirect=True)
 async def test_the_search_answers_what_users_ask(page: Page, address: str) -> None:
     """The first result is the place with the answer; headings decide that."""
     for asked, place in ANSWERS.items():
         await page.goto(f"{address}/index.html", wait_until="networkidle")
-        await page.keyboard.press("Control+k")
-        await page.keyboard.type(asked)
+        await search(page, asked)
         name, _, heading = place.partition("#")
         expected = re.compile(
             rf"/{name}\.html\?h=[^#]*{f'#{re.escape(heading)}' if heading else ''}$"
@@ -111,8 +117,7 @@ async def test_the_keyboard_is_enough(page: Page, address: str) -> None:
     await page.keyboard.press("Tab")
     assert await page.evaluate("document.activeElement.textContent.trim()") == "Skip to content"
 
-    await page.keyboard.press("Control+k")
-    await page.keyboard.type("cancel_order")
+    await search(page, "cancel_order")
     # Results of the first letters come earlier; their links say what was searched for.
     chosen = page.get_by_role("option", selected=True)
     await expect(chosen).to_have_attribute("href", re.compile(r"\?h=cancel_order"))
