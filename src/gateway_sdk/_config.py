@@ -257,15 +257,19 @@ def check_wait(name: str, seconds: object) -> float:
     return checked
 
 
-def check_share(name: str, share: object) -> float:
+def check_amount(name: str, amount: object) -> float:
     """Return a finite number of at least 0.
 
     Raises:
         ConfigurationError: it is anything else.
     """
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < math.inf:
+    if (
+        isinstance(amount, bool)
+        or not isinstance(amount, int | float)
+        or not 0 <= amount < math.inf
+    ):
         raise ConfigurationError(f"{name} must be a number of at least 0")
-    return float(share)
+    return float(amount)
 
 
 def check_switch(name: str, value: object) -> bool:

@@ -277,7 +277,9 @@ class GatewaySession:
         on_progress: OnProgress | None = None,
         into: Any = None,
     ) -> Reply[Any]:
-        """Make one call and return its reply; the coroutine methods of the areas use it.
+        """Make one call and return its reply, with status, header fields and attempts.
+
+        The coroutine methods of the areas make the same call and return its value only.
 
         Args:
             operation: One of `gateway_sdk.operations`.

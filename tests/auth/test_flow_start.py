@@ -116,8 +116,10 @@ def test_no_state_can_be_guessed_from_a_seed() -> None:
         ("http://u:p@127.0.0.1/callback", "user name"),
         (f"{CALLBACK}#", "fragment"),
         (f"{CALLBACK}#x", "fragment"),
-        ("http://127.0.0.1:1/?state=own", "parameter"),
-        ("http://127.0.0.1:1/?a=b&access_token=", "parameter"),
+        ("http://127.0.0.1:1/?state=own", "must not set state"),
+        ("http://127.0.0.1:1/?scope=a&iss=b", "must not set iss, scope"),
+        ("http://127.0.0.1:1/?error_uri=&error_description=", "must not set error_description, e"),
+        ("http://127.0.0.1:1/?a=b&access_token=", "must not set access_token"),
     ],
 )
 def test_an_invalid_redirect_uri_is_refused(redirect_uri: Any, problem: str) -> None:

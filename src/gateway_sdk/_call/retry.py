@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
-from gateway_sdk._config import check_count, check_share, check_switch, check_wait
+from gateway_sdk._config import check_amount, check_count, check_switch, check_wait
 from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -40,8 +40,8 @@ class RetryPolicy:
     Attributes:
         attempts: The largest number of requests per call, with the first one. A renewed access
             token after a 401 adds one.
-        backoff: Seconds, doubled with each attempt. The wait is a random part of it, so that many
-            clients do not come back at the same time.
+        backoff: Seconds, doubled with each attempt. The wait is a random part of it (see `jitter`),
+            so that many clients do not come back at the same time.
         backoff_max: Seconds at which the doubling stops.
         jitter: How much of the wait is random, from 0 for nothing to 1 for all ("full jitter").
         retry_after_max: Seconds. If the gateway asks for a longer wait, the error is raised at
@@ -66,7 +66,7 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         check_count("attempts", self.attempts)
-        if check_share("jitter", self.jitter) > 1:
+        if check_amount("jitter", self.jitter) > 1:
             raise ConfigurationError("jitter must be from 0 to 1")
         # A copy: the caller could change the original after this check.
         object.__setattr__(self, "statuses", _checked_statuses(self.statuses))
@@ -203,7 +203,7 @@ class RetryBudget:
     def __post_init__(self) -> None:
         check_count("reserve", self.reserve)
         for name in ("share", "per_second"):
-            check_share(name, getattr(self, name))
+            check_amount(name, getattr(self, name))
 
 
 class Bucket:

@@ -1,4 +1,4 @@
-"""The six areas of the gateway: coroutine methods on top of `Caller.send`. Here is their base."""
+"""The six areas of the gateway: coroutine methods on top of `Caller`. Here is their base."""
 
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar, overload

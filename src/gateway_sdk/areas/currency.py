@@ -70,8 +70,8 @@ class CurrencyArea(Area):
     ) -> "AsyncGenerator[BulkResult[ExchangeRateSeriesRequest, Any], None]":
         """Fetch many series, a bounded number at a time, and yield the results as they come.
 
-        The options are those of `gateway_sdk.bulk.run`, without `job`: the SDK names the job of
-        the journal by the base URL and a digest of the tenant, so the journal of another gateway
+        The options are those of `gateway_sdk.bulk.run`. Without `job`, the job of the journal is
+        named by the base URL and a digest of the tenant, so that the journal of another gateway
         or tenant is refused.
 
         Args:

@@ -1,6 +1,6 @@
 """The implicit flow of OAuth 2.0 (RFC 6749, 4.2): authorization URL and authorization response.
 
-Pure: no I/O, no clock. A browser opens the URL, and the caller passes on the response.
+No I/O and no clock here. A browser opens the URL, and the caller passes on the response.
 """
 
 import hmac
@@ -21,9 +21,20 @@ from gateway_sdk.errors import ConfigurationError, StateMismatchError
 _REQUEST_PARAMETERS: Final = frozenset(
     {"response_type", "client_id", "redirect_uri", "scope", "state"}
 )
-# A response has each of these once (RFC 6749, 4.2.2), so a redirect URI cannot have them too.
+# What a response may have (RFC 6749, 4.2.2; RFC 9207), and never twice: the query of a redirect URI
+# comes back with the response.
 _RESPONSE_PARAMETERS: Final = frozenset(
-    {"access_token", "error", "expires_in", "state", "token_type"}
+    {
+        "access_token",
+        "error",
+        "error_description",
+        "error_uri",
+        "expires_in",
+        "iss",
+        "scope",
+        "state",
+        "token_type",
+    }
 )
 
 # RFC 6749, appendix A.1: VSCHAR.
@@ -31,7 +42,7 @@ _CLIENT_ID: Final = re.compile(r"[\x20-\x7e]+")
 
 
 class LoginAttempt:
-    """One login: `ImplicitFlow.start` makes it, the first response with its state ends it.
+    """One login, from `ImplicitFlow.start` to the first response that has its state.
 
     Attributes:
         url: The authorization URL, for the browser. It holds the state: keep it out of logs.
@@ -59,7 +70,7 @@ class LoginAttempt:
         if not hmac.compare_digest(state, self._state.encode()):
             raise StateMismatchError("the response has another state: it belongs to another login")
         if not self.is_open:
-            raise StateMismatchError("the response was used before: each login has its own")
+            raise StateMismatchError("the response was used before: a login accepts one response")
         self.is_open = False
 
     @safe_repr
@@ -125,9 +136,11 @@ class ImplicitFlow:
 
         url = parse_url("redirect_uri", redirect_uri)
         if "#" in redirect_uri:
-            raise ConfigurationError("redirect_uri has a fragment: the response is sent there")
-        if _RESPONSE_PARAMETERS & set(url.params):
-            raise ConfigurationError("redirect_uri has a parameter of the response: leave it out")
+            raise ConfigurationError("redirect_uri has a fragment: the response needs that place")
+        if taken := sorted(_RESPONSE_PARAMETERS & set(url.params)):
+            raise ConfigurationError(
+                f"redirect_uri must not set {', '.join(taken)}: the response does"
+            )
         state = secrets.token_urlsafe(32)  # 256 bits; RFC 6749, 10.10, requires 128
         url = prepare_grant_uri(
             add_params_to_uri(self.authorization_url, self._extra),
@@ -197,7 +210,9 @@ def _check_extra(authorization_url: str, extra: Mapping[str, str]) -> None:
     own = [name for name, _ in httpx.URL(authorization_url).params.multi_items()]
     names = [*own, *extra]
     if len(set(names)) < len(names):
-        raise ConfigurationError("a parameter is present twice, in authorization_url or in extra")
+        raise ConfigurationError(
+            "a parameter is present twice in authorization_url and extra together"
+        )
     if taken := sorted(_REQUEST_PARAMETERS & set(names)):
         raise ConfigurationError(
             f"authorization_url and extra must not set {', '.join(taken)}: each login sets it"

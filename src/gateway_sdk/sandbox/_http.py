@@ -40,7 +40,7 @@ async def read_json(request: Request, shape: Record) -> Any:
 
 
 async def read_text(request: Request, limit: int = MAX_BODY_BYTES) -> str:
-    """Read a body of UTF-8 text, stripped of white space; "" for an empty body.
+    """Read a body of UTF-8 text, stripped of the white space of JSON; "" for an empty body.
 
     Raises:
         HTTPException: 413 above *limit* bytes, 400 if the body is not UTF-8.
@@ -51,7 +51,7 @@ async def read_text(request: Request, limit: int = MAX_BODY_BYTES) -> str:
         if len(body) > limit:
             raise HTTPException(413, f"the body is longer than {limit} bytes")
     try:
-        return body.decode().strip()
+        return body.decode().strip(" \t\r\n")
     except UnicodeDecodeError:
         raise HTTPException(400, "the body is not UTF-8") from None
 

@@ -64,9 +64,9 @@ CHANGES: list[tuple[Callable[[Path], None], str, bytes | None]] = [
     (rename, "it was renamed", None),
     (replace, "another file is in its place", b"precious\n"),
     (exchange, "another file is in its place", b"precious\n"),
-    (truncate, "bytes: something was cut off", None),
-    (empty, "bytes: something was cut off", None),
-    (append, "9 bytes: something was added", None),
+    (truncate, "bytes at its end are missing", None),
+    (empty, "bytes at its end are missing", None),
+    (append, "9 bytes at its end were added", None),
 ]
 
 

@@ -99,6 +99,20 @@ async def test_windows_locks_a_byte_beyond_the_end(
     assert locked == [2**40]
 
 
+async def test_a_disk_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Network disks may have none: then no other run has the file."""
+
+    def no_locks(descriptor: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(file_module, "lock", no_locks)
+
+    with pytest.raises(JournalError, match="cannot be locked: No locks available"):
+        await fetch(tmp_path / "journal.jsonl", [1], refused)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Provide a journal of three lines."""

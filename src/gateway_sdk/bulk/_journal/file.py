@@ -1,6 +1,7 @@
 """The file of the journal: complete lines, one writer, synced to the disk in batches."""
 
 import asyncio
+import errno
 import importlib
 import os
 import stat
@@ -14,20 +15,22 @@ from gateway_sdk.errors import JournalError
 
 WINDOWS: Final = os.name == "nt"
 SYNC_LINES: Final = 256
-"""A sync starts after this number of lines; a power cut can lose lines since the last sync."""
+"""A sync starts after this number of lines; a power cut can lose what was not synced."""
 CHANGED: Final = "was changed by others during the run"
 SYNC_SECONDS: Final = 1.0
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 # A link that another user may have put there is not followed.
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
+TAKEN: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
+"""What the systems say of a lock that another run holds."""
 _PIECE: Final = 2**16
 _FAR: Final = 2**40
 """Windows locks a byte at this offset, far beyond the end of the file."""
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync the names in a folder: without it, a power cut may lose a new file.
+    """Sync a folder: without it, a power cut may lose the name of a new file, and so the file.
 
     Windows cannot open a folder, and writes names by itself.
     """
@@ -44,7 +47,7 @@ def lock(descriptor: int) -> None:
     """Lock a file for one run, in any process, until it is closed or the process ends.
 
     Raises:
-        OSError: another run has locked it.
+        OSError: another run has locked it, with an errno of `TAKEN`; or this disk has no locks.
     """
     if WINDOWS:
         # Imported by name, because each module exists only on its own system.
@@ -107,10 +110,12 @@ class JournalFile:
             raise self.error("is not an ordinary file")
         try:
             lock(descriptor)
-        except OSError:
+        except OSError as error:
+            if error.errno not in TAKEN:
+                raise self.error(f"cannot be locked: {error.strerror}") from None
             raise self.error(
-                "is in use by another run: wait for its end, and close a run whose loop you left"
-                " early, with contextlib.aclosing"
+                "is in use by another run: wait for its end; if it is a run of this program whose"
+                " loop you left early, use contextlib.aclosing there"
             ) from None
         with suppress(FileNotFoundError):
             if os.path.samestat(status, self.path.stat()):
@@ -156,7 +161,7 @@ class JournalFile:
             os.fsync(file.fileno())
 
     def replace(self, lines: Iterable[bytes]) -> None:
-        """Replace all lines of the file, completely or not at all. Blocks."""
+        """Replace all lines of the file, completely or not at all. Blocks; not on Windows."""
         draft = JournalFile(self.path.with_name(f"{self.path.name}.new"), _FLAGS | _NO_LINK)
         draft.open()  # locked before it replaces this file, so that no other run can take it
         try:
@@ -180,13 +185,13 @@ class JournalFile:
         """Write a complete line, and return its offset.
 
         Raises:
-            JournalError: the line cannot be written completely, so nothing of it is kept; or the
-                disk failed earlier.
+            JournalError: the line cannot be written as a whole; what is there of it is removed,
+                by the next run at the latest. Or the disk failed earlier.
         """
         if self._failure is not None:
             raise self._failure
         try:
-            written, why = os.write(self.descriptor, line), "there is no space left"
+            written, why = os.write(self.descriptor, line), "the disk took a part of a line only"
         except OSError as error:
             written, why = 0, str(error.strerror)
         if written != len(line):
@@ -194,7 +199,7 @@ class JournalFile:
                 if os.fstat(self.descriptor).st_size == self.size + written:  # no bytes of others
                     os.ftruncate(self.descriptor, self.size)
             self._failure = self.error(
-                f"cannot be written: {why}; its lines are complete, so run the same again"
+                f"cannot be written: {why}; the lines before are complete, so run the same again"
             )
             raise self._failure
         begins = self.size
@@ -268,8 +273,8 @@ class JournalFile:
                 return
             why = "another file is in its place"
             if os.path.samestat(own, there):
-                what = "was cut off" if own.st_size < self.size else "was added"
-                why = f"{abs(own.st_size - self.size)} bytes: something {what}"
+                what = "are missing" if own.st_size < self.size else "were added"
+                why = f"{abs(own.st_size - self.size)} bytes at its end {what}"
         raise self.error(f"{CHANGED}: {why}")
 
     def _rescue(self) -> str:
