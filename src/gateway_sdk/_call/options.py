@@ -204,7 +204,7 @@ def with_access_token(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a session; without an access token, it reads a login's from the store.
 
     Raises:
-        ConfigurationError: Neither an access token nor the settings of a login are given.
+        ConfigurationError: neither an access token nor the settings of a login are given.
     """
     require_settings(settings, "base_url")
     session = {name: value for name, value in settings.items() if name not in _OF_LOGIN}

@@ -64,7 +64,7 @@ class AuthorizationResponse:
         """Parse a fragment and a query, without the leading `#` and `?`.
 
         Raises:
-            StateMismatchError: They are too long or too many; the state is not read.
+            StateMismatchError: they are too long or too many; the state is not read.
         """
         if len(fragment) + len(query) > MAX_LENGTH:
             raise StateMismatchError(f"the response is longer than {MAX_LENGTH} characters")
@@ -122,8 +122,8 @@ def read_token(
         now: Seconds since 1970.
 
     Raises:
-        AuthorizationDeniedError: The response has the parameter `error`.
-        MalformedResponseError: The response violates RFC 6749, 4.2.2.
+        AuthorizationDeniedError: the response has the parameter `error`.
+        MalformedResponseError: the response violates RFC 6749, 4.2.2.
     """
     given = response.parameters()
     if issuer is not None and given.get("iss") != issuer:

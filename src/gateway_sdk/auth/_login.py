@@ -71,11 +71,11 @@ async def login(
 
     Raises:
         ConfigurationError: redirect_uri is not http on this machine, and paste is None.
-        ReceiverUnavailableError: The port of redirect_uri is in use.
-        AuthorizationDeniedError: The user or the authorization server refused.
-        MalformedResponseError: The response violates RFC 6749.
-        LoginTimeoutError: The login was not finished in time.
-        LoginError: Two browsers or programs opened the URL that starts the login.
+        ReceiverUnavailableError: the port of redirect_uri is in use.
+        AuthorizationDeniedError: the user or the authorization server refused.
+        MalformedResponseError: the response violates RFC 6749.
+        LoginTimeoutError: the login was not finished in time.
+        LoginError: two browsers or programs opened the URL that starts the login.
     """
     check_seconds("timeout", timeout)
     if not can_listen(redirect_uri):
@@ -224,7 +224,7 @@ class PasteFromTerminal:
         """Check that this system has POSIX terminals.
 
         Raises:
-            ConfigurationError: It has none, as Windows.
+            ConfigurationError: it has none, as Windows.
         """
         if find_spec("termios") is None:
             raise ConfigurationError("pasting needs a POSIX terminal: log in with a browser")
@@ -234,8 +234,8 @@ class PasteFromTerminal:
         """Return a line.
 
         Raises:
-            EOFError: The input ended.
-            ConfigurationError: The input is neither a terminal nor a pipe nor a file.
+            EOFError: the input ended.
+            ConfigurationError: the input is neither a terminal nor a pipe nor a file.
         """
         stdin: TextIO | None = sys.stdin
         if stdin is None:  # a process may start without one

@@ -49,7 +49,7 @@ class StoreAccess:
         """Return the token; None if there is none.
 
         Raises:
-            TokenStoreError: The store cannot be read.
+            TokenStoreError: the store cannot be read.
         """
         if self._monotonic() >= self._kept_until:
             began = self._monotonic()
@@ -141,7 +141,7 @@ class CrossProcessLogin:
         """Log in and save the token, or return the token of another process's login.
 
         Raises:
-            GatewayError: The login failed, in this process or in the one that it waited for.
+            GatewayError: the login failed, in this process or in the one that it waited for.
         """
         claim = await self._access.claim_login()
         if claim is None:
@@ -230,8 +230,8 @@ class LoginCooldown:
             is_refused: Returns whether the gateway has refused a token.
 
         Raises:
-            LoginError: The login failed, now or within *hold* seconds.
-            TokenRejectedError: The tokens of the last two logins were refused.
+            LoginError: the login failed, now or within *hold* seconds.
+            TokenRejectedError: the tokens of the last two logins were refused.
         """
         recent = is_recent(self._ended_at, self._clock(), self._hold)
         if recent and self._failure is not None:
@@ -289,7 +289,7 @@ class SingleFlight(Generic[T]):
         """Return or raise what the running work returns or raises; start it if none runs.
 
         Raises:
-            LoginError: The work was cancelled.
+            LoginError: the work was cancelled.
         """
         task = self.start()
         await asyncio.wait([task])

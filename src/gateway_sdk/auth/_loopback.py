@@ -29,7 +29,7 @@ def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
     program could listen at the second one (RFC 8252, 8.3).
 
     Raises:
-        ReceiverUnavailableError: The address is in use or not available.
+        ReceiverUnavailableError: the address is in use or not available.
     """
     port = 80 if url.port is None else url.port
     hosts = [bind] if bind else ["127.0.0.1", "::1"] if url.host == "localhost" else [url.host]
@@ -231,7 +231,7 @@ async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> Call
 
     Raises:
         _RequestRefusedError: It is not HTTP, or too long, or its body has no length.
-        EOFError: The browser closed the connection without sending one.
+        EOFError: the browser closed the connection without sending one.
     """
     head = await _next(http, reader, MAX_HEAD)
     if not isinstance(head, h11.Request):

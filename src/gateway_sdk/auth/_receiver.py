@@ -97,7 +97,7 @@ class LoopbackReceiver:
         """Listen.
 
         Raises:
-            ReceiverUnavailableError: The address is in use or not available.
+            ReceiverUnavailableError: the address is in use or not available.
         """
         self._sockets = listen(self._url, self._bind)
         if self._url.port == 0:
@@ -124,7 +124,7 @@ class LoopbackReceiver:
         each further way to a browser.
 
         Raises:
-            SessionStateError: The receiver is not open.
+            SessionStateError: the receiver is not open.
         """
         self._must_be_open()
         start = StartAddress(authorization_url, on_fixed_port=self._has_fixed_port)
@@ -147,9 +147,9 @@ class LoopbackReceiver:
             timeout: Seconds; None for no limit.
 
         Raises:
-            LoginTimeoutError: The login was not finished in time.
-            LoginError: As `finish` raises it, or a start URL was opened by two browsers.
-            SessionStateError: The receiver is not open, or no start URL was made.
+            LoginTimeoutError: the login was not finished in time.
+            LoginError: as `finish` raises it, or a start URL was opened by two browsers.
+            SessionStateError: the receiver is not open, or no start URL was made.
         """
         check_seconds("timeout", timeout)
         self._must_be_open()
@@ -279,7 +279,7 @@ def can_listen(redirect_uri: str) -> bool:
     """Return whether the receiver can listen at a redirect URI: http, on this machine.
 
     Raises:
-        ConfigurationError: It is not a valid redirect URI.
+        ConfigurationError: it is not a valid redirect URI.
     """
     url = parse_url("redirect_uri", redirect_uri, any_port=True)
     if "#" in redirect_uri:

@@ -90,7 +90,7 @@ class SharedTokenSource:
                 valid for longer when the time of day is set back.
 
         Raises:
-            ConfigurationError: An argument is invalid; the message names it.
+            ConfigurationError: an argument is invalid; the message names it.
         """
         if inspect.isclass(store) or not all(
             callable(getattr(store, name, None)) for name in ("load", "save", "delete")
@@ -134,10 +134,10 @@ class SharedTokenSource:
                 replaced in the meantime, the new one is returned at once.
 
         Raises:
-            LoginRequiredError: There is none, and no `acquire` to get one.
-            LoginError: The login failed, now or less than `hold` seconds ago.
-            TokenRejectedError: The gateway refused the tokens of the last two logins.
-            TokenStoreError: The store cannot be read.
+            LoginRequiredError: there is none, and no `acquire` to get one.
+            LoginError: the login failed, now or less than `hold` seconds ago.
+            TokenRejectedError: the gateway refused the tokens of the last two logins.
+            TokenStoreError: the store cannot be read.
         """
         if rejected is not None:
             self.reject(rejected)

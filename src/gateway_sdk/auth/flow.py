@@ -60,7 +60,7 @@ class LoginAttempt:
         """End this attempt with a response that has its state.
 
         Raises:
-            StateMismatchError: The response has another state, or the attempt has ended.
+            StateMismatchError: the response has another state, or the attempt has ended.
         """
         if len(states) != 1:
             count = "no state" if not states else "more than one state"
@@ -105,7 +105,7 @@ class ImplicitFlow:
                 or without one, is refused (RFC 9207, 2.4).
 
         Raises:
-            ConfigurationError: An argument is missing or invalid; the message names it.
+            ConfigurationError: an argument is missing or invalid; the message names it.
         """
         _check_authorization_url(authorization_url)
         if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
@@ -127,7 +127,7 @@ class ImplicitFlow:
                 address may have any port (RFC 8252, 7.3).
 
         Raises:
-            ConfigurationError: It is not an absolute http(s) URL, or it has a fragment or a
+            ConfigurationError: it is not an absolute http(s) URL, or it has a fragment or a
                 parameter of the response.
         """
         # Imported here: only logins need it, and it takes half as long as all other imports.
@@ -162,9 +162,9 @@ class ImplicitFlow:
             now: Seconds since 1970; the token's lifetime starts here.
 
         Raises:
-            StateMismatchError: The response belongs to another login; this one stays open.
-            AuthorizationDeniedError: The user or the authorization server refused.
-            MalformedResponseError: The response violates RFC 6749, 4.2.2.
+            StateMismatchError: the response belongs to another login; this one stays open.
+            AuthorizationDeniedError: the user or the authorization server refused.
+            MalformedResponseError: the response violates RFC 6749, 4.2.2.
         """
         response = AuthorizationResponse.parse(fragment, query)
         attempt.claim(response.values("state"))
@@ -176,9 +176,9 @@ class ImplicitFlow:
         White space in it is ignored: pasting from a terminal adds some.
 
         Raises:
-            StateMismatchError: As for `finish`, or the URL is not the attempt's redirect URI.
-            AuthorizationDeniedError: As for `finish`.
-            MalformedResponseError: As for `finish`.
+            StateMismatchError: as for `finish`, or the URL is not the attempt's redirect URI.
+            AuthorizationDeniedError: as for `finish`.
+            MalformedResponseError: as for `finish`.
         """
         address, _, fragment = "".join(url.split()).partition("#")
         target, _, query = address.partition("?")

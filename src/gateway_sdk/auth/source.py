@@ -64,7 +64,7 @@ class StaticTokenSource:
         """Return the token, even if it was rejected.
 
         Raises:
-            LoginRequiredError: It has expired.
+            LoginRequiredError: it has expired.
         """
         cached = self._cached
         if cached.ends_at == math.inf:
@@ -82,8 +82,8 @@ class FunctionTokenSource:
         """Return what the function returns.
 
         Raises:
-            LoginRequiredError: It has expired.
-            AuthError: It is not a coroutine function.
+            LoginRequiredError: it has expired.
+            AuthError: it is not a coroutine function.
         """
         promised: Any = self._function()
         if not inspect.isawaitable(promised):
@@ -96,7 +96,7 @@ def as_token_source(access_token: object, name: str = "access_token") -> TokenSo
     """Return the token source for what the caller passed as access token.
 
     Raises:
-        ConfigurationError: It is missing or invalid, or of an unsupported type.
+        ConfigurationError: it is missing or invalid, or of an unsupported type.
     """
     if isinstance(access_token, Token):
         return StaticTokenSource(access_token)
@@ -146,7 +146,7 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     """Return a token of the source that is valid in a header.
 
     Raises:
-        AuthError: The source failed, or what it returned is not a valid token. Errors of this
+        AuthError: the source failed, or what it returned is not a valid token. Errors of this
             package are raised unchanged.
     """
     try:

@@ -61,7 +61,7 @@ class Token:
             scope: Names, or one text with spaces between them.
 
         Raises:
-            ConfigurationError: An argument is invalid, such as a value that is not a bearer token.
+            ConfigurationError: an argument is invalid, such as a value that is not a bearer token.
                 The message does not show the value.
         """
         text = value.get_secret_value() if isinstance(value, SecretStr) else value

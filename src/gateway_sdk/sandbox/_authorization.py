@@ -49,7 +49,7 @@ class RedirectUris:
     """The allowed redirect URIs: loopback at any port, and exactly the *registered* ones.
 
     Raises:
-        ValueError: For a registered URI that is not absolute, or has userinfo or a fragment.
+        ValueError: for a registered URI that is not absolute, or has userinfo or a fragment.
     """
 
     def __init__(self, registered: Iterable[str] = ()) -> None:
@@ -125,7 +125,7 @@ def read_request(parameters: Parameters, redirect_uris: RedirectUris) -> Authori
 
     Raises:
         HTTPException: 400 if client_id or redirect_uri is invalid: the user sees the error.
-        AuthorizationError: If anything else is invalid: the client receives the error.
+        AuthorizationError: if anything else is invalid: the client receives the error.
     """
     # RFC 6749, section 4.2.2.1: never redirect to an address that was not checked.
     if single_value(parameters, "client_id") != SANDBOX_CLIENT_ID:

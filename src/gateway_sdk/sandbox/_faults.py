@@ -54,8 +54,8 @@ class Fault:
         """Return a fault by the name of its class method, such as "latency", with its arguments.
 
         Raises:
-            ValueError: There is no such kind, or a number is out of its range.
-            TypeError: An argument is missing, unknown or of a wrong type.
+            ValueError: there is no such kind, or a number is out of its range.
+            TypeError: an argument is missing, unknown or of a wrong type.
         """
         kinds = [name for name, member in vars(Fault).items() if isinstance(member, classmethod)]
         kinds.remove("of_kind")
@@ -293,7 +293,7 @@ class Faults:
         *times* is given. *rate*, 0 to 1, is the probability for each of these calls.
 
         Raises:
-            ValueError: If the operation is unknown or a number is out of its range.
+            ValueError: if the operation is unknown or a number is out of its range.
         """
         check_operation(operation)
         return self._add(fault, operation, at, times, rate)
@@ -311,7 +311,7 @@ class Faults:
         `cancel_order:drop_after_read,at=1`. KIND is a method of `Fault`, VALUE its number.
 
         Raises:
-            ValueError: The text is not written so, or a name or a number in it is wrong.
+            ValueError: the text is not written so, or a name or a number in it is wrong.
         """
         first, *rules = text.split(",")
         operation, _, kind = first.rpartition(":")

@@ -72,7 +72,7 @@ def check(value: object, shape: Shape, path: str = "$") -> None:
     """Check that a value has its shape; *path* is its position as a JSONPath.
 
     Raises:
-        ShapeError: At the first field that is wrong.
+        ShapeError: at the first field that is wrong.
     """
     match shape:
         case Scalar():
@@ -139,7 +139,7 @@ def check_operation(name: str) -> None:
     """Check that the interface has an operation of this name.
 
     Raises:
-        ValueError: It has none.
+        ValueError: it has none.
     """
     if name not in OPERATION_NAMES:
         known = ", ".join(OPERATION_NAMES)

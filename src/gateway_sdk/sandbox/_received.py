@@ -52,7 +52,7 @@ class ReceivedCall:
         """The body, as far as the sandbox read it: a call that was refused early may have none.
 
         Raises:
-            ValueError: Bodies are not kept.
+            ValueError: bodies are not kept.
         """
         if self.pieces is None:
             raise ValueError(
@@ -65,7 +65,7 @@ class ReceivedCall:
         """Return the body as JSON.
 
         Raises:
-            ValueError: Bodies are not kept, or this one is not JSON.
+            ValueError: bodies are not kept, or this one is not JSON.
         """
         return json_format.loads(self.body)
 
@@ -116,8 +116,8 @@ class Received:
         """Return the calls of *operation* that have all of *wanted*; None there asks for nothing.
 
         Raises:
-            AssertionError: It is not this number of calls; None means one or more.
-            ValueError: The operation is unknown, or bodies are compared and were not kept.
+            AssertionError: it is not this number of calls; None means one or more.
+            ValueError: the operation is unknown, or bodies are compared and were not kept.
         """
         __tracebackhide__ = True  # pytest would show the arguments, which are personal data
         check_operation(operation)

@@ -44,7 +44,7 @@ class Sandbox:
         keep_bodies: Keep the body of every call in memory, for `assert_received`.
 
     Raises:
-        ValueError: If a redirect URI is not absolute, or has userinfo or a fragment.
+        ValueError: if a redirect URI is not absolute, or has userinfo or a fragment.
     """
 
     def __init__(
@@ -108,8 +108,8 @@ class Sandbox:
             body: The bytes of the body.
 
         Raises:
-            AssertionError: It was another number of calls.
-            ValueError: The operation is unknown, bodies are not kept, or more than 10 000 calls
+            AssertionError: it was another number of calls.
+            ValueError: the operation is unknown, bodies are not kept, or more than 10 000 calls
                 were received.
         """
         __tracebackhide__ = True
@@ -130,7 +130,7 @@ class Sandbox:
         """Let `assert_as_expected` accept calls of these operations.
 
         Raises:
-            ValueError: An operation is unknown.
+            ValueError: an operation is unknown.
         """
         for operation in operations:
             check_operation(operation)
@@ -143,7 +143,7 @@ class Sandbox:
         their own. A fault with a probability below 1 need not happen.
 
         Raises:
-            AssertionError: An operation was not allowed, a request was none of the interface's
+            AssertionError: an operation was not allowed, a request was none of the interface's
                 operations, or a fault never happened; the message names all of them.
         """
         __tracebackhide__ = True
@@ -164,7 +164,7 @@ class Sandbox:
         For tests that run no event loop, or several.
 
         Raises:
-            OSError: If the address cannot be bound, for instance because its port is in use.
+            OSError: if the address cannot be bound, for instance because its port is in use.
         """
         from gateway_sdk.sandbox import _server as server  # noqa: PLC0415 - as in serve
 
@@ -192,7 +192,7 @@ class Sandbox:
         """Serve on a socket in the running loop and yield the base URL; port 0 takes a free one.
 
         Raises:
-            OSError: If the address cannot be bound, for instance because its port is in use.
+            OSError: if the address cannot be bound, for instance because its port is in use.
         """
         # Imported here: a sandbox that is used in process does not load uvicorn.
         from gateway_sdk.sandbox import _server as server  # noqa: PLC0415
@@ -213,7 +213,7 @@ class Sandbox:
         with a line for each request: method, path with the values in it, status and duration.
 
         Raises:
-            OSError: If the address cannot be bound, for instance because its port is in use.
+            OSError: if the address cannot be bound, for instance because its port is in use.
         """
         from gateway_sdk.sandbox import _server as server  # noqa: PLC0415 - as in serve
 
@@ -266,7 +266,7 @@ class SandboxServer:
         """Serve in another thread with its own event loop; port 0 takes a free port.
 
         Raises:
-            OSError: If the address cannot be bound, for instance because its port is in use.
+            OSError: if the address cannot be bound, for instance because its port is in use.
         """
         from gateway_sdk.sandbox import _server as server  # noqa: PLC0415 - as in Sandbox.serve
 

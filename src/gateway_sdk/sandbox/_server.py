@@ -62,7 +62,7 @@ async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
     """Serve *app* in the running loop and yield its base URL; port 0 takes a free one.
 
     Raises:
-        OSError: If the address cannot be bound, for instance because its port is in use.
+        OSError: if the address cannot be bound, for instance because its port is in use.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Bound here, because uvicorn ends the process when it cannot bind. The socket listens already:

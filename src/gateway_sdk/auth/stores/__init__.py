@@ -49,7 +49,7 @@ def open_store(setting: str | None, key: TokenKey) -> TokenStore:
         key: What the token is for.
 
     Raises:
-        ConfigurationError: The setting names no store, or its extra is not installed.
+        ConfigurationError: the setting names no store, or its extra is not installed.
     """
     kind, _, rest = str(setting or "file").partition(":")
     match kind:

@@ -39,7 +39,7 @@ class TokenKey:
         """Return the key for the gateway at a base URL.
 
         Raises:
-            ConfigurationError: An argument is invalid; the message names it.
+            ConfigurationError: an argument is invalid; the message names it.
         """
         parse_url("authorization_url", authorization_url)
         if not isinstance(client_id, str) or not client_id:
@@ -69,7 +69,7 @@ class TokenStore(Protocol):
         """Return the token; None if there is none.
 
         Raises:
-            TokenStoreError: It cannot be read.
+            TokenStoreError: it cannot be read.
         """
         ...
 
@@ -77,7 +77,7 @@ class TokenStore(Protocol):
         """Replace the stored token.
 
         Raises:
-            TokenStoreError: It cannot be stored; the previous one is still stored.
+            TokenStoreError: it cannot be stored; the previous one is still stored.
         """
         ...
 
@@ -85,7 +85,7 @@ class TokenStore(Protocol):
         """Delete the token, if there is one.
 
         Raises:
-            TokenStoreError: The store cannot be reached.
+            TokenStoreError: the store cannot be reached.
         """
         ...
 
@@ -121,7 +121,7 @@ class ClaimingTokenStore(TokenStore, Protocol):
         """Claim to log in; the claim says whether it is granted. It does not wait.
 
         Raises:
-            TokenStoreError: The store cannot be reached; then the caller logs in without a claim.
+            TokenStoreError: the store cannot be reached; then the caller logs in without a claim.
         """
         ...
 
@@ -135,7 +135,7 @@ def dump(token: Token, key: TokenKey) -> bytes:
     """Return the record of a token and its key.
 
     Raises:
-        TokenStoreError: It is too long to be read again.
+        TokenStoreError: it is too long to be read again.
     """
     record = {
         "access_token": text_of(token),
@@ -156,7 +156,7 @@ def parse(record: bytes | str, key: TokenKey, place: str) -> Token:
     """Return the token of a record that `dump` made.
 
     Raises:
-        UnusableRecordError: It is invalid, or for another key; the message names only *place*.
+        UnusableRecordError: it is invalid, or for another key; the message names only *place*.
     """
     try:
         return _read(json.loads(record), key)

@@ -50,7 +50,7 @@ class FileClaim:
         """Open the file, and lock it if it is free.
 
         Raises:
-            OSError: The file cannot be opened.
+            OSError: the file cannot be opened.
         """
         self._pid = os.getpid()
         self._descriptor = os.open(path, _OPEN_CLAIM, 0o600)
@@ -99,7 +99,7 @@ class PrivateFileStore:
                 is created with mode 0700.
 
         Raises:
-            ConfigurationError: This user has no home folder.
+            ConfigurationError: this user has no home folder.
         """
         self.key = key
         try:
@@ -114,7 +114,7 @@ class PrivateFileStore:
         """Return the token; None if there is no file.
 
         Raises:
-            TokenStoreError: The file is invalid, readable by others, not this user's, or not an
+            TokenStoreError: the file is invalid, readable by others, not this user's, or not an
                 ordinary file.
         """
         return await asyncio.to_thread(self._load)
@@ -123,7 +123,7 @@ class PrivateFileStore:
         """Replace the file.
 
         Raises:
-            TokenStoreError: It cannot be written; the previous file is unchanged.
+            TokenStoreError: it cannot be written; the previous file is unchanged.
         """
         await asyncio.to_thread(self._save, token)
 
@@ -131,7 +131,7 @@ class PrivateFileStore:
         """Remove the file, if there is one.
 
         Raises:
-            TokenStoreError: It cannot be removed.
+            TokenStoreError: it cannot be removed.
         """
         await asyncio.to_thread(self._delete)
 
@@ -139,7 +139,7 @@ class PrivateFileStore:
         """Claim to log in, by a lock of a file beside the token's; on Windows it is not locked.
 
         Raises:
-            TokenStoreError: That file cannot be opened.
+            TokenStoreError: that file cannot be opened.
         """
         return await asyncio.to_thread(self._claim_login)
 

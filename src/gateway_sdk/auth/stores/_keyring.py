@@ -25,7 +25,7 @@ class KeyringStore:
         """Set the key of the entry.
 
         Raises:
-            ConfigurationError: The extra [keyring] is not installed.
+            ConfigurationError: the extra [keyring] is not installed.
         """
         try:
             # Imported here: it is an extra, and takes as long to import as httpx.
@@ -42,7 +42,7 @@ class KeyringStore:
         """Return the token; None if there is none.
 
         Raises:
-            TokenStoreError: There is no keyring, it is locked, or its record is invalid.
+            TokenStoreError: there is no keyring, it is locked, or its record is invalid.
         """
         text = await self._in_thread(self._keyring.get_password)
         if text is None:
@@ -53,7 +53,7 @@ class KeyringStore:
         """Replace the stored token.
 
         Raises:
-            TokenStoreError: The keyring does not accept it.
+            TokenStoreError: the keyring does not accept it.
         """
         await self._in_thread(self._keyring.set_password, dump(token, self.key).decode())
 
@@ -61,7 +61,7 @@ class KeyringStore:
         """Delete the token, if there is one.
 
         Raises:
-            TokenStoreError: The keyring cannot be reached.
+            TokenStoreError: the keyring cannot be reached.
         """
         if await self._in_thread(self._keyring.get_password) is not None:
             await self._in_thread(self._keyring.delete_password)
@@ -70,7 +70,7 @@ class KeyringStore:
         """Claim to log in, by a lock of a file in this user's folder for program state.
 
         Raises:
-            TokenStoreError: That file cannot be opened.
+            TokenStoreError: that file cannot be opened.
         """
         return await PrivateFileStore(self.key).claim_login()
 

@@ -88,7 +88,7 @@ class RedisStore:
             key: What the token is for; the name in Redis is made from it.
 
         Raises:
-            ConfigurationError: The URL is none of these, or the extra [redis] is not installed.
+            ConfigurationError: the URL is none of these, or the extra [redis] is not installed.
         """
         self._place = _checked_place(url)
         try:
@@ -178,7 +178,7 @@ def _checked_place(url: str) -> str:
     """Return host and port or path of a Redis, without credentials.
 
     Raises:
-        ConfigurationError: The URL is invalid, or the token would be sent unencrypted.
+        ConfigurationError: the URL is invalid, or the token would be sent unencrypted.
     """
     if not isinstance(url, str):
         raise ConfigurationError("the URL of Redis must be a string")
