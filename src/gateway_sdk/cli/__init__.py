@@ -2,7 +2,7 @@
 
 import sys
 
-from gateway_sdk.cli.process import MISUSED, STOPPED, OutputError, how_to_install, whole_output
+from gateway_sdk.cli.process import OutputError, Status, how_to_install, whole_output
 
 
 def main() -> None:
@@ -24,6 +24,6 @@ def main() -> None:
         if advice is None:
             raise
         sys.stderr.write(f"gateway: {advice}\n")
-        sys.exit(MISUSED)
+        sys.exit(Status.MISUSED)
     except KeyboardInterrupt:
-        sys.exit(STOPPED)
+        sys.exit(Status.STOPPED)

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gateway_sdk._version import __version__
-from gateway_sdk.cli.process import MISUSED, CommandError, say, tolerate_any_encoding
+from gateway_sdk.cli.process import CommandError, say, tolerate_any_encoding
 
 SWITCHES: Final = frozenset({"--debug", "--sandbox", "--verbose", "-v"})
 VALUES: Final = frozenset({"--base-url", "--tenant", "--profile"})
@@ -83,8 +83,11 @@ def load(name: str) -> TyperCommand | TyperGroup:
     module = import_module(f"gateway_sdk.cli.commands.{ELSEWHERE.get(name, name)}")
     if name not in MEMBERS:
         return make_command(getattr(module, name), name)
-    return make_group(
-        SUMMARIES[name], {member: getattr(module, member) for member in MEMBERS[name]}
+    members: Any = {
+        member: make_command(getattr(module, member), member) for member in MEMBERS[name]
+    }
+    return TyperGroup(
+        commands=members, help=SUMMARIES[name], no_args_is_help=True, rich_markup_mode=None
     )
 
 
@@ -197,7 +200,7 @@ def gateway(
     del base_url, tenant, profile, verbose, debug, version  # read where they are needed
     tolerate_any_encoding()
     if sandbox and ctx.invoked_subcommand in WITHOUT_SANDBOX:
-        raise CommandError(f"`gateway {ctx.invoked_subcommand}` does not take --sandbox", MISUSED)
+        raise CommandError(f"`gateway {ctx.invoked_subcommand}` does not take --sandbox")
 
 
 SHARED: Final = """
@@ -229,23 +232,6 @@ def make_command(function: Callable[..., Any], name: str) -> TyperCommand:
     return command
 
 
-def make_group(summary: str, functions: dict[str, Callable[..., Any]]) -> TyperGroup:
-    """Make a command of commands."""
-    commands: Any = {name: make_command(function, name) for name, function in functions.items()}
-    return TyperGroup(commands=commands, help=summary, no_args_is_help=True, rich_markup_mode=None)
-
-
-def make_root(group: type[TyperGroup], function: Callable[..., Any]) -> TyperGroup:
-    """Make the command line; *group* finds its commands."""
-    text, entries, _ = _parts(function)
-    app = typer.Typer(cls=group, rich_markup_mode=None)
-    app.callback(
-        help=text, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]}
-    )(function)
-    root: TyperGroup = _described(app, entries)
-    return root
-
-
 def _parts(function: Callable[..., Any]) -> tuple[str, str, str | None]:
     """Split a docstring into help, entries and examples."""
     text, _, examples = inspect.getdoc(function).partition("\n\nExamples:\n")  # type: ignore[union-attr]
@@ -274,6 +260,15 @@ def _no_type(**_: Any) -> str:
     return ""
 
 
-app: Final = make_root(_Group, gateway)
+def _make_root() -> TyperGroup:
+    text, entries, _ = _parts(gateway)
+    root = typer.Typer(cls=_Group, rich_markup_mode=None)
+    names = {"help_option_names": ["-h", "--help"]}
+    root.callback(help=text, no_args_is_help=True, context_settings=names)(gateway)
+    made: TyperGroup = _described(root, entries)
+    return made
+
+
+app: Final = _make_root()
 # For the help, completion and guesses; what is used is imported.
 app.commands.update({name: TyperCommand(name, help=text) for name, text in SUMMARIES.items()})

@@ -23,7 +23,7 @@ from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
 from gateway_sdk.auth.stores import token_store
 from gateway_sdk.cli.files import make_folder, write_file
 from gateway_sdk.cli.output.console import KeyValue
-from gateway_sdk.cli.process import MISUSED, CommandError, printable
+from gateway_sdk.cli.process import CommandError, printable
 from gateway_sdk.errors import ConfigurationError
 
 OPTIONS: Final = {
@@ -83,7 +83,7 @@ class Settings:
         if missing := [name for name in LOGIN if name not in self.values]:
             variables = ", ".join(ENVIRONMENT[name] for name in missing)
             options = ", ".join(OPTIONS[name] for name in missing)
-            raise CommandError(f"not set: {variables}\nSet them, or give {options}.", MISUSED)
+            raise CommandError(f"not set: {variables}\nSet them, or give {options}.")
         with self.in_words():
             return token_store(self.values)
 
@@ -119,7 +119,7 @@ class Settings:
             if name not in there:
                 withheld = name == "access_token" and os.environ.get(ENVIRONMENT[name])
                 missing = f"{ENVIRONMENT[name]} is not set\n{advice}"
-                raise CommandError(WITHHELD if withheld else missing, MISUSED)
+                raise CommandError(WITHHELD if withheld else missing)
         return with_access_token(self.values)
 
     @contextmanager
@@ -137,7 +137,7 @@ class Settings:
             text = str(error).replace(name, self.sources.get(name, name), 1)
             for python, words in IN_WORDS.items():
                 text = text.replace(python, words)
-            raise CommandError(f"{text}\n{self._advice(name)}", MISUSED) from error
+            raise CommandError(f"{text}\n{self._advice(name)}") from error
 
     def _advice(self, name: str) -> str:
         if name == "engine":
@@ -208,15 +208,14 @@ def read_profiles() -> dict[str, dict[str, str]]:
         return {}
     except (OSError, ValueError, AttributeError):
         problem = f"cannot read the profiles in {printable(str(path))}"
-        raise CommandError(f"{problem}\nRepair the file, or delete it.", MISUSED) from None
+        raise CommandError(f"{problem}\nRepair the file, or delete it.") from None
 
 
 def _read_profile(name: str, *, must_exist: bool) -> dict[str, tuple[str, str]]:
     profiles = read_profiles()
     if must_exist and name not in profiles:
-        raise CommandError(
-            f"there is no profile {printable(name)!r}\n`gateway profiles` lists them.", MISUSED
-        )
+        absent = f"there is no profile {printable(name)!r}"
+        raise CommandError(f"{absent}\n`gateway profiles` lists them.")
     source = f"profile {printable(name)}"
     return {key: (text, source) for key, text in profiles.get(name, {}).items()}
 

@@ -18,7 +18,7 @@ from typing import IO, Any, Final, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from gateway_sdk.cli.process import MISUSED, CommandError, printable, say
+from gateway_sdk.cli.process import CommandError, printable, say
 from gateway_sdk.models._base import Model, describe
 
 STDIN: Final = "-"
@@ -48,7 +48,7 @@ def name_of(word: str) -> str:
 
 def refuse(message: str) -> NoReturn:
     """End the command before anything was sent."""
-    raise CommandError(f"{message}\nNothing was sent.", MISUSED) from None
+    raise CommandError(f"{message}\nNothing was sent.") from None
 
 
 def open_content(word: str) -> Path | IO[bytes] | bytes:
@@ -72,7 +72,7 @@ def open_content(word: str) -> Path | IO[bytes] | bytes:
 def standard_input() -> IO[bytes]:
     """Return standard input; in a terminal say how to end it."""
     if sys.stdin is None:
-        raise CommandError("there is no standard input to read", MISUSED)
+        raise CommandError("there is no standard input to read")
     if sys.stdin.isatty():
         say("Reading what you type, until Ctrl-D at the start of a line.")
     return sys.stdin.buffer
@@ -182,7 +182,7 @@ def writing(path: Path, *, private: bool = False) -> Generator[IO[bytes]]:
 
 
 def _refusal(path: Path, why: str) -> CommandError:
-    return CommandError(f"cannot write {printable(str(path))}: {why}", MISUSED)
+    return CommandError(f"cannot write {printable(str(path))}: {why}")
 
 
 def to_parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:

@@ -9,25 +9,31 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from enum import IntEnum
 from importlib.util import find_spec
 from typing import Final
 
-FAILED: Final = 1
-"""Any other failure, such as a login that was not finished."""
-MISUSED: Final = 2
-"""The command line, a file or a setting is wrong."""
-REFUSED: Final = 3
-"""The gateway refused: nothing was changed."""
-UNCHANGED: Final = 4
-"""Nothing was sent, or a read got no usable reply. Running it again does no harm."""
-UNKNOWN: Final = 5
-"""It may have been done."""
-APPLIED: Final = 6
-"""It was done, but its reply could not be used or printed."""
-STOPPED: Final = 130
-"""Stopped by Ctrl-C: 128 and the number of the signal, as in shells."""
-READER_LEFT: Final = 141
-"""The reader of the output has closed it, as `head` does: 128 and the number of SIGPIPE."""
+
+class Status(IntEnum):
+    """The exit status of a command."""
+
+    FAILED = 1
+    """Any other failure, such as a login that was not finished."""
+    MISUSED = 2
+    """The command line, a file or a setting is wrong."""
+    REFUSED = 3
+    """The gateway refused: nothing was changed."""
+    UNCHANGED = 4
+    """Nothing was sent, or a read got no usable reply. Running it again does no harm."""
+    UNKNOWN = 5
+    """It may have been done."""
+    APPLIED = 6
+    """It was done, but its reply could not be used or printed."""
+    STOPPED = 130
+    """Stopped by Ctrl-C: 128 and the number of the signal, as in shells."""
+    READER_LEFT = 141
+    """The reader of the output has closed it, as `head` does: 128 and the number of SIGPIPE."""
+
 
 EXTRAS: Final = {
     "cli": ("rich", "simplejson", "typer"),
@@ -48,7 +54,7 @@ needs, a large library."""
 class CommandError(Exception):
     """The reason why a command ends with an exit status; its message is for the user."""
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: int = Status.MISUSED) -> None:
         super().__init__(message)
         self.status = status
 
@@ -85,7 +91,7 @@ def write_text(text: str) -> None:
 def write_bytes(data: bytes) -> None:
     """Write bytes as they are."""
     if sys.stdout is None:
-        raise OutputError("there is no standard output to write to", FAILED)
+        raise OutputError("there is no standard output to write to", Status.FAILED)
     with whole_output():
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
@@ -111,8 +117,8 @@ def whole_output() -> Generator[None]:
             raise
         _discard_the_rest()
         if error.errno == errno.EPIPE:
-            raise SystemExit(READER_LEFT) from None
-        raise OutputError(f"cannot write the output: {error.strerror}", FAILED) from None
+            raise SystemExit(Status.READER_LEFT) from None
+        raise OutputError(f"cannot write the output: {error.strerror}", Status.FAILED) from None
 
 
 def _discard_the_rest() -> None:

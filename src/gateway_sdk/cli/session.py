@@ -13,17 +13,7 @@ import typer
 from gateway_sdk import errors
 from gateway_sdk._config import LOGGER
 from gateway_sdk.cli.config import settings_of
-from gateway_sdk.cli.process import (
-    APPLIED,
-    FAILED,
-    MISUSED,
-    REFUSED,
-    UNCHANGED,
-    UNKNOWN,
-    CommandError,
-    printable,
-    say,
-)
+from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import CREATE_CUSTOMER, REVISE_CUSTOMER
@@ -108,10 +98,10 @@ def _session(ctx: typer.Context, *, needs_tenant: bool, **more: Any) -> GatewayS
 
 
 STATUSES: Final = {
-    Outcome.NOT_SENT: UNCHANGED,
-    Outcome.REFUSED: REFUSED,
-    Outcome.UNKNOWN: UNKNOWN,
-    Outcome.APPLIED: APPLIED,
+    Outcome.NOT_SENT: Status.UNCHANGED,
+    Outcome.REFUSED: Status.REFUSED,
+    Outcome.UNKNOWN: Status.UNKNOWN,
+    Outcome.APPLIED: Status.APPLIED,
 }
 
 MISUSES: Final = (
@@ -171,11 +161,11 @@ def explain(error: GatewayError) -> CommandError:
 def status_of(error: GatewayError) -> int:
     """Return the exit status, which says what happened to a call."""
     if isinstance(error, MISUSES):
-        return MISUSED
+        return Status.MISUSED
     if error.operation is None or isinstance(error, errors.LoginError):
-        return FAILED
+        return Status.FAILED
     if error.repeatability is Repeatability.READ and error.outcome is not Outcome.REFUSED:
-        return UNCHANGED
+        return Status.UNCHANGED
     return STATUSES[error.outcome]
 
 

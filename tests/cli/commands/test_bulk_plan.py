@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from datetime import date
 
-from gateway_sdk.cli.job import Plan
+from gateway_sdk.cli.commands.bulk import Plan
 
 
 def asked(bases: Sequence[str], symbols: Sequence[str], days: int | None) -> list[tuple[str, ...]]:

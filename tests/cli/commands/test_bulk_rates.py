@@ -31,7 +31,7 @@ def test_series_go_into_the_file(call_gateway: Call, out: Path) -> None:
     """Numbers are numbers there; standard output has nothing, standard error one line."""
     ended = call_gateway(*JOB, "--out", out, "--sandbox")
 
-    assert (ended.status, ended.out, ended.err) == (0, "", f"{out}: 6 of 6 series\n")
+    assert (ended.status, ended.out, ended.err) == (0, "", f"{out}: 6 of 6 series, 6 of them new\n")
     assert states(out) == ["done"] * SERIES
     last = {"base": "EUR", "symbols": "USD", "startDate": "2026-10-21", "endDate": "2026-10-30"}
     rates = next(line["value"]["rates"] for line in lines(out) if line["item"] == last)
@@ -45,7 +45,7 @@ def test_same_command_fetches_nothing_twice(call_gateway: Call, served: Sandbox,
 
     ended = call_gateway(*JOB, "--out", out)
 
-    assert (ended.status, ended.err) == (0, f"{out}: 6 of 6 series, 6 from earlier runs\n")
+    assert (ended.status, ended.err) == (0, f"{out}: 6 of 6 series, 0 of them new\n")
     assert asked(served) == SERIES
 
 
@@ -59,7 +59,7 @@ def test_more_of_the_same_gateway_may_go_into_the_file(
         "bulk", "rates", "--base", "EUR,GBP", "--symbols", "USD", *OCTOBER, "--out", out
     )
 
-    assert ended.err == f"{out}: 6 of 6 series, 3 from earlier runs\n"
+    assert ended.err == f"{out}: 6 of 6 series, 3 of them new\n"
     assert asked(served) == SERIES + 3
     assert len(keys(out)) == SERIES + 3
 
@@ -77,18 +77,18 @@ def test_rows_are_the_same_from_the_gateway_and_from_the_file(
     assert header == ["base", "symbol", "date", "rate"]
     assert rows == sorted(rows, key=lambda row: (row[1] == "GBP", row[2]))
     assert ["EUR", "USD", "2026-10-30", "1.1172"] in rows
-    assert fresh.err == f"{out}: 6 of 6 series\n{first}: {len(rows)} rates\n"
+    assert fresh.err == (f"{out}: 6 of 6 series, 6 of them new\nRates in {first}: {len(rows)}\n")
     assert again.status == 0
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_single_rate_is_no_rates(call_gateway: Call, tmp_path: Path, out: Path) -> None:
-    """The line is English."""
+def test_rates_are_counted(call_gateway: Call, tmp_path: Path, out: Path) -> None:
+    """The line is English, also for a single one."""
     rows = tmp_path / "rates.csv"
     day = ("--start", "2026-10-30", "--end", "2026-10-30")
     job = ("bulk", "rates", "--base", "EUR", "--symbols", "USD", *day, "--sandbox")
 
-    assert call_gateway(*job, "--out", out, "--rows", rows).err.endswith(f"{rows}: 1 rate\n")
+    assert call_gateway(*job, "--out", out, "--rows", rows).err.endswith(f"Rates in {rows}: 1\n")
     assert rows.read_bytes() == b"base,symbol,date,rate\r\nEUR,USD,2026-10-30,1.1172\r\n"
 
 
@@ -141,7 +141,7 @@ def test_all_are_the_currencies_of_all_countries(
     assert ended.status == 0
     had = len(found) - len(failed)
     first, second = ended.err.splitlines()
-    assert first == f"{out}: {had} of {had} series"
+    assert first == f"{out}: {had} of {had} series, {had} of them new"
     assert second == f"Left out, because the gateway has no rates of them: {' '.join(failed)}"
 
 
@@ -157,8 +157,9 @@ def test_currencies_without_rates_cost_one_call_each(
     known = 30 + 1  # the ruble is known, without rates in this range
     assert (first.status, again.status) == (0, 0)
     assert calls <= 151 + 2 * known + 1
-    assert f"{out}: {3 * known} of {3 * known} series\n" in first.err
-    assert f"{out}: {3 * known} of {3 * known} series, {3 * known} from earlier runs\n" in again.err
+    all_known = f"{out}: {3 * known} of {3 * known} series"
+    assert f"{all_known}, {3 * known} of them new\n" in first.err
+    assert f"{all_known}, 0 of them new\n" in again.err
     assert asked(served) == calls
 
 
@@ -177,16 +178,16 @@ def test_failures_are_counted_by_kind_and_fetched_again_on_request(
 
     assert failed.status == 4
     assert failed.err.splitlines() == [
-        f"{out}: 4 of 6 series",
+        f"{out}: 4 of 6 series, 4 of them new",
         "gateway: 2 of 6 series failed",
         "  1 ServerError 500, such as GBP for EUR: “a fault on request”",
         "  1 InvalidRequestError 422, such as GBP for EUR: “a fault on request”",
-        "The same command with --retry-failed fetches them again.",
+        "The same command fetches what is missing, and with --retry-failed what failed.",
     ]
     assert left.status == 4
     without_words = failed.err.replace(": “a fault on request”", "")
-    assert left.err == without_words.replace("series\n", "series, 4 from earlier runs\n", 1)
-    assert (again.status, again.err) == (0, f"{out}: 6 of 6 series, 4 from earlier runs\n")
+    assert left.err == without_words.replace("4 of them new", "0 of them new")
+    assert (again.status, again.err) == (0, f"{out}: 6 of 6 series, 2 of them new\n")
     assert (after, asked(served)) == (8, 10)
 
 
@@ -199,7 +200,7 @@ def test_long_waits_of_many_calls_are_not_told(
     ended = call_gateway(*JOB, "--out", out)
 
     assert [seconds for seconds in unhurried if seconds >= 9]
-    assert (ended.status, ended.err) == (0, f"{out}: 6 of 6 series\n")
+    assert (ended.status, ended.err) == (0, f"{out}: 6 of 6 series, 6 of them new\n")
 
 
 def test_digits_that_no_float_holds_are_kept(

@@ -49,10 +49,10 @@ def test_interrupted_run_goes_on(
     assert status == 130
     assert shown.splitlines()[-2:] == [
         "gateway: stopped by Ctrl-C",
-        f"{out} has at least 3 of 6 series: the same command continues.",
+        f"{out} has at least 3 series: the same command continues.",
     ]
     assert kept == ["done"] * THREE
-    assert again.err == f"{out}: 6 of 6 series, 3 from earlier runs\n"
+    assert again.err == f"{out}: 6 of 6 series, 3 of them new\n"
     assert asked(served) - before == SERIES - THREE
 
 
@@ -68,7 +68,7 @@ def test_killed_run_goes_on(
     again = call_gateway(*JOB, "--out", out)
 
     assert left == [out.name], "half a file of rows"
-    assert again.err == f"{out}: 6 of 6 series, 3 from earlier runs\n"
+    assert again.err == f"{out}: 6 of 6 series, 3 of them new\n"
     assert asked(served) - before == SERIES - THREE
     assert (len(lines(out)), len(keys(out))) == (SERIES, SERIES)
 
@@ -81,5 +81,5 @@ def test_bar_fits_and_goes_away(run_in_terminal: Callable[..., tuple[int, str]],
     assert status == 0
     assert f"{SERIES}/{SERIES}" in plain
     assert max(map(len, re.split(r"[\r\n]+", plain.rpartition(str(out))[0]))) <= 80
-    assert shown.rstrip().endswith(f"{out}: 6 of 6 series")
+    assert shown.rstrip().endswith(f"{out}: 6 of 6 series, 6 of them new")
     assert not re.search(r"\x1b\[[0-9;]*(?<!\d)[34]\d", shown), "colours in spite of NO_COLOR"

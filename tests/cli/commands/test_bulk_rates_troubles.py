@@ -148,7 +148,7 @@ def test_full_disk_ends_a_run_that_goes_on_with_more_room(
     assert "cannot be written" in ended.err
     assert "so run the same again" in ended.err
     assert 0 < kept < SERIES
-    assert again.err == f"{out}: 6 of 6 series, {kept} from earlier runs\n"
+    assert again.err == f"{out}: 6 of 6 series, {SERIES - kept} of them new\n"
     assert asked(served) - before == SERIES - kept
 
 
@@ -177,7 +177,7 @@ def test_wrong_token_ends_a_run_at_once(
         THEN,
     ]
     assert tried < SERIES
-    assert (again.status, again.err) == (0, f"{out}: 6 of 6 series\n")
+    assert (again.status, again.err) == (0, f"{out}: 6 of 6 series, 6 of them new\n")
 
 
 def test_refusal_of_the_countries_is_that_of_the_command(

@@ -49,8 +49,8 @@ def test_login_serves_a_worker_until_the_logout(
     assert (logged_in.returncode, worker.returncode, there.returncode) == (0, 0, 0)
     assert worker.stdout.strip().isdecimal()
     assert [ended.returncode for ended in gone] == [0, 1, 0]
-    assert "The access token is deleted" in gone[0].stdout
-    assert "There was no access token" in gone[2].stdout
+    assert "There is no access token here" in gone[0].stdout
+    assert "There is no access token here" in gone[2].stdout
     for ended in (logged_in, worker, there, *gone):
         assert text not in ended.stdout + ended.stderr
 

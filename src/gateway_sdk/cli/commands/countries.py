@@ -7,7 +7,7 @@ import typer
 
 from gateway_sdk.cli.arguments import AsCsv, AsJson, MayBeLeftOut
 from gateway_sdk.cli.output.show import Table, choose_form, show
-from gateway_sdk.cli.process import FAILED, CommandError, printable
+from gateway_sdk.cli.process import CommandError, Status, printable
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import Country
 
@@ -58,7 +58,7 @@ def countries(
         raise CommandError(
             f"none of the {len(known)} countries matches “{printable(search)}”\n"
             "`gateway countries` lists them.",
-            FAILED,
+            Status.FAILED,
         )
 
 

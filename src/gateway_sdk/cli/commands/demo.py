@@ -18,11 +18,11 @@ from rich.text import Text
 from gateway_sdk.auth import ImplicitFlow, Token, login
 from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.arguments import day_of
+from gateway_sdk.cli.commands.bulk import Plan, Tally, fetch
 from gateway_sdk.cli.files import check_place, make_folder, write_file
-from gateway_sdk.cli.job import Plan, Tally, fetch
 from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
 from gateway_sdk.cli.output.show import Table, to_terminal
-from gateway_sdk.cli.process import FAILED, CommandError, require
+from gateway_sdk.cli.process import CommandError, Status, require
 from gateway_sdk.cli.series import Series, area, resample, rows_of, shortest
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox, Visitor
@@ -78,7 +78,7 @@ def demo(out: Path = Path("gateway-demo")) -> None:
     seconds, calls = time.monotonic() - began, findings.tally.asked + 1
     print_key_values(console, [("Took", f"{seconds:.1f} s, for {calls} calls and the chart")])
     if findings.tally.failed:
-        raise CommandError("calls failed that should not have: see above", FAILED)
+        raise CommandError("calls failed that should not have: see above", Status.FAILED)
 
 
 @dataclass

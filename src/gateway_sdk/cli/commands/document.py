@@ -16,7 +16,7 @@ from gateway_sdk.cli.arguments import MayBeLeftOut
 from gateway_sdk.cli.files import name_of, open_content, refuse
 from gateway_sdk.cli.output.console import Show, progress
 from gateway_sdk.cli.output.show import show_done
-from gateway_sdk.cli.process import MISUSED, CommandError
+from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.session import ask
 
 
@@ -83,7 +83,7 @@ def status(
         gateway document status document-0001 --file status.json
     """
     if bool(value) == (file is not None):
-        raise CommandError("give the new status, or --file", MISUSED)
+        raise CommandError("give the new status, or --file")
     if value and not value.isalnum() and os.path.isfile(value):  # noqa: PTH113 - any text, however long
         refuse(f"{name_of(value)} is a file\nTo send its content, give --file.")
     given = document_id, open_content(file) if file is not None else value or "", content_type
@@ -106,7 +106,7 @@ def webhook(
         gateway webhook event.json --sandbox
     """
     if file is None and content_type is not None:
-        raise CommandError("--content-type needs a file", MISUSED)
+        raise CommandError("--content-type needs a file")
     content = None if file is None else open_content(file)
     ask(ctx, lambda gateway: gateway.kyc.send_webhook(content, content_type))
     show_done("The gateway has acknowledged it.", None)

@@ -15,15 +15,7 @@ import typer
 
 from gateway_sdk.cli.files import STDIN, standard_input
 from gateway_sdk.cli.output.console import counting_bar
-from gateway_sdk.cli.process import (
-    FAILED,
-    MISUSED,
-    UNCHANGED,
-    CommandError,
-    printable,
-    say,
-    write_text,
-)
+from gateway_sdk.cli.process import CommandError, Status, printable, say, write_text
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.fleet import Job, Plan, PlanStatus
 
@@ -68,7 +60,7 @@ def submit(
     """
     used = _named(job, broker)
     if not hasattr(used, "startup"):
-        raise CommandError(f"{printable(broker)} of {_module_of(job)} is no broker", MISUSED)
+        raise CommandError(f"{printable(broker)} of {_module_of(job)} is no broker")
 
     async def work(planned: Plan) -> int:
         if retry_failed:
@@ -82,7 +74,7 @@ def submit(
             raise CommandError(
                 f"the broker does not take messages ({type(error).__name__}): start it, and give"
                 " the same command again",
-                UNCHANGED,
+                Status.UNCHANGED,
             ) from None
 
     say(f"{_with_plan(ctx, job, work)} chunks submitted")
@@ -161,7 +153,7 @@ def collect(ctx: typer.Context, job: str, out: Path, *, partial: bool = False) -
         rows = _with_plan(ctx, job, lambda planned: planned.collect(out, partial=partial))
     except OSError as error:
         raise CommandError(
-            f"cannot write {printable(str(out))}: {error.strerror}", FAILED
+            f"cannot write {printable(str(out))}: {error.strerror}", Status.FAILED
         ) from None
     say(f"{printable(str(out))}: {rows} rows")
 
@@ -196,7 +188,6 @@ def _refuse_settings(ctx: typer.Context) -> None:
             raise CommandError(
                 f"--{option} has no effect here: the gateway is that of the job, by default that of"
                 " GATEWAY_BASE_URL",
-                MISUSED,
             )
 
 
@@ -208,7 +199,7 @@ def _named(job: str, name: str) -> Any:
     """Return an object of the module of a job."""
     module = _module_of(job)
     if not all(part.isidentifier() for part in module.split(".")):
-        raise CommandError("a job is written as MODULE:NAME, such as jobs:rates", MISUSED)
+        raise CommandError("a job is written as MODULE:NAME, such as jobs:rates")
     if "" not in sys.path:
         sys.path.insert(0, "")  # the folder in which the command is given
     try:
@@ -218,16 +209,16 @@ def _named(job: str, name: str) -> Any:
             raise
         problem = f"there is no module {module} in this folder"
         advice = "A job is written as MODULE:NAME, such as jobs:rates for `rates` in jobs.py."
-        raise CommandError(f"{problem}\n{advice}", MISUSED) from None
+        raise CommandError(f"{problem}\n{advice}") from None
     if not hasattr(found, name):
-        raise CommandError(f"the module {module} has no {printable(name)}", MISUSED)
+        raise CommandError(f"the module {module} has no {printable(name)}")
     return getattr(found, name)
 
 
 def _job(text: str) -> Job:
     found = _named(text, text.partition(":")[2] or "job")
     if not isinstance(found, Job):
-        raise CommandError(f"{printable(text)} is not a fleet.Job", MISUSED)
+        raise CommandError(f"{printable(text)} is not a fleet.Job")
     return found
 
 
@@ -239,11 +230,9 @@ def _lines(path: str) -> Iterator[Any]:
                 try:
                     yield json.loads(line)  # it knows a byte order mark
                 except (RecursionError, ValueError):  # also of what is not UTF-8
-                    raise CommandError(
-                        f"line {number} of {printable(path)} is not JSON", MISUSED
-                    ) from None
+                    raise CommandError(f"line {number} of {printable(path)} is not JSON") from None
     except OSError as error:
-        raise CommandError(f"cannot read {printable(path)}: {error.strerror}", MISUSED) from None
+        raise CommandError(f"cannot read {printable(path)}: {error.strerror}") from None
 
 
 def _run_here(ctx: typer.Context, job: str) -> None:
@@ -266,7 +255,9 @@ def _run_here(ctx: typer.Context, job: str) -> None:
     left = _with_plan(ctx, job, work)
     _tell(left)
     if not left.is_complete:
-        raise CommandError("something is missing: the same command goes on from there", UNCHANGED)
+        raise CommandError(
+            "something is missing: the same command goes on from there", Status.UNCHANGED
+        )
 
 
 async def _watch(planned: Plan) -> PlanStatus:

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from gateway_sdk.auth import Browser, ImplicitFlow, PasteFromTerminal, Token, TokenStore
+from gateway_sdk.auth import Browser, ImplicitFlow, PasteFromTerminal, Token
 from gateway_sdk.auth import login as log_in
 from gateway_sdk.auth._receiver import can_listen
-from gateway_sdk.cli.arguments import AsCsv, AsJson
 from gateway_sdk.cli.config import (
     OPTIONS,
     Settings,
@@ -22,11 +21,13 @@ from gateway_sdk.cli.config import (
     settings_of,
 )
 from gateway_sdk.cli.output.console import describe_moment, make_console, print_key_values
-from gateway_sdk.cli.output.show import Table, choose_form, show
-from gateway_sdk.cli.process import FAILED, MISUSED, CommandError, say
-from gateway_sdk.errors import TokenStoreError
+from gateway_sdk.cli.output.show import Table, show
+from gateway_sdk.cli.process import CommandError, Status, say
 
 ADVICE: Final = "Get one with `gateway login`."
+LOGGED_OUT: Final = (
+    "There is no access token here any more. A program that has it can use it until it expires."
+)
 TRIAL_LIFE: Final = 60.0
 """Seconds until the test token expires, if it cannot be deleted."""
 
@@ -62,9 +63,9 @@ def login(
         timeout (SECONDS): How long the login may take.
     """
     if browser and no_browser:
-        raise CommandError("give either --browser or --no-browser", MISUSED)
+        raise CommandError("give either --browser or --no-browser")
     if not (paste or can_listen(redirect_uri)):
-        raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.", MISUSED)
+        raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
     settings = settings_of(ctx, new_profile=True, auth_url=auth_url, client_id=client_id)
     settings.store()  # names missing settings before anything else is checked
     values = settings.values
@@ -135,11 +136,11 @@ def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
     print_key_values(console, [("Kept in", settings.place())])
     token, now = asyncio.run(store.load()), time.time()
     if token is None:
-        raise CommandError(f"there is no access token\n{ADVICE}", FAILED)
+        raise CommandError(f"there is no access token\n{ADVICE}", Status.FAILED)
     since = describe_moment(token.obtained_at, now)
     print_key_values(console, [("Since", since), ("Until", describe_end(token, now))])
     if token.expired(now):
-        raise CommandError(f"the access token has expired, or is about to\n{ADVICE}", FAILED)
+        raise CommandError(f"the access token has expired, or is about to\n{ADVICE}", Status.FAILED)
 
 
 def describe_end(token: Token, now: float) -> str:
@@ -157,33 +158,11 @@ def logout(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
     settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
     store, console = settings.store(), make_console()
     print_key_values(console, [*settings.facts(), ("Kept in", settings.place())])
-    console.print(f"\n{asyncio.run(_delete(store))}")
+    asyncio.run(store.delete())  # also a damaged record
+    console.print(f"\n{LOGGED_OUT}")
 
 
-async def _delete(store: TokenStore) -> str:
-    """Delete the token, and say what was deleted."""
-    try:
-        token = await store.load()
-        told = "There was no access token."
-        if token is not None:
-            lasts = f"It stays valid until {token.ends or 'it expires'} in programs that have it."
-            expired = token.expired(time.time(), leeway=0.0)
-            told = f"It had expired at {token.ends}." if expired else lasts
-            told = f"The access token is deleted here. {told}"
-    except TokenStoreError:
-        # If the store itself is broken, deleting fails too.
-        told = "The record of the access token was damaged; it is deleted."
-    await store.delete()
-    return told
-
-
-def profiles(
-    ctx: typer.Context,
-    *,
-    remove: str | None = None,
-    as_json: AsJson = False,
-    as_csv: AsCsv = False,
-) -> None:
+def profiles(ctx: typer.Context, remove: str | None = None) -> None:
     """List the gateways that `gateway login` has remembered.
 
     A command uses the profile that --profile names, else that of GATEWAY_PROFILE, else "default".
@@ -191,7 +170,6 @@ def profiles(
     Args:
         remove (NAME): Delete a profile, but not its token.
     """
-    form = choose_form(as_json=as_json, as_csv=as_csv)
     if remove is not None:
         remove_profile(remove)
         say(f"The profile {remove} is deleted.")
@@ -205,4 +183,4 @@ def profiles(
         [name, "yes" if name == chosen else "", *(held.get(key) for key in OPTIONS)]
         for name, held in known.items()
     ]
-    show(Table(("profile", "used", *OPTIONS), rows), known, form)
+    show(Table(("profile", "used", *OPTIONS), rows), known, "table")

@@ -9,15 +9,7 @@ import typer
 from gateway_sdk.cli.arguments import DAY, AsCsv, AsJson, choose_range, parse_png, split_codes
 from gateway_sdk.cli.files import check_place, to_parquet, write_file
 from gateway_sdk.cli.output.show import Form, choose_form, show, show_json
-from gateway_sdk.cli.process import (
-    FAILED,
-    UNCHANGED,
-    CommandError,
-    printable,
-    require,
-    say,
-    write_text,
-)
+from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_text
 from gateway_sdk.cli.series import Series, draw_curves, read_series
 from gateway_sdk.cli.session import ask
 
@@ -79,7 +71,7 @@ def rates(
 
 def _show_other_shape(reply: Any, form: Form, *, needs_series: bool) -> None:
     if needs_series or form in ("csv", "plot"):
-        raise CommandError(f"{OTHER_SHAPE}\n--json shows it.", UNCHANGED)
+        raise CommandError(f"{OTHER_SHAPE}\n--json shows it.", Status.UNCHANGED)
     show_json(reply)
     if form != "json":
         say(f"{OTHER_SHAPE}, so it is shown as JSON: the interface leaves it open.")
@@ -87,7 +79,7 @@ def _show_other_shape(reply: Any, form: Form, *, needs_series: bool) -> None:
 
 def _drawable(series: Series) -> Series:
     if not series.days:
-        raise CommandError("there is nothing to draw: choose other days", FAILED)
+        raise CommandError("there is nothing to draw: choose other days", Status.FAILED)
     return series
 
 

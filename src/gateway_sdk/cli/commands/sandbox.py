@@ -9,7 +9,7 @@ import typer
 
 from gateway_sdk._config import is_loopback
 from gateway_sdk.cli.output.console import make_console, print_key_values
-from gateway_sdk.cli.process import MISUSED, CommandError, printable, say
+from gateway_sdk.cli.process import CommandError, printable, say
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_ACCESS_TOKEN,
@@ -61,8 +61,7 @@ def sandbox(
         except ValueError as error:
             raise CommandError(
                 f"--fault {printable(text)} is wrong: {printable(str(error))}\n"
-                "`gateway sandbox --help` shows how a fault is written.",
-                MISUSED,
+                "`gateway sandbox --help` shows how a fault is written."
             ) from None
     if not is_loopback(host):
         say(f"gateway: warning: the token is public: whoever can reach {host} can use the sandbox")
@@ -72,7 +71,7 @@ def sandbox(
         problem = f"cannot listen on port {port} of {host}: {error.strerror}"
         if error.errno == errno.EADDRINUSE:
             problem = f"port {port} of {host} is in use: choose another, or --port 0 for a free one"
-        raise CommandError(problem, MISUSED) from error
+        raise CommandError(problem) from error
     # Below the terminal's ^C.
     sys.stdout.write("\nStopped.\n")
 

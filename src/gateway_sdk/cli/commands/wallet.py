@@ -10,7 +10,7 @@ from rich.text import Text
 from gateway_sdk.cli.arguments import AsCsv, AsJson
 from gateway_sdk.cli.output.console import make_console
 from gateway_sdk.cli.output.show import choose_form, show_done, show_records, take_apart
-from gateway_sdk.cli.process import FAILED, MISUSED, CommandError, printable
+from gateway_sdk.cli.process import CommandError, Status, printable
 from gateway_sdk.cli.session import ask
 from gateway_sdk.session import GatewaySession
 
@@ -100,10 +100,10 @@ def cancel(
 def _confirm(question: str) -> None:
     if sys.stdin is None or not sys.stdin.isatty():
         problem = "cannot ask, because standard input is not a terminal"
-        raise CommandError(f"{problem}\nNothing was sent: add --yes.", MISUSED)
+        raise CommandError(f"{problem}\nNothing was sent: add --yes.")
     try:
         meant = Confirm.ask(Text(question), console=make_console(stderr=True), default=False)
     except EOFError:
         meant = False
     if not meant:
-        raise CommandError("not cancelled: nothing was sent", FAILED)
+        raise CommandError("not cancelled: nothing was sent", Status.FAILED)

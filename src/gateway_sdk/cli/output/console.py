@@ -55,9 +55,11 @@ class Notes(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Write them; the speed is that of what is new since the bar began."""
-        notes, speed = task.fields["notes"], task.fields["new"] / (task.elapsed or 1)
-        pace = describe_pace(speed, task.remaining or 0) if speed else ()
-        return Text(" ".join(f"· {words}" for words in (*notes, *pace)))
+        notes, speed = [*task.fields["notes"]], task.fields["new"] / (task.elapsed or 1)
+        if speed:
+            left = format_span((task.remaining or 0) / speed)
+            notes += [f"{speed:.0f}/s" if speed >= FAST else f"{speed:.1f}/s", f"{left} left"]
+        return Text(" ".join(f"· {words}" for words in notes))
 
 
 def counting_bar(doing: str) -> AbstractContextManager[Show]:
@@ -126,12 +128,6 @@ def describe_moment(moment: float, now: float) -> str:
     distance = format_span(abs(moment - now))
     text = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return f"{text}, {distance} ago" if moment < now else f"{text}, in {distance}"
-
-
-def describe_pace(speed: float, left: float) -> tuple[str, str]:
-    """Write a speed, in items per second, and the time for the items that are left."""
-    written = f"{speed:.0f}/s" if speed >= FAST else f"{speed:.1f}/s"
-    return written, f"{format_span(left / speed)} left"
 
 
 def format_span(seconds: float) -> str:

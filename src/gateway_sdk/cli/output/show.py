@@ -17,11 +17,9 @@ from rich.text import Text
 
 from gateway_sdk.cli.output.console import make_console, to_cell, to_json
 from gateway_sdk.cli.process import (
-    APPLIED,
-    MISUSED,
-    UNCHANGED,
     CommandError,
     OutputError,
+    Status,
     printable,
     say,
     write_bytes,
@@ -159,7 +157,7 @@ def choose_form(*, as_json: bool, as_csv: bool, plot: bool = False) -> Form:
     given: list[Form] = [form for form, wanted in options.items() if wanted]
     if len(given) > 1:
         names = " and ".join(f"--{form}" for form in given)
-        raise CommandError(f"{names} exclude each other: choose one", MISUSED)
+        raise CommandError(f"{names} exclude each other: choose one")
     return given[0] if given else "table"
 
 
@@ -190,7 +188,7 @@ def show_records(reply: Any, form: Form) -> None:
             say(words)
     elif form == "csv":
         problem = "the reply is not a list of records\n--json shows it."
-        raise CommandError(problem, UNCHANGED)
+        raise CommandError(problem, Status.UNCHANGED)
     else:
         show_json(reply)
 
@@ -228,7 +226,7 @@ def show_done(done: str, reply: Any) -> None:
             show_json(reply)
     except OutputError as error:
         lost = "It was done, so do not repeat it; only the reply is lost."
-        raise OutputError(f"{error}\n{lost}", APPLIED) from None
+        raise OutputError(f"{error}\n{lost}", Status.APPLIED) from None
 
 
 def show_json(value: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 from rich.progress import Progress
 
 from gateway_sdk.bulk import BulkResult
-from gateway_sdk.cli.job import Tally
+from gateway_sdk.cli.commands.bulk import Tally
 from gateway_sdk.cli.output.console import Notes, counting_bar, progress
 from gateway_sdk.errors import (
     DeadlineExceededError,
@@ -53,8 +53,7 @@ def test_what_has_come_is_no_reason_to_complain() -> None:
     count = counted(2, result(), result(from_journal=True))
 
     assert count.complaint() is None
-    assert count.summary() == "2 of 2 series, 1 from earlier runs"
-    assert (count.there, count.asked, count.fetched, count.earlier) == (2, 1, 1, 1)
+    assert (count.there, count.asked, count.fetched) == (2, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_deadline_and_failures_are_told_apart() -> None:
         "2 of 9 series failed",
         "  1 NotFoundError 404, such as USD for EUR",
         "  1 DeadlineExceededError, such as USD for EUR",
-        "The same command fetches what is missing, and with --retry-failed also what failed.",
+        "The same command fetches what is missing, and with --retry-failed what failed.",
     ]
 
 
@@ -118,7 +117,10 @@ def test_deadline_alone_is_4() -> None:
 
     assert complaint is not None
     assert complaint.status == 4
-    assert str(complaint).endswith("\nThe same command fetches what is missing.")
+    assert str(complaint).splitlines() == [
+        "the deadline of 5 s passed: 8 series are missing",
+        "The same command fetches what is missing, and with --retry-failed what failed.",
+    ]
 
 
 class Screen(io.StringIO):
