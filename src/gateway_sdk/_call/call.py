@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping
-from contextvars import Context, copy_context
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -138,7 +137,6 @@ class Call:
         self._success: Attempt | None = None  # made of these when it is asked for: it takes 2 µs
         self._renewed = False
         self._watch: Watch | None = None
-        self._context: Context | None = None
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -146,8 +144,7 @@ class Call:
         if self._succeeded is None:
             return tuple(self._failed)
         if self._success is None:
-            how, elapsed = self._succeeded
-            self._success = self._attempt_of(Outcome.APPLIED, None, how, elapsed)
+            self._success = self._attempt_of(Outcome.APPLIED, None, *self._succeeded)
         return (*self._failed, self._success)
 
     def _attempt_of(
@@ -156,56 +153,59 @@ class Call:
         number = len(self._failed) + 1
         return Attempt(outcome, how.status, error, elapsed, number, how.slot_wait, how.rate_wait)
 
-    def run(
-        self, path: Mapping[str, str], content: object, **document_only: Any
-    ) -> Coroutine[Any, Any, RawReply]:
+    async def run(self, path: Mapping[str, str], content: object, **document_only: Any) -> RawReply:
         """Make the call and return its reply, or raise an error that says what became of it.
 
         Raises:
             GatewayError: with `operation`, `outcome` and `attempts` filled in.
         """
-        self._watch = self._client.count(self._operation)
-        call = self._run(path, content, document_only)
-        if self._watch is None:
-            return call
-        self._context = copy_context() if self._operation.content is Content.ANY else None
-        repeatability = self._operation.repeatability
-        return self._watch.follow(call, lambda: outcome_of(self.attempts, repeatability))
-
-    async def _run(
-        self, path: Mapping[str, str], content: object, document_only: Mapping[str, Any]
-    ) -> RawReply:
+        watch = self._watch = self._client.count(self._operation)
         try:
+            if watch is not None:
+                watch.started()
             self._transport = self._client.open()
             with CallScope(self._client.calls, self._options.deadline) as scope:
-                template = self._options.templates.get(self._operation.name)
-                if template is None or template.operation is not self._operation:
-                    template = self._options.template(self._operation, self._client.base_url)
-                self._template, self._target = template, template.target(path)
-                if self._into is not None:
-                    check_type(self._into)
+                self._take_path(path)
                 if self._operation.content is Content.ANY and content is not None:
                     await self._take_document(content, document_only)
                 else:
                     self._content, self._length, self._framing = json_content(
                         self._operation, content, **document_only
                     )
+                raw = None
+                failures: list[GatewayError] = []
                 try:
-                    return await self._with_token()
+                    raw = await self._with_token()
                 except GatewayError as error:
                     if not self._may_repeat(error):
                         raise
-                    failures = [error]
-                return await self._again(failures, scope)
-        except GatewayError as error:
-            error.of_call(self._operation.name, self._operation.repeatability, self.attempts)
+                    failures.append(error)
+                if raw is None:
+                    raw = await self._again(failures, scope)
+        except BaseException as error:
+            if isinstance(error, GatewayError):
+                error.of_call(self._operation.name, self._operation.repeatability, self.attempts)
+            if watch is not None:
+                watch.finished(outcome_of(self.attempts, self._operation.repeatability), error)
             raise
+        if watch is not None:
+            watch.finished(outcome_of(self.attempts, self._operation.repeatability), None)
+        return raw
+
+    def _take_path(self, path: Mapping[str, str]) -> None:
+        template = self._options.templates.get(self._operation.name)
+        if template is None or template.operation is not self._operation:
+            template = self._options.template(self._operation, self._client.base_url)
+        self._template, self._target = template, template.target(path)
+        if self._into is not None:
+            check_type(self._into)
 
     async def _take_document(self, content: object, document_only: Mapping[str, Any]) -> None:
         from gateway_sdk._http.body import make_body  # noqa: PLC0415 - few calls have a document
 
         body = await make_body(self._operation, content, **document_only)
-        body.context = self._context  # the caller's code reads it: not in what observers set
+        if self._watch is not None:  # the caller's code reads it: not in what observers set
+            body.context = self._watch.context
         self._content, self._length = body, body.length
         self._framing = framing(self._operation.method, body.length, body.content_type)
 

@@ -1,10 +1,10 @@
 """What observers learn about one call, and what is logged about it under `gateway_sdk`."""
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from gateway_sdk._config import LOGGER, CheckedField, is_async
 from gateway_sdk._http.request import (
@@ -17,8 +17,6 @@ from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome
-
-T = TypeVar("T")
 
 CONTEXT_OBSERVERS: Final[ContextVar[tuple[Observer, ...]]] = ContextVar(
     "observers of a context", default=()
@@ -37,28 +35,19 @@ class Watch:
 
     An error of a hook is logged and changes nothing. What every call does has no `tell`, which
     would take longer than the hook of an observer that does nothing.
+
+    Attributes:
+        context: That of the caller, without what observers set.
     """
 
-    __slots__ = ("_call", "_observers", "_told")
+    __slots__ = ("_began", "_call", "_observers", "_told", "context")
 
     def __init__(self, observers: Sequence[Observer], call: CallInfo) -> None:
         self._observers = observers
         self._call = call
         self._told = 0
-
-    async def follow(self, call: Coroutine[Any, Any, T], outcome: Callable[[], Outcome]) -> T:
-        """Make the call, and report its beginning and its end."""
-        began = time.monotonic()
-        failure: BaseException | None = None
-        try:
-            self.started()
-            return await call
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            call.close()  # if it did not begin
-            self.finished(outcome(), failure, time.monotonic() - began)
+        self._began = time.monotonic()
+        self.context = copy_context()
 
     def started(self) -> None:
         """Report that the call begins."""
@@ -95,8 +84,9 @@ class Watch:
         for observer in self._observers:
             tell(observer.retry_scheduled, self._call, attempt, seconds)
 
-    def finished(self, outcome: Outcome, error: BaseException | None, elapsed: float) -> None:
+    def finished(self, outcome: Outcome, error: BaseException | None) -> None:
         """Report the end of the call to each observer that knows of it, even if another raises."""
+        elapsed = time.monotonic() - self._began
         while self._told:
             self._told -= 1
             observer = self._observers[self._told]
@@ -105,7 +95,7 @@ class Watch:
             except Exception:  # noqa: BLE001 - it is logged
                 _log_failure()
             except BaseException:
-                self.finished(outcome, error, elapsed)
+                self.finished(outcome, error)
                 raise
 
 
