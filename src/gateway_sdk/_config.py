@@ -313,8 +313,8 @@ class CheckedField(Mapping[str, str]):
 
     __slots__ = ("raw",)
 
-    def __init__(self, name: str, text: str) -> None:
-        self.raw = name.encode("ascii"), text.encode("ascii")
+    def __init__(self, name: bytes, value: bytes) -> None:
+        self.raw = name, value
 
     def __getitem__(self, name: str) -> str:
         if name not in list(self):

@@ -24,12 +24,11 @@ def fields_of(span: Span) -> Mapping[str, str]:
     place = span.get_span_context()
     if not place.is_valid:
         return {}
-    # Not "%032x": it takes twice as long, and this is done for each attempt.
-    trace_id, span_id = place.trace_id.to_bytes(16).hex(), place.span_id.to_bytes(8).hex()
-    field = f"00-{trace_id}-{span_id}-{place.trace_flags.to_bytes(1).hex()}"
+    ids = place.trace_id, place.span_id, place.trace_flags
+    field = b"00-%032x-%016x-%02x" % ids  # as bytes: it takes less time than the same as str
     if place.trace_state:
-        return {"traceparent": field, "tracestate": place.trace_state.to_header()}
-    return CheckedField("traceparent", field)
+        return {"traceparent": field.decode("ascii"), "tracestate": place.trace_state.to_header()}
+    return CheckedField(b"traceparent", field)
 
 
 def inject() -> dict[str, str]:
