@@ -14,7 +14,7 @@ from gateway_sdk.cli.process import (
     how_to_install,
     require,
     whole_output,
-    write_text,
+    write_out,
 )
 from tests.cli.ended import Ended
 
@@ -30,7 +30,7 @@ def test_data_is_utf_8_whatever_the_terminal(
     """Names of countries survive a pipe of a system whose encoding lacks their letters."""
     with (tmp_path / "out").open("w", encoding="ascii") as out:
         monkeypatch.setattr(sys, "stdout", out)
-        write_text("São Tomé\n")
+        write_out("São Tomé\n")
 
     assert (tmp_path / "out").read_bytes() == "São Tomé\n".encode()
 
@@ -42,7 +42,7 @@ def test_full_disk_is_an_error(monkeypatch: pytest.MonkeyPatch, words: str) -> N
     with FULL.open("w", encoding="utf-8") as full:
         monkeypatch.setattr(sys, "stdout", full)
         with pytest.raises(OutputError) as caught:
-            write_text(words)
+            write_out(words)
         full.flush()
 
     assert str(caught.value) == "cannot write the output: No space left on device"
@@ -56,7 +56,7 @@ def test_reader_that_leaves_ends_it_quietly(monkeypatch: pytest.MonkeyPatch) -> 
     with open(writing, "w", encoding="utf-8") as pipe:  # noqa: PTH123 - a descriptor
         monkeypatch.setattr(sys, "stdout", pipe)
         with pytest.raises(SystemExit) as caught:
-            write_text("nobody reads this")
+            write_out("nobody reads this")
 
     assert caught.value.code == 141
 

@@ -83,18 +83,13 @@ class OutputError(CommandError):
     """Standard output cannot be written."""
 
 
-def write_text(text: str) -> None:
-    """Write data as UTF-8, whatever the terminal's encoding."""
-    write_bytes(text.encode())
-
-
-def write_bytes(data: bytes) -> None:
-    """Write bytes as they are."""
+def write_out(data: str | bytes) -> None:
+    """Write data: bytes as they are, text as UTF-8 whatever the terminal's encoding."""
     if sys.stdout is None:
         raise OutputError("there is no standard output to write to", Status.FAILED)
     with whole_output():
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(data.encode() if isinstance(data, str) else data)
         sys.stdout.buffer.flush()
 
 

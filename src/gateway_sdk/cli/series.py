@@ -58,20 +58,15 @@ class Series:
         return Table(list(columns), list(zip(*columns.values(), strict=True)))
 
 
-def series_of(rows: Iterable[RateRow], base: str, symbols: Iterable[str]) -> Series:
-    """Make a series of rows by date."""
-    rates: dict[str, dict[date, Decimal]] = {symbol: {} for symbol in symbols}
-    for row in rows:
-        rates.setdefault(row.symbol, {})[row.date] = row.rate
-    return Series(base, rates)
-
-
 def read_series(reply: Any, base: str, symbols: Iterable[str]) -> Series | None:
     """Make a series of a reply; None if it has another shape than days with positive rates."""
     rows = rows_of(reply, base)
     if rows is None or not all(_is_plausible(row.rate) for row in rows):
         return None
-    return series_of(rows, base, symbols)
+    rates: dict[str, dict[date, Decimal]] = {symbol: {} for symbol in symbols}
+    for row in rows:
+        rates.setdefault(row.symbol, {})[row.date] = row.rate
+    return Series(base, rates)
 
 
 def _is_plausible(rate: Decimal) -> bool:

@@ -119,7 +119,7 @@ def test_reply_that_cannot_be_printed_does_not_undo_it(
     def fail(_: object) -> None:
         raise OutputError("cannot write the output: No space left on device", 1)
 
-    monkeypatch.setattr("gateway_sdk.cli.output.show.write_text", fail)
+    monkeypatch.setattr("gateway_sdk.cli.output.show.write_out", fail)
     with pytest.raises(OutputError) as caught:
         show_done("The customer is created.", {"id": 1})
 

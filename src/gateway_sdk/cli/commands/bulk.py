@@ -154,10 +154,6 @@ class Tally:
         status = Status.REFUSED if self._refused == self.failed and not late else Status.UNCHANGED
         return CommandError("\n".join((*lines, advice)), status)
 
-    def notes(self) -> list[str]:
-        """Say what the bar of a run does not show."""
-        return [f"{self.failed} failed"] if self.failed else []
-
     def failures(self) -> Iterator[str]:
         """Name the kinds of failures, the most frequent first, with an example of each."""
         for kind, count in self._kinds.most_common():
@@ -195,8 +191,9 @@ async def fetch(
         async with aclosing(results):
             async for result in results:
                 tally.add(result)
+                notes = (f"{tally.failed} failed",) if tally.failed else ()
                 # Results of earlier runs are there at once, and say nothing about the speed.
-                show(tally.done, tally.total, tally.asked, *tally.notes())
+                show(tally.done, tally.total, tally.asked, *notes)
                 _raise_if_hopeless(result, tally)
                 take(result)
 

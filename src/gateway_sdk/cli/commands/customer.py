@@ -1,6 +1,5 @@
 """The commands `gateway customer create`, `example` and `revise`."""
 
-import json
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 import typer
 
 from gateway_sdk.cli.files import check_fields, name_of, read_json, refuse
-from gateway_sdk.cli.output.show import show_done, show_json
+from gateway_sdk.cli.output.show import show_done
+from gateway_sdk.cli.process import write_out
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import CreateRequest, Revision
 
@@ -41,9 +41,7 @@ def example() -> None:
         gateway customer example > ada.json
     """
     # Interface: CreateRequest and its objects. No data of a real person.
-    show_json(
-        json.loads(files("gateway_sdk.cli.commands").joinpath("customer.json").read_text("utf-8"))
-    )
+    write_out(files("gateway_sdk.cli.commands").joinpath("customer.json").read_bytes())
 
 
 def revise(ctx: typer.Context, customer_id: str, revisions: list[str]) -> None:

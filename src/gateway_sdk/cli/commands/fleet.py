@@ -15,7 +15,7 @@ import typer
 
 from gateway_sdk.cli.files import STDIN, standard_input
 from gateway_sdk.cli.output.console import counting_bar
-from gateway_sdk.cli.process import CommandError, Status, printable, say, write_text
+from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.fleet import Job, Plan, PlanStatus
 
@@ -137,7 +137,7 @@ def unknown(ctx: typer.Context, job: str) -> None:
         async for record in planned.unknown():
             failure = record.failure and record.failure.error
             line = {"index": record.index, "item": json.loads(record.item), "error": failure}
-            write_text(f"{json.dumps(line)}\n")
+            write_out(f"{json.dumps(line)}\n")
 
     _with_plan(ctx, job, work)
 
@@ -292,4 +292,4 @@ def _tell(found: PlanStatus) -> None:
     if found.waiting:
         lines.append(found.waiting)
     lines += [f"chunk {one.chunk}: {printable(one.message)}" for one in found.broken]
-    write_text("".join(f"{line}\n" for line in lines))
+    write_out("".join(f"{line}\n" for line in lines))

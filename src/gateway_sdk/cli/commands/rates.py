@@ -9,7 +9,7 @@ import typer
 from gateway_sdk.cli.arguments import DAY, AsCsv, AsJson, choose_range, parse_png, split_codes
 from gateway_sdk.cli.files import check_place, to_parquet, write_file
 from gateway_sdk.cli.output.show import Form, choose_form, show, show_json
-from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_text
+from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
 from gateway_sdk.cli.series import Series, draw_curves, read_series
 from gateway_sdk.cli.session import ask
 
@@ -62,8 +62,10 @@ def rates(
         return
     if not series.days:
         say(f"There are no rates from {first} to {last}: try an earlier day for --start.")
+        if form == "plot" or png:
+            raise CommandError("there is nothing to draw: choose other days", Status.FAILED)
     if form == "plot":
-        write_text(draw_curves(_drawable(series)))
+        write_out(draw_curves(series))
     elif form != "table" or not (png or parquet):
         show(series.table(), reply, form)
     _write_files(series, png, parquet)
@@ -77,12 +79,6 @@ def _show_other_shape(reply: Any, form: Form, *, needs_series: bool) -> None:
         say(f"{OTHER_SHAPE}, so it is shown as JSON: the interface leaves it open.")
 
 
-def _drawable(series: Series) -> Series:
-    if not series.days:
-        raise CommandError("there is nothing to draw: choose other days", Status.FAILED)
-    return series
-
-
 def _write_files(series: Series, png: Path | None, parquet: Path | None) -> None:
     count = len(series.rates)
     told = f"{len(series.days)} days, {'1 currency' if count == 1 else f'{count} currencies'}"
@@ -93,5 +89,5 @@ def _write_files(series: Series, png: Path | None, parquet: Path | None) -> None
         # Imported here, because it needs the extra [plot], and takes a second or two.
         from gateway_sdk.cli.output.chart import draw_chart  # noqa: PLC0415
 
-        write_file(png, draw_chart(_drawable(series)))
+        write_file(png, draw_chart(series))
         say(f"{printable(str(png))}: {told}")

@@ -22,8 +22,7 @@ from gateway_sdk.cli.process import (
     Status,
     printable,
     say,
-    write_bytes,
-    write_text,
+    write_out,
 )
 
 GAP: Final = 2
@@ -166,13 +165,13 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
     if form == "json":
         show_json(value)
     elif form == "csv":
-        write_text(to_csv(table))
+        write_out(to_csv(table))
     elif sys.stdout is None or not sys.stdout.isatty():
-        write_text(to_lines(table))
+        write_out(to_lines(table))
     else:
         console = make_console(fewest_columns=1, most_columns=None)
         drawn, left_out = to_terminal(Table(headings or table.columns, table.rows), console)
-        write_text(drawn)
+        write_out(drawn)
         if left_out:
             say(f"No room for: {', '.join(left_out)}.\nA wider terminal or --csv shows all.")
 
@@ -231,7 +230,4 @@ def show_done(done: str, reply: Any) -> None:
 
 def show_json(value: Any) -> None:
     """Print a value as JSON, and bytes, which a gateway may reply with, as they are."""
-    if isinstance(value, bytes):
-        write_bytes(value)
-    else:
-        write_text(f"{to_json(value)}\n")
+    write_out(value if isinstance(value, bytes) else f"{to_json(value)}\n")
