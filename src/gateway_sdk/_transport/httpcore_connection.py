@@ -6,9 +6,9 @@ httpcore is imported with this module, which takes about 0.2 s; the engine does 
 import asyncio
 import re
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
-from functools import cache
-from typing import Any, Final, cast
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable
+from functools import cache, partial
+from typing import Any, Final, Self, cast
 
 import httpcore
 import httpx
@@ -45,8 +45,9 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         self._url = url
         self._route = route
         self._forwards = forwards(route.proxy, url)
+        self._at = partial(httpcore.URL, scheme=url.raw_scheme, host=url.raw_host, port=url.port)
         self._http = httpcore.AsyncHTTPConnection(
-            _url(url, b"/").origin, ssl_context=ssl_context, network_backend=self
+            self._at().origin, ssl_context=ssl_context, network_backend=self
         )
 
     async def send(self, request: DirectRequest) -> httpcore.Response:
@@ -59,23 +60,23 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         request.transmission.forwarded = self._forwards
         self._sending = _Sending(request.transmission)
         content: bytes | AsyncIterable[bytes] = request.content
-        if isinstance(content, bytes) and len(content) > PIECE:
-            content = stream_of(content)
-        elif not isinstance(content, bytes):
+        if not isinstance(content, bytes):
             # After a WriteError httpcore reads the reply.
             content = WatchedPieces(
                 content, lambda: self.connection, self._is_overtaken, httpcore.WriteError
             )
+        else:
+            content = _piece(content) if len(content) <= PIECE else stream_of(content)
+        message = httpcore.Request(
+            base.method,
+            self._at(target=request.target),
+            content=content,
+            extensions={"timeout": request.timeout.as_dict()},
+        )
+        # Set, not given: httpcore would look whether each of them is made of bytes.
+        message.headers = [*base.fields, *request.fields]
         try:
-            return await self._http.handle_async_request(
-                httpcore.Request(
-                    base.method,
-                    _url(base.address, request.target),
-                    headers=[*base.fields, *request.fields],
-                    content=content,
-                    extensions={"timeout": request.timeout.as_dict()},
-                )
-            )
+            return await self._http.handle_async_request(message)
         except _FAILURES as error:
             raise _failure_of_httpx(error) from None
 
@@ -181,36 +182,30 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
 
 
 class ReplyBody(httpx.AsyncByteStream):
-    """The body of a reply as it arrives.
+    """The body of a reply as it arrives; when it is closed, it awaits `end`."""
 
-    When it is closed, it calls `end`, with `whole=False` if the rest may still arrive.
-    """
+    def __init__(
+        self, reply: httpcore.Response, end: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        self._pieces = cast("AsyncIterable[bytes]", reply.stream)
+        self._end: Callable[[], Coroutine[Any, Any, None]] | None = end
 
-    def __init__(self, reply: httpcore.Response, end: Callable[..., None]) -> None:
-        self._reply = reply
-        self._end: Callable[..., None] | None = end
-        self._is_whole = False
+    def __aiter__(self) -> Self:
+        self._next = aiter(self._pieces).__anext__
+        return self
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def __anext__(self) -> bytes:
+        """Return the next piece."""
         try:
-            async for piece in cast("AsyncIterator[bytes]", self._reply.stream):
-                yield piece
+            return await self._next()
         except _FAILURES as error:
             raise _failure_of_httpx(error) from None
-        self._is_whole = True
 
     async def aclose(self) -> None:
-        """Call `end`, once."""
+        """Await `end`, once."""
         end, self._end = self._end, None
-        if end is None:
-            return
-        is_whole, self._is_whole = self._is_whole, False
-        try:
-            if is_whole:
-                await self._reply.aclose()  # makes httpcore ready for another request
-                self._is_whole = True
-        finally:
-            end(whole=self._is_whole)
+        if end is not None:
+            await end()
 
 
 async def warm_up() -> None:
@@ -298,6 +293,12 @@ class _Sending:
             self._is_judged = self.is_useless = True
 
 
+async def _piece(content: bytes) -> AsyncIterator[bytes]:
+    """Yield the content, or nothing if it is empty: h11 takes its time for an empty piece too."""
+    if content:
+        yield content
+
+
 async def _read(connection: Connection, seconds: float | None) -> bytes:
     try:
         data = await connection.read(seconds)
@@ -340,9 +341,3 @@ def _warn_once() -> None:
 def _failure_of_httpx(error: Exception) -> Exception:
     """Return the error of httpx for an error of httpcore."""
     return cast("Exception", getattr(httpx, type(error).__name__)(str(error)))
-
-
-def _url(address: httpx.URL, target: bytes) -> httpcore.URL:
-    return httpcore.URL(
-        scheme=address.raw_scheme, host=address.raw_host, port=address.port, target=target
-    )
