@@ -99,10 +99,10 @@ class MortalFiles(LocalFiles):
         if self._left <= 0:
             raise DeadError("dead")
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, data: bytes, *, lasts: bool = True) -> None:
         """Write, or die."""
         self._step()
-        super().write(path, data)
+        super().write(path, data, lasts=lasts)
         self._step()
 
     def create(self, path: str, data: bytes) -> None:

@@ -53,20 +53,22 @@ def read_part(files: Files, plan: PlanRecord, chunk: int) -> dict[int, ItemRecor
 
 def add_results(files: Files, plan: PlanRecord, chunk: int, records: Sequence[ItemRecord]) -> None:
     """Add results to those of a chunk, which stay as they are."""
-    known = {record.index: record for record in records} | read_part(files, plan, chunk)
+    before = read_part(files, plan, chunk)
+    known = {record.index: record for record in records} | before
     is_whole = len(known) == len(plan.indexes(chunk))
     is_done = all(record.state is State.DONE for record in known.values())
-    _write(files, plan, chunk, (DONE if is_done else FAILED) if is_whole else REST, known)
+    kind = (DONE if is_done else FAILED) if is_whole else REST
+    _write(files, plan, chunk, kind, known)
+    if before:
+        for worse in _KINDS[_KINDS.index(kind) + 1 :]:
+            files.remove(f"{folder_of(plan)}/{chunk:08}.{worse}")
 
 
 def _write(
     files: Files, plan: PlanRecord, chunk: int, kind: str, records: Mapping[int, ItemRecord]
 ) -> None:
-    """Write the file of a chunk, and then delete those that it is better than."""
-    place = f"{folder_of(plan)}/{chunk:08}"
-    files.write(f"{place}.{kind}", to_parquet([records[index] for index in sorted(records)]))
-    for worse in _KINDS[_KINDS.index(kind) + 1 :]:
-        files.remove(f"{place}.{worse}")
+    data = to_parquet([records[index] for index in sorted(records)])
+    files.write(f"{folder_of(plan)}/{chunk:08}.{kind}", data)
 
 
 def forget_all(files: Files, plan: PlanRecord) -> int:

@@ -266,7 +266,11 @@ class FolderStore:
             starts = 0 if known is None or state is ChunkState.WAITING else known.starts
             now = datetime.now(UTC).isoformat(timespec="seconds")
             note = {"state": state, "starts": starts + more, "message": message, "at": now}
-            files.write(_note_place(plan, chunk), json.dumps(note).encode())
+            # A worker that is killed leaves it whole. Nearly all chunks have one start, which is
+            # not synced: if the machine crashes, the note may be lost or empty, and then this start
+            # does not count.
+            lasts = starts > 0 or state is not ChunkState.RUNNING
+            files.write(_note_place(plan, chunk), json.dumps(note).encode(), lasts=lasts)
             return starts + more
 
         return await self._do(work)
@@ -293,4 +297,7 @@ def _note_place(plan: PlanRecord, chunk: int) -> str:
 
 def _read_note(files: Files, plan: PlanRecord, chunk: int) -> ChunkRecord | None:
     text = files.read(_note_place(plan, chunk))
-    return None if text is None else chunk_of(chunk, text)
+    try:
+        return None if text is None else chunk_of(chunk, text)
+    except (KeyError, TypeError, ValueError):  # after a crash of the machine
+        return None

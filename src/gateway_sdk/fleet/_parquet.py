@@ -27,7 +27,8 @@ _COLUMNS: Final = (
     ("attempts", "int32"),
     ("elapsed", "float64"),
 )
-_NO_FAILURE: Final = (None,) * 7
+_OF_FAILURE: Final = [name for name, _ in _COLUMNS[4:11]]
+_NO_FAILURE: Final = (None,) * len(_OF_FAILURE)
 
 
 def load_pyarrow() -> Any:
@@ -95,7 +96,7 @@ def table_of(rows: Sequence[tuple[Any, ...]]) -> Any:
 
 
 def to_parquet(records: Sequence[ItemRecord]) -> bytes:
-    """Return results as a Parquet file."""
+    """Return results as a Parquet file, without the columns of a failure if there is none."""
     pa = load_pyarrow()
     from pyarrow import parquet  # noqa: PLC0415 - an extra
 
@@ -104,14 +105,19 @@ def to_parquet(records: Sequence[ItemRecord]) -> bytes:
         "item": "zstd",
         "value": "zstd",
     }  # the others are a few bytes for each result
+    table = table_of([row_of(record) for record in records])
+    if not any(record.failure for record in records):
+        table = table.drop_columns(_OF_FAILURE)
     # Each file is read as a whole, by index. Without statistics and dictionaries it takes half the
-    # CPU time and half the bytes: a statistic of `value` holds two whole values.
+    # CPU time and half the bytes: a statistic of `value` holds two whole values. Each column costs
+    # CPU time too, and so does the schema of Arrow, which says nothing more here.
     parquet.write_table(
-        table_of([row_of(record) for record in records]),
+        table,
         sink,
         compression=compression,
         use_dictionary=False,
         write_statistics=False,
+        store_schema=False,
     )
     return bytes(sink.getvalue())
 
@@ -138,7 +144,7 @@ def from_parquet(data: bytes) -> list[ItemRecord]:
 
 def _record(row: Mapping[str, Any]) -> ItemRecord:
     failure = None
-    if row["error"] is not None:
+    if row.get("error") is not None:
         failure = Failure(
             error=row["error"],
             message=row["message"],

@@ -29,7 +29,7 @@ _FAR: Final = 2**40
 """Windows locks a byte at this offset, far beyond the end of the file."""
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path | str) -> None:
     """Sync a folder: without it, a power cut may lose the name of a new file, and so the file.
 
     Windows cannot open a folder, and writes names by itself.
