@@ -32,7 +32,7 @@ def test_deadline_ends_a_run_that_goes_on_later(
     assert (ended.status, missing >= SERIES - 2) == (4, True)
     assert ended.err.splitlines()[1:] == [
         f"gateway: the deadline of 1 s passed: {missing} series are missing",
-        "The same command fetches what is missing, and with --retry-failed what failed.",
+        "The same command fetches what is missing.",
     ]
     assert again.status == 0
     assert states(out) == ["done"] * SERIES
@@ -49,15 +49,19 @@ def test_deadline_before_there_are_countries_is_told(
     assert ended.status == 4
     assert ended.err.splitlines() == [
         "gateway: the deadline of 0.2 s passed: all series are missing",
-        "The same command fetches what is missing, and with --retry-failed what failed.",
+        "The same command fetches what is missing.",
     ]
 
 
 @pytest.mark.parametrize(
     ("operation", "job", "words"),
     [
-        ("list_countries", ALL, "has at least 0 series: the same command continues.\n"),
-        (SERIES_OF, JOB, "has at least 0 series: the same command continues.\n"),
+        (
+            "list_countries",
+            ALL,
+            "at least 0 of all series, 0 failed\nThe same command continues.\n",
+        ),
+        (SERIES_OF, JOB, "at least 0 of 6 series, 0 failed\nThe same command continues.\n"),
     ],
 )
 def test_interruption_says_how_to_go_on(

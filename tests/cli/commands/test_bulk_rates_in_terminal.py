@@ -47,9 +47,10 @@ def test_interrupted_run_goes_on(
     again = call_gateway(*JOB, "--out", out)
 
     assert status == 130
-    assert shown.splitlines()[-2:] == [
+    assert shown.splitlines()[-3:] == [
         "gateway: stopped by Ctrl-C",
-        f"{out} has at least 3 series: the same command continues.",
+        f"{out}: at least 3 of 6 series, 0 failed",
+        "The same command continues.",
     ]
     assert kept == ["done"] * THREE
     assert again.err == f"{out}: 6 of 6 series, 3 of them new\n"

@@ -119,7 +119,7 @@ def test_deadline_alone_is_4() -> None:
     assert complaint.status == 4
     assert str(complaint).splitlines() == [
         "the deadline of 5 s passed: 8 series are missing",
-        "The same command fetches what is missing, and with --retry-failed what failed.",
+        "The same command fetches what is missing.",
     ]
 
 

@@ -148,8 +148,9 @@ class Tally:
             lines += [f"{self.failed} of {self.total} series failed", *self.failures()]
         if not lines:
             return None
-        advice = "The same command fetches what is missing, and with --retry-failed what failed."
-        if not late and self.failed == self._unknown:
+        again = ", and with --retry-failed what failed" if self.failed > self._unknown else ""
+        advice = f"The same command fetches what is missing{again}."
+        if not (late or again):
             advice = "The gateway does not know them: are --base and --symbols spelt right?"
         status = Status.REFUSED if self._refused == self.failed and not late else Status.UNCHANGED
         return CommandError("\n".join((*lines, advice)), status)
@@ -285,8 +286,9 @@ def _fetch(
         return ask(ctx, fetching, tells_waits=False, parse_float=shortest)
     except KeyboardInterrupt:
         # It may have written more than it counted.
-        there = f"{printable(str(options['journal']))} has at least {tally.there} series"
-        raise KeyboardInterrupt(f"{there}: the same command continues.") from None
+        there = f"at least {tally.there} of {tally.total or 'all'} series, {tally.failed} failed"
+        told = f"{printable(str(options['journal']))}: {there}\nThe same command continues."
+        raise KeyboardInterrupt(told) from None
     except JournalError as error:
         words = printable(str(error)).replace("repair=True", "--repair")
         raise CommandError(words, Status.FAILED if tally.opened else Status.MISUSED) from error
