@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from gateway_sdk import InvalidArgumentError, JournalError, NotFoundError, bulk
+from gateway_sdk import GatewayError, InvalidArgumentError, JournalError, NotFoundError, bulk
 from tests.support import virtual_time
 
 
@@ -82,6 +82,28 @@ async def test_an_asynchronous_iterable_is_closed_when_the_loop_is_left(concurre
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
+async def test_a_generator_of_an_iterable_object_is_closed_too() -> None:
+    """An object may have a generator as its `__aiter__`, whose clean-up may take a while."""
+    closed: list[str] = []
+
+    class Rows:
+        """Reads rows of something that must be closed."""
+
+        async def __aiter__(self) -> AsyncIterator[int]:
+            try:
+                for row in range(9):
+                    yield row
+            finally:
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                closed.append("rows")
+
+    async with aclosing(bulk.run(double, Rows(), concurrency=1)) as results:
+        assert (await anext(results)).item == 0
+
+    assert closed == ["rows"]
+
+
 async def test_an_iterable_that_is_no_generator_is_read_too() -> None:
     """An object with `__aiter__` and `__anext__` has nothing to close."""
 
@@ -128,6 +150,27 @@ async def test_an_asynchronous_iterable_that_fails_loses_no_result() -> None:
     assert seen == [2, 4]
 
 
+async def test_an_asynchronous_iterable_that_is_cancelled_from_within_is_an_error() -> None:
+    """What it waited for was cancelled by others: the run must not look complete."""
+
+    async def items() -> AsyncIterator[int]:
+        yield 1
+        other: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        other.cancel()
+        yield await other
+
+    seen: list[int] = []
+
+    async def consume() -> None:
+        async for result in bulk.run(double, items()):
+            seen.append(result.value)  # noqa: PERF401 - what came before the error counts
+
+    with pytest.raises(GatewayError, match="items was cancelled from within"):
+        await consume()
+
+    assert seen == [2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -141,6 +184,9 @@ async def test_an_asynchronous_iterable_that_fails_loses_no_result() -> None:
         ({"deadline": 0}, "deadline must be"),
         ({"deadline": "1"}, "deadline must be"),
         ({"concurrency": 0}, "concurrency must be"),
+        ({"journal": 7, "job": "test"}, "journal must be"),
+        ({"journal": "a\0b", "job": "test"}, "no file can have"),
+        ({"journal": "\ud800", "job": "test"}, "no file can have"),
     ],
 )
 def test_a_wrong_argument_is_refused_at_once(arguments: dict[str, Any], named: str) -> None:

@@ -40,7 +40,8 @@ def digest_of(key: Any) -> bytes:
 
     Keys are equal if their JSON is equal: numbers of the same value, objects with the same
     members in any order, a tuple and a list, a date and its ISO 8601 text. For models,
-    dataclasses, named tuples and enumerations, the name of the class counts too.
+    dataclasses, named tuples and enumerations, the name of the class counts too. A member of an
+    `IntEnum` or a `StrEnum` equals its number or text.
 
     Raises:
         InvalidArgumentError: the key holds a secret (all masked secrets are equal), or a value of

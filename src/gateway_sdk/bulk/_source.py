@@ -2,11 +2,11 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 from typing import Generic, cast
 
 from gateway_sdk.bulk.results import Item
-from gateway_sdk.errors import InvalidArgumentError
+from gateway_sdk.errors import GatewayError, InvalidArgumentError
 
 
 class Source(ABC, Generic[Item]):
@@ -81,19 +81,26 @@ class AsyncSource(Source[Item]):
         return ready
 
     async def _read(self) -> None:
+        items: AsyncIterator[Item] | None = None
         try:
             await self._wanted.wait()
-            async for item in self._items:
+            items = aiter(self._items)
+            async for item in items:
                 self._wanted.clear()
                 self._ready = (item,)
                 self._wake()
                 await self._wanted.wait()
+        except asyncio.CancelledError:
+            if self._reading is None or self._reading.cancelling():
+                raise
+            # Something that the iterable waited for: without an error, items would be missing.
+            self.give_up(GatewayError("items was cancelled from within, so some may be missing"))
         except Exception as error:  # noqa: BLE001 - as for an ordinary iterable
             self.give_up(error)
         finally:
             self.ended = True
             self._wake()
-            if isinstance(items := self._items, AsyncGenerator):
+            if isinstance(items, AsyncGenerator):
                 await cast("AsyncGenerator[Item, None]", items).aclose()
 
     def give_up(self, error: Exception | None = None) -> None:

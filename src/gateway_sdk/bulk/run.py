@@ -1,7 +1,8 @@
 """Run one coroutine function over many items, with a bounded number of calls at once."""
 
+import os
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sized
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -158,7 +159,10 @@ def _check_functions(**given: object) -> None:
 def _path(journal: object) -> Path:
     if not isinstance(journal, str | PathLike):
         raise InvalidArgumentError("journal must be the path of a file")
-    return Path(journal)
+    with suppress(TypeError, ValueError):  # it is bytes, or has half of a surrogate pair
+        if b"\0" not in os.fsencode(journal):
+            return Path(journal)
+    raise InvalidArgumentError("journal is a path that no file can have")
 
 
 def _job(job: object) -> str:

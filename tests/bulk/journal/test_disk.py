@@ -259,7 +259,7 @@ async def test_a_folder_without_a_draft_leaves_the_journal(
     before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", broken)
-        with pytest.raises(JournalError, match="not permitted"):
+        with pytest.raises(JournalError, match="a new one beside it: not permitted; it is unch"):
             await fetch(path, [1], refused, retry_failed=True)
     precious = tmp_path / "precious"
     precious.write_bytes(b"precious")
@@ -284,6 +284,21 @@ async def test_a_journal_that_others_change_meanwhile_is_an_error(tmp_path: Path
 
     with pytest.raises(JournalError, match="was changed by others"):
         await consume()
+
+
+async def test_a_disk_that_cannot_read_is_not_called_a_change_by_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user has to look for a broken disk, and not for another program."""
+    path = tmp_path / "journal.jsonl"
+    await fetch(path, [1], same)
+
+    def broken(self: JournalFile, offset: int) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(JournalFile, "read", broken)
+    with pytest.raises(JournalError, match=r"cannot be read: Input/output error$"):
+        await fetch(path, [1], refused)
 
 
 async def test_on_windows_the_last_line_of_a_key_counts(

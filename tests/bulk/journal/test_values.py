@@ -230,6 +230,19 @@ async def test_an_error_is_read_back_with_its_class(tmp_path: Path, error: Gatew
     assert result.error.retryable is error.retryable is lines(path)[0]["retryable"]
 
 
+async def test_an_error_with_half_of_a_surrogate_pair_is_written(tmp_path: Path) -> None:
+    """A user may raise an error of ours with a text that UTF-8 cannot hold."""
+    path = tmp_path / "journal.jsonl"
+
+    async def call(_: str) -> None:
+        raise NotFoundError("no \ud800", status=404)
+
+    (result,) = (await fetch(path, ["x"], call)).values()
+
+    assert isinstance(result.error, NotFoundError)
+    assert [line["message"] for line in lines(path)] == ["no ?"]
+
+
 async def test_the_message_of_a_users_error_is_not_written(tmp_path: Path) -> None:
     """Only messages of this package's own classes are known to hold no personal data."""
     path = tmp_path / "journal.jsonl"

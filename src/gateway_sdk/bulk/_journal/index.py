@@ -157,13 +157,29 @@ class Index:
             self._check_damage(damaged)
         self._repair_end()
         if damaged:
-            self._file.keep_damaged([part.text for part in damaged])
-            self._file.replace(self._repaired(damaged))
-            self._scan()
+            self._keep(damaged)
+            self._replace(self._repaired(damaged))
         if len(self._offsets) < self._lines and CAN_REPLACE:
             counting = set(self._offsets.values())
-            self._file.replace(line for at, line in self._file.lines() if at in counting)
-            self._scan()
+            self._replace(line for at, line in self._file.lines() if at in counting)
+
+    def _keep(self, damaged: list[DamagedLines]) -> None:
+        try:
+            self._file.keep_damaged([part.text for part in damaged])
+        except OSError as error:
+            where = self._file.damaged_path
+            raise self._file.error(
+                f"cannot be repaired: {where} cannot be written: {error.strerror}"
+            ) from None
+
+    def _replace(self, lines: Iterable[bytes]) -> None:
+        try:
+            self._file.replace(lines)
+        except OSError as error:
+            raise self._file.error(
+                f"cannot be replaced by a new one beside it: {error.strerror}; it is unchanged"
+            ) from None
+        self._scan()
 
     def _scan(self) -> list[DamagedLines]:
         """Index each line, and return the damaged lines."""

@@ -85,7 +85,9 @@ class Journal(Dedup[Item, Value]):
             return None
         try:
             line = JournalLine.decode(self._file.read(offset))
-        except (OSError, ValueError):
+        except OSError as unread:
+            raise self._file.error(f"cannot be read: {unread.strerror}") from None
+        except ValueError:
             raise self._file.error(CHANGED) from None
         if line.key != digest:
             raise self._file.error(CHANGED)
@@ -216,13 +218,18 @@ def failure_of(error: Exception, observer: ItemObserver) -> Failure:
     ours = _KINDS.get(name) is type(error)
     return Failure(
         error=name,
-        message=str(error.args[0]) if ours and error.args else None,
+        message=_writable(error.args[0]) if ours and error.args else None,
         operation=error.operation,
         outcome=(observer.outcome if observer.has_calls else error.outcome).name,
         status=getattr(error, "status", None),
         safe_to_repeat=observer.may_repeat and error.safe_to_repeat,
         retryable=observer.may_repeat and error.retryable,
     )
+
+
+def _writable(message: object) -> str:
+    """Return a message as UTF-8 can hold it: the user may raise an error of ours with any text."""
+    return str(message).encode("utf-8", "replace").decode()
 
 
 def error_of(failure: Failure) -> GatewayError:
