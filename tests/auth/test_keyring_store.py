@@ -112,6 +112,30 @@ async def test_a_keyring_keeps_the_last_token(ring: Ring) -> None:
     assert ring.kept == {}
 
 
+async def test_a_token_that_another_process_deletes_first_is_deleted(
+    ring: Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two logouts at a time: both succeed. A keyring that does not delete is an error."""
+    store = KeyringStore(KEY)
+    delete = ring.delete_password
+
+    def after_another(service: str, username: str) -> None:
+        delete(service, username)
+        delete(service, username)
+
+    await store.save(make_token("kept"))
+    monkeypatch.setattr(ring, "delete_password", after_another)
+    await store.delete()
+    assert ring.kept == {}
+
+    def never(service: str, username: str) -> None:
+        raise keyring.errors.PasswordDeleteError
+
+    await store.save(make_token("kept"))
+    monkeypatch.setattr(ring, "delete_password", never)
+    assert "cannot be used here: PasswordDeleteError" in await refusal(USES["delete"])
+
+
 @pytest.mark.usefixtures("ring")
 async def test_each_key_has_an_entry_of_its_own() -> None:
     """Tokens for two gateways are stored beside each other."""

@@ -4,8 +4,9 @@ import sys
 from typing import Any
 
 import pytest
+import redis.asyncio
 
-from gateway_sdk import ConfigurationError
+from gateway_sdk import ConfigurationError, TokenStoreError
 from gateway_sdk.auth import RedisStore
 from tests.support.logins import KEY
 from tests.support.secrecy import CANARY, texts_of
@@ -85,6 +86,22 @@ def test_an_unsafe_url_is_refused(url: Any, told: str) -> None:
         RedisStore(url, KEY)
 
     assert CANARY not in texts_of(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["rediss", "REDISS"])
+async def test_the_certificate_is_checked(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older versions of redis-py check the name in it only if they are told to."""
+    told: dict[str, Any] = {}
+
+    def refuse(url: str, **options: Any) -> None:
+        told.update(options)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(redis.asyncio, "from_url", refuse)
+    with pytest.raises(TokenStoreError, match="ConnectionRefusedError"):
+        await RedisStore(f"{scheme}://redis.test", KEY).load()
+
+    assert (told["ssl_cert_reqs"], told["ssl_check_hostname"]) == ("required", True)
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,9 +101,24 @@ async def test_no_standard_input_is_its_end(monkeypatch: pytest.MonkeyPatch) -> 
         await PasteFromTerminal()()
 
 
-async def test_an_input_that_is_no_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_closed_standard_input_is_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may close its standard input; no line follows."""
+    closed = (tmp_path / "input").open("w+")
+    closed.close()
+    monkeypatch.setattr("sys.stdin", closed)
+
+    with pytest.raises(EOFError):
+        await PasteFromTerminal()()
+
+
+@pytest.mark.parametrize("replaced", [io.StringIO("http://127.0.0.1/"), object()])
+async def test_an_input_that_is_no_file_is_refused(
+    replaced: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A notebook replaces the standard input by an object without a descriptor."""
-    monkeypatch.setattr("sys.stdin", io.StringIO("http://127.0.0.1/"))
+    monkeypatch.setattr("sys.stdin", replaced)
 
     with pytest.raises(ConfigurationError, match="a terminal or a pipe"):
         await PasteFromTerminal()()

@@ -125,7 +125,7 @@ async def _first_token(
     show: Callable[[str], object],
     coroutines: Iterable[Coroutine[Any, Any, Token]],
 ) -> Token:
-    """Open a URL, and return the token of the first coroutine that has one."""
+    """Open a URL, and return or raise what the first coroutine to end returns or raises."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     opening = asyncio.create_task(_open_browser(url, browser, show))
     started: list[asyncio.Task[Any]] = [*tasks, opening]
@@ -242,8 +242,10 @@ class PasteFromTerminal:
             raise EOFError
         try:
             descriptor = stdin.fileno()
-        except OSError:  # replaced, as in a notebook
+        except (AttributeError, OSError):  # replaced, as in a notebook
             raise ConfigurationError("pasting needs a terminal or a pipe as input") from None
+        except ValueError:  # closed
+            raise EOFError from None
         line = bytearray()
         with _without_echo(descriptor):
             while (byte := await self._next(descriptor)) not in _ENDS or not line:

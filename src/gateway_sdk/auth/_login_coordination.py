@@ -35,8 +35,8 @@ _logger = logging.getLogger("gateway_sdk.auth")
 class StoreAccess:
     """Reads and writes a store.
 
-    A result that took long, or an error, is kept for as long as it took. Otherwise a store that
-    hangs would delay every call.
+    A result that took long, which may be an error, is kept for as long as it took, but for 5 s at
+    most. Otherwise a store that hangs would delay every call.
     """
 
     def __init__(self, store: TokenStore, monotonic: Callable[[], float]) -> None:

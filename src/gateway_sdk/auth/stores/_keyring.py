@@ -63,8 +63,14 @@ class KeyringStore:
         Raises:
             TokenStoreError: the keyring cannot be reached.
         """
-        if await self._in_thread(self._keyring.get_password) is not None:
+        if await self._in_thread(self._keyring.get_password) is None:
+            return
+        try:
             await self._in_thread(self._keyring.delete_password)
+        except TokenStoreError:
+            # Another process may have deleted it first.
+            if await self._in_thread(self._keyring.get_password) is not None:
+                raise
 
     async def claim_login(self) -> LoginClaim:
         """Claim to log in, by a lock of a file in this user's folder for program state.

@@ -157,7 +157,7 @@ class RedisStore:
                 socket_timeout=_TIMEOUT,
                 retry=None,
                 single_connection_client=True,
-                **(_CHECKED if self._url.startswith("rediss:") else {}),
+                **(_CHECKED if self._url.lower().startswith("rediss:") else {}),
             ) as redis:
                 yield redis
         except (self._client.RedisError, OSError, ValueError) as error:
