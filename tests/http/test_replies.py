@@ -19,7 +19,7 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict  # before Python 3.12 pydantic takes no other
 
 from gateway_sdk import (
@@ -653,6 +653,21 @@ async def test_body_that_does_not_fit_a_type(into: Any, body: bytes, problems: s
     assert CANARY not in "".join(shown(caught.value))
 
 
+async def test_validator_that_fails_is_an_error_with_an_outcome() -> None:
+    """A validator of the user may raise anything, but the gateway has cancelled the order."""
+
+    def broken(_: object) -> None:
+        raise KeyError(CANARY)
+
+    with pytest.raises(UnexpectedReplyError, match="the type raised KeyError") as caught:
+        await replying(b"1").send(
+            operations.CANCEL_ORDER, path=ORDER, into=Annotated[int, AfterValidator(broken)]
+        )
+
+    assert caught.value.outcome is Outcome.APPLIED
+    assert CANARY not in "".join(shown(caught.value))
+
+
 async def test_type_that_cannot_be_hashed() -> None:
     """A type with metadata that has no hash is validated like any other."""
     short = Annotated[list[int], {"at most": [3]}]
@@ -813,6 +828,8 @@ async def test_payload_is_what_can_be_read(
         ("https://[", "itself"),
         (f"https:{CANARY}", "itself"),
         ("https://[::1]:80/", "::1"),
+        (f"https://{CANARY} {CANARY}/", "a host with an invalid name"),
+        (f"https://{'a' * 256}/", "a host with an invalid name"),
     ],
 )
 async def test_redirect_names_its_host_alone(location: str, named: str) -> None:

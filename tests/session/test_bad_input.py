@@ -677,6 +677,9 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("send: into 5", _send(operations.LIST_COUNTRIES, into=5), "into must be a type"),
     ("send: into object()", _send(operations.LIST_COUNTRIES, into=object()), "into must be a type"),
     ("send: into unknown", _send(operations.LIST_COUNTRIES, into="Unknown"), "into must be a type"),
+    ("send: into a text", _send(operations.LIST_COUNTRIES, into="no type"), "into must be a type"),
+    ("send: into nothing", _send(operations.LIST_COUNTRIES, into=""), "into must be a type"),
+    ("send: into {}", _send(operations.LIST_COUNTRIES, into={}), "into must be a type"),
     (
         "send: into list of unknown",
         _send(operations.LIST_COUNTRIES, into=list["Unknown"]),  # type: ignore[name-defined]  # noqa: F821

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import httpx
-from pydantic import PydanticUserError, TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from gateway_sdk._http.request import RawHeaders
@@ -177,7 +177,13 @@ def decode(
     data = utf8_json(reply.body, charset)
     if b"NaN" in data or b"Infinity" in data or may_exceed_floats(data):
         decode_json(data, None)  # pydantic accepts such numbers where a type is open
-    return _adapter(wanted).validate_json(data)
+    try:
+        return _adapter(wanted).validate_json(data)
+    except ValidationError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a validator of the user may raise anything
+        kind = type(error).__name__
+        raise ContentError(f"cannot be validated: a validator of the type raised {kind}") from None
 
 
 def _decode_unspecified(
@@ -314,7 +320,7 @@ def check_type(into: Any) -> None:
     """
     try:
         _adapter(into).rebuild(raise_errors=True)  # raises for undefined names
-    except (NameError, PydanticUserError, TypeError) as error:
+    except Exception as error:  # a text is evaluated, so anything may be raised
         raise InvalidArgumentError("into must be a type that pydantic can validate") from error
 
 

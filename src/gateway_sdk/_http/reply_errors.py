@@ -41,6 +41,7 @@ from gateway_sdk.models.records import ErrorPayload
 from gateway_sdk.outcome import Outcome
 
 _SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")
+_HOST: Final = re.compile(r"[a-z0-9._:%~-]{1,255}")
 _KINDS: Final[Mapping[int, type[StatusError]]] = {
     400: InvalidRequestError,
     401: UnauthorizedError,
@@ -191,10 +192,12 @@ def _phrase(status: int) -> str:
 def _pointing_to(location: str) -> str:
     """Name the host that a redirect points to, without the rest of the address."""
     try:
-        host = urlsplit(location).hostname
+        host = urlsplit(location).hostname or "itself"
     except ValueError:
-        host = None
-    return f", pointing to {host or 'itself'}: redirects are never followed"
+        host = "itself"
+    # Else it is any text: too long, or with characters that a terminal takes for a command.
+    named = host if _HOST.fullmatch(host) else "a host with an invalid name"
+    return f", pointing to {named}: redirects are never followed"
 
 
 def parse_retry_after(value: str, now: datetime) -> float | None:
