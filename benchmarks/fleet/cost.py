@@ -20,6 +20,7 @@ from benchmarks.fleet import jobs
 from gateway_sdk import GatewaySession, bulk, fleet
 from gateway_sdk.fleet._parquet import to_parquet
 from gateway_sdk.fleet._store import ItemRecord, State
+from gateway_sdk.fleet._worker import settle
 
 WARM: Final = 500
 """Queries after which the start is over."""
@@ -81,10 +82,11 @@ def load_folder() -> None:
 
 
 async def of_here(counted: Counted) -> None:
-    """Run the chunks where they are planned."""
+    """Run the chunks as `gateway bulk worker --here` does."""
     load_folder()
     job = jobs.make_job(counted.wrap(jobs.call))
     async with job.worker() as worker:
+        settle()
         await worker.run_missing(await job.load())
 
 

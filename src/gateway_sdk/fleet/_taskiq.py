@@ -1,7 +1,6 @@
 """The adapter for taskiq: a task of a job, on the user's own broker."""
 
 import asyncio
-import gc
 from typing import Any, Final
 
 from gateway_sdk._config import LOGGER
@@ -15,15 +14,11 @@ from gateway_sdk.fleet._brokers import AHEAD, check_broker
 from gateway_sdk.fleet._deliveries import VERDICT, Deliveries, Verdict
 from gateway_sdk.fleet._job import Job
 from gateway_sdk.fleet._sender import continued, task_name
-from gateway_sdk.fleet._worker import Worker
+from gateway_sdk.fleet._worker import Worker, settle
 
 PAUSE: Final = 5.0
 """Seconds before a chunk that could not be run is given back: without them it would come back at
 once, and use up its deliveries while a disk is full."""
-
-_YOUNG: Final = 10_000
-"""Objects that a worker makes before the garbage collector looks at them. A query makes some
-hundreds and frees them itself; Python's 700 would be made by a few of the calls in flight."""
 
 
 def on_taskiq(broker: Any, job: Job) -> None:
@@ -130,18 +125,13 @@ class Process:
                 raise
 
     def _settle(self) -> None:
-        """After the first chunk, keep what is loaded out of the collector's sight.
+        """Settle the collector after the first chunk, when all is loaded.
 
-        It stays until the process ends. A full collection walks through it for 0.1 s, once in some
-        thousand queries: nearly a tenth of a worker's CPU time. And collect less often. A process
-        that only submits, or has an InMemoryBroker, is the user's own.
+        A process that only submits, or has an InMemoryBroker, is the user's own.
         """
         if self._broker.is_worker_process and not self._is_settled:
             self._is_settled = True
-            gc.freeze()
-            young, *older = gc.get_threshold()
-            if 0 < young < _YOUNG:  # 0: the user has turned the collector off
-                gc.set_threshold(_YOUNG, *older)
+            settle()
 
 
 def _verdict(task: asyncio.Task[None], name: str) -> Verdict:

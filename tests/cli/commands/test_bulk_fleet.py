@@ -1,6 +1,7 @@
 """The commands of a fleet: `gateway bulk plan`, `submit`, `worker`, `status` and others."""
 
 import asyncio
+import gc
 import io
 import json
 import os
@@ -88,6 +89,15 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     sys.modules.pop("jobs", None)
 
 
+@pytest.fixture(autouse=True)
+def _collectable() -> Iterator[None]:
+    """Give back to the collector what `worker --here` kept out of its sight, and its pace."""
+    pace = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*pace)
+
+
 @pytest.fixture
 def planned(call_gateway: Call) -> Call:
     """Provide the command line, with a plan in the store."""
@@ -112,6 +122,19 @@ def test_a_plan_is_tried_without_a_queue(planned: Call, served: Sandbox) -> None
     assert planned("bulk", "collect", "jobs.py:rates", "all.parquet").err == "all.parquet: 5 rows\n"
     assert parquet.read_table("all.parquet").num_rows == 5
     assert planned("bulk", "unknown", "jobs:rates") == Ended(0, "", "")
+
+
+@pytest.mark.usefixtures("served")
+def test_a_run_here_looks_for_garbage_less_often(planned: Call) -> None:
+    """The process does nothing else; other commands leave the collector alone."""
+    kept = gc.get_freeze_count()
+    gc.set_threshold(700, 9, 8)
+    planned("bulk", "status", "jobs:rates")
+    assert (gc.get_threshold(), gc.get_freeze_count()) == ((700, 9, 8), kept)
+
+    planned("bulk", "worker", "jobs:rates", "--here")
+    assert gc.get_threshold() == (10_000, 9, 8)
+    assert gc.get_freeze_count() > kept
 
 
 def test_items_come_from_standard_input(

@@ -18,6 +18,7 @@ from gateway_sdk.cli.output.console import counting_bar
 from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.fleet import Job, Plan, PlanStatus
+from gateway_sdk.fleet._worker import settle
 
 T = TypeVar("T")
 
@@ -241,6 +242,7 @@ def _run_here(ctx: typer.Context, job: str) -> None:
 
     async def work(planned: Plan) -> PlanStatus:
         async with found.worker() as runner:
+            settle()
             running = asyncio.create_task(runner.run_missing(planned))
             with suppress(NotImplementedError):  # on Windows
                 asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
