@@ -3,9 +3,9 @@
 import inspect
 import ipaddress
 import logging
-import math
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
@@ -249,12 +249,11 @@ def check_wait(name: str, seconds: object) -> float:
     Raises:
         ConfigurationError: it is anything else.
     """
-    if seconds == 0 and not isinstance(seconds, bool):
-        return 0.0
-    checked = check_seconds(name, seconds)
-    if checked is None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise ConfigurationError(f"{name} must be a number of seconds")
-    return checked
+    if not 0 <= seconds <= _LONGEST:  # False for NaN too
+        raise ConfigurationError(f"{name} must be at least 0 seconds and finite")
+    return float(seconds)
 
 
 def check_amount(name: str, amount: object) -> float:
@@ -266,7 +265,7 @@ def check_amount(name: str, amount: object) -> float:
     if (
         isinstance(amount, bool)
         or not isinstance(amount, int | float)
-        or not 0 <= amount < math.inf
+        or not 0 <= amount <= sys.float_info.max  # False for NaN too
     ):
         raise ConfigurationError(f"{name} must be a number of at least 0")
     return float(amount)

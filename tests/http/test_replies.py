@@ -7,6 +7,7 @@ import gzip
 import json
 import pickle
 import re
+import sys
 import traceback
 import tracemalloc
 import zlib
@@ -343,6 +344,15 @@ async def test_limit_of_a_reply(size: int, zipped: bool) -> None:
         await gateway.wallet.spot_trading_available_balance()
     assert caught.value.body == body[:1000]
     assert caught.value.outcome is Outcome.APPLIED
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+async def test_limit_may_be_any_number(zipped: bool) -> None:
+    """A user who wants no limit may give the largest integer, or a larger one."""
+    headers = {"content-encoding": "gzip"} if zipped else {}
+    for limit in (sys.maxsize, 10**30):
+        body = ZIPPED if zipped else b"{}"
+        assert await read(body, headers=headers, max_reply_bytes=limit) is not None
 
 
 async def test_oversized_error_keeps_its_class() -> None:

@@ -318,7 +318,14 @@ def test_retry_policy_of_a_wrong_number(name: str, value: Any) -> None:
         RetryPolicy(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["backoff", "backoff_max", "retry_after_max"])
+@pytest.mark.parametrize("value", [-1, float("nan"), 10**400])
+def test_wait_of_a_wrong_number_is_told_what_may_be(value: float) -> None:
+    """A wait may be 0 and must be a number, unlike a time-out."""
+    with pytest.raises(ConfigurationError, match=r"^drain must be at least 0 seconds and finite$"):
+        session(drain=value)
+
+
+@pytest.mark.parametrize("name", ["backoff", "backoff_max", "retry_after_max", "jitter"])
 def test_retry_policy_of_a_number_beyond_floats(name: str) -> None:
     """A number that no float can hold is refused as ours, and is no OverflowError."""
     with pytest.raises(ConfigurationError, match=rf"^{name} "):

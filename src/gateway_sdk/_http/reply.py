@@ -4,6 +4,7 @@ import codecs
 import json
 import math
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -120,7 +121,8 @@ class RawReply:
                     if not piece.startswith(_GZIP_MAGIC):
                         return
                     self._gunzip = zlib.decompressobj(_GZIP)
-                self._take(self._gunzip.decompress(piece, self._limit - self._size + 1))
+                most = min(self._limit - self._size + 1, sys.maxsize)  # more overflows in zlib
+                self._take(self._gunzip.decompress(piece, most))
                 piece = self._gunzip.unused_data
         except zlib.error:
             self.problem = "is not compressed as its content-encoding says"
