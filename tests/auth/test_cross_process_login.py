@@ -256,9 +256,10 @@ async def test_a_store_without_claims_asks_at_once() -> None:
     assert saved == [token]
 
 
+@pytest.mark.parametrize("error", [TokenStoreError("down"), asyncio.CancelledError()])
 @pytest.mark.parametrize("granted_first", [True, False])
 async def test_failing_claims_do_not_stop_a_login(
-    granted_first: bool, monkeypatch: pytest.MonkeyPatch
+    granted_first: bool, error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a claim cannot be made or ended, the login takes place without it."""
 
@@ -266,7 +267,7 @@ async def test_failing_claims_do_not_stop_a_login(
         async def claim_login(self) -> LoginClaim:
             self.claims += 1
             if self.claims > 1 or not granted_first:
-                raise TokenStoreError("down")
+                raise error
             claim = await super().claim_login()
             claim.end = claim.keep = fail  # type: ignore[method-assign]
             return claim

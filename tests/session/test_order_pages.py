@@ -61,7 +61,7 @@ async def test_first_page_may_be_another() -> None:
 @pytest.mark.parametrize(
     ("pages", "words"),
     [
-        ([{"a": [], "b": []}], "no list of orders"),
+        ([{"a": [], "b": []}], "or several lists"),
         ([{"total": 3}], "no list of orders"),
         (["text"], "no list of orders"),
         ([[1], [1]], "the same page twice"),

@@ -63,7 +63,7 @@ class WalletArea(Area):
             reply = await self._caller.send(operations.ORDER_HISTORY, body=body)
             orders = _orders_of(reply.value)
             if orders is None:
-                raise _unexpected(reply, "the page has no list of orders, so its end is not known")
+                raise _unexpected(reply, "the page has no list of orders, or several lists")
             if not orders:
                 return
             if orders == before:

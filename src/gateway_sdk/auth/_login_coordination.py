@@ -88,7 +88,9 @@ class StoreAccess:
         try:
             async with asyncio.timeout(_TIMEOUT):
                 claim: LoginClaim = await claim_login()
-        except Exception as error:  # noqa: BLE001 - the caller's store may raise anything
+        except (Exception, asyncio.CancelledError) as error:  # the caller's store may raise both
+            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                raise
             kind = type(error).__name__
             _logger.info("other processes may ask for a login at the same time: %s", kind)
             return None
