@@ -1,6 +1,7 @@
 """How values and errors are written to a journal, and read back."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from gateway_sdk import (
     ConflictError,
@@ -19,6 +20,7 @@ from gateway_sdk import (
     NotFoundError,
     bulk,
 )
+from gateway_sdk.bulk._journal.line import JournalLine, LineState
 from gateway_sdk.models import Country
 from tests.bulk.journal.journals import JOB, fetch, lines, refused
 
@@ -241,6 +243,43 @@ async def test_an_error_with_half_of_a_surrogate_pair_is_written(tmp_path: Path)
 
     assert isinstance(result.error, NotFoundError)
     assert [line["message"] for line in lines(path)] == ["no ?"]
+
+
+class Held(BaseModel):
+    """An item of pydantic's with any member."""
+
+    pieces: Any
+
+
+@dataclass
+class Kept:
+    """A dataclass with any member."""
+
+    pieces: Any
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        lambda pieces: pieces,
+        lambda pieces: ("name", [pieces]),
+        lambda pieces: {"pieces": pieces},
+        lambda pieces: Held.model_construct(pieces=pieces),
+        Kept,
+    ],
+)
+async def test_a_generator_in_an_item_is_left_to_the_call(
+    tmp_path: Path, held: Callable[[Any], Any]
+) -> None:
+    """To write the item would use it up: an empty document would be uploaded."""
+    path = tmp_path / "journal.jsonl"
+    pieces = (piece for piece in [b"a", b"b"])
+    line = JournalLine(job=JOB, key=bytes(16), state=LineState.BEGUN, item=held(pieces))
+
+    path.write_bytes(line.encode())
+
+    assert list(pieces) == [b"a", b"b"]
+    assert lines(path)[0]["item"] is None
 
 
 async def test_the_message_of_a_users_error_is_not_written(tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ Shortened, it looks so:
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Self, cast
 from zlib import crc32
 
+from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 from gateway_sdk.bulk._dedup import UNWRITABLE
@@ -201,9 +202,27 @@ def _json(value: Any) -> bytes:
 def _item(item: Any) -> bytes:
     """Write an item for readers of the file; null if it is not JSON, for its key identifies it."""
     try:
-        return _json(item)
+        return b"null" if _holds_generator(item) else _json(item)
     except UNWRITABLE:
         return b"null"
+
+
+def _holds_generator(value: Any) -> bool:
+    """Tell whether a value holds a generator: writing it would use it up before the call does."""
+    if value is None or isinstance(value, str | int | float):
+        return False
+    if isinstance(value, Generator):
+        return True
+    inner: Iterable[Any] = ()
+    if isinstance(value, Mapping):
+        inner = value.values()
+    elif isinstance(value, list | tuple):
+        inner = cast("Iterable[Any]", value)
+    elif isinstance(value, BaseModel):
+        inner = vars(value).values()
+    elif is_dataclass(value):
+        inner = [getattr(value, column.name, None) for column in fields(value)]
+    return any(map(_holds_generator, inner))
 
 
 def _value(value: Any) -> bytes:
