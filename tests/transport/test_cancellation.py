@@ -75,6 +75,9 @@ PLACES: Final[dict[str, Place]] = {
 }
 
 
+FEWEST: Final = {"httpx": 4, "asyncio": 1}
+"""Suspensions of a call; ours writes without any, and reads in callbacks."""
+
 MOMENTS: Final = [
     pytest.param(name, how, id=f"{name}-{how.name}")
     for name in PLACES
@@ -223,4 +226,4 @@ async def test_a_call_can_be_cancelled_wherever_it_waits(
                 scene = Scene(gateway, server, witness, place)
                 if not await cut_once(scene, number, how, sent):
                     break
-    assert number > 1  # it waits for its reply, if for nothing else
+    assert number > FEWEST[engine]

@@ -9,11 +9,10 @@ import asyncio
 import gc
 import ssl
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from types import coroutine
-from typing import Any, ClassVar, Final, TypeVar, cast
+from typing import Any, ClassVar, Final, cast
 
 import httpx
 
@@ -22,12 +21,6 @@ from gateway_sdk._transport.pool import Admission, Pool
 from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import DirectRequest, DirectResponse, DirectTransport
-
-T = TypeVar("T")
-
-_LOCKS_TO_SEND: Final = 2
-_LOCKS_TO_CLOSE: Final = 1
-"""The locks that httpcore takes."""
 
 _CONNECTIONS: Final = "gateway_sdk._transport.httpcore_connection"
 
@@ -77,7 +70,7 @@ class HttpxEngine(DirectTransport):
             connection = self._pool.take(base.origin)
             if connection is None:
                 connection = module.HttpcoreConnection(base.address, self._ssl_context, self._route)
-            reply = await without_turns(connection.send(request), _LOCKS_TO_SEND)
+            reply = await connection.send(request)
         except BaseException:
             if connection is not None:
                 connection.cut()
@@ -97,8 +90,7 @@ class HttpxEngine(DirectTransport):
     async def _end(self, reply: Any, connection: Any, origin: bytes) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""
         try:
-            # It makes httpcore ready for another request.
-            await without_turns(reply.aclose(), _LOCKS_TO_CLOSE)
+            await reply.aclose()  # it makes httpcore ready for another request
         finally:
             if connection.can_be_reused:
                 self._pool.keep(connection.connection, origin, connection)
@@ -109,35 +101,6 @@ class HttpxEngine(DirectTransport):
     @safe_repr
     def __repr__(self) -> str:
         return f"<HttpxEngine {self._admission.slots!r}, {self._pool!r}>"
-
-
-@coroutine
-def without_turns(work: Coroutine[Any, Any, T], turns: int) -> Generator[Any, Any, T]:
-    """Await work of httpcore without the first turns of the event loop that it waits for.
-
-    Each of its locks waits for one (`anyio.Lock`), also when it is free, as it always is here: a
-    connection serves one caller at a time.
-
-    Args:
-        work: The coroutine.
-        turns: The locks that it takes. Other waits for a turn are left alone: the content of a
-            request may need them, or a test in the place of httpcore.
-    """
-    try:
-        waits = work.send(None)
-        while True:
-            if waits is None and turns:
-                turns -= 1
-            else:
-                try:
-                    yield waits
-                except BaseException as error:  # noqa: BLE001 - as `await` does
-                    waits = work.throw(error)
-                    continue
-            waits = work.send(None)
-    except StopIteration as done:
-        result: T = done.value
-        return result
 
 
 def load_module() -> Any:
