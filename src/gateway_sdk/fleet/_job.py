@@ -92,7 +92,7 @@ class Job:
         """The name of the job, and of its plan."""
         return self._parts.name
 
-    async def plan(self, items: Iterable[Any] | AsyncIterable[Any], *, chunk: int = 100) -> Plan:
+    async def plan(self, items: Iterable[Any] | AsyncIterable[Any], *, chunk: int = 250) -> Plan:
         """Store the plan of the job, item by item; if it is there already, compare with it.
 
         Equal items at two places are done twice; for an operation that must not be made twice,
@@ -101,7 +101,8 @@ class Job:
         Args:
             items: Any iterable, also an asynchronous one. It is taken as it is stored, so memory
                 does not grow with it. It must give the same items each time.
-            chunk: Items of one chunk, which is the part of a plan that one worker does at a time.
+            chunk: Items of one chunk, which is the part of a plan that one worker does at a time:
+                better 5 to 60 seconds of work.
 
         Raises:
             InvalidArgumentError: an item does not fit, or there are none; the message names it.

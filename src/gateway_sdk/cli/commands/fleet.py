@@ -33,7 +33,7 @@ def plan(
     ctx: typer.Context,
     job: str,
     items: str,
-    chunk: Annotated[int, typer.Option(min=1, max=100_000)] = 100,
+    chunk: Annotated[int, typer.Option(min=1, max=100_000)] = 250,
 ) -> None:
     """Store the plan of a job, whose items are the lines of a file.
 
