@@ -18,11 +18,12 @@ from typing import Any
 import httpx
 import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
 
 from gateway_sdk.bulk._journal.line import Failure
 from gateway_sdk.errors import ConfigurationError, PlanStoreError
 from gateway_sdk.fleet import FolderStore, Job
-from gateway_sdk.fleet._folder_files import RemoteFiles, is_outage, why
+from gateway_sdk.fleet._folder_files import LocalFiles, RemoteFiles, is_outage, why
 from gateway_sdk.fleet._parquet import schema
 from gateway_sdk.fleet._store import ChunkState, Counts, ItemRecord, PlanRecord, State
 from tests.fleet.gateways import (
@@ -321,7 +322,7 @@ async def test_wrong_credentials_are_no_outage(s3: S3Server) -> None:
 
 
 @contextmanager
-def full_disk(size: int) -> Iterator[None]:
+def small_files(size: int) -> Iterator[None]:
     """Let no file of this process grow beyond a size."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -342,13 +343,13 @@ def write_over(folder: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-async def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_grow_loses_nothing(tmp_path: Path) -> None:
     """The error names the store and the way out; what was stored is there, and no half file."""
     store = FolderStore(str(tmp_path))
     plan = plan_of()
     await store.write_results(plan, 0, [result(0), result(1)])
 
-    with full_disk(100), pytest.raises(PlanStoreError, match="it is full: make room"):
+    with small_files(100), pytest.raises(PlanStoreError, match="a file is too large for it"):
         await store.write_results(plan, 1, [result(2), result(3)])
 
     assert await listed(store.missing(plan)) == [1, 2]
@@ -499,6 +500,7 @@ async def test_pyarrow_is_named_too(tmp_path: Path, monkeypatch: Any) -> None:
         (FileNotFoundError(errno.ENOENT, "secret"), False, "does not exist"),
         (NotADirectoryError(errno.ENOTDIR, "secret"), False, "cannot be used"),
         (OSError(errno.ENOSPC, "secret"), False, "is full"),
+        (OSError(errno.EFBIG, "secret"), False, "is too large"),
         (OSError(errno.EROFS, "secret"), False, "cannot be used"),
         (OSError(errno.ESTALE, "secret"), True, "cannot be used"),
         (ConnectionRefusedError(), True, "cannot be used"),
@@ -541,3 +543,162 @@ async def test_a_header_of_two_at_the_same_moment(monkeypatch: Any) -> None:
 
     assert await store.seal(first) == first
     assert await store.seal(second) == first
+
+
+def test_links_are_deleted_and_not_what_they_lead_to(tmp_path: Path) -> None:
+    """Someone may have linked a folder from elsewhere."""
+    root, elsewhere = tmp_path / "store", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine").touch()
+    (root / "items").mkdir(parents=True)
+    (root / "items" / "link").symlink_to(elsewhere)
+
+    LocalFiles(str(root)).remove("items")
+
+    assert not (root / "items").exists()
+    assert (elsewhere / "mine").exists()
+
+
+def test_two_processes_may_delete_the_same_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one is faster, after this one has found the folder."""
+    files = LocalFiles(str(tmp_path))
+    folder = tmp_path / "items"
+    folder.mkdir()
+    listdir = os.listdir
+
+    def too_late(place: Path) -> list[str]:
+        folder.rmdir()
+        return listdir(place)
+
+    monkeypatch.setattr(os, "listdir", too_late)
+
+    files.remove("items")
+
+    assert not folder.exists()
+
+
+def test_a_folder_that_is_deleted_meanwhile_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A faster planner deletes the items of others, who learn later that there is a plan."""
+    files = LocalFiles(str(tmp_path))
+    replace_file = os.replace
+    calls: list[str] = []
+
+    def deleted(draft: str, place: str) -> None:
+        calls.append(place)
+        if len(calls) == 1:
+            files.remove("items")
+        replace_file(draft, place)
+
+    monkeypatch.setattr(os, "replace", deleted)
+
+    files.write("items/1", b"x")
+
+    assert files.read("items/1") == b"x"
+    assert files_in(tmp_path) == ["1"]
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_draft(tmp_path: Path) -> None:
+    """Such as where a folder has its name."""
+    (tmp_path / "taken").mkdir()
+
+    with pytest.raises(IsADirectoryError):
+        LocalFiles(str(tmp_path)).write("taken", b"x")
+
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP])
+async def test_a_disk_without_hard_links_takes_a_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The second planner still finds the plan of the first."""
+
+    def link(*_: object) -> None:
+        raise OSError(number, "no links")
+
+    monkeypatch.setattr(os, "link", link)
+    store = FolderStore(str(tmp_path))
+    first, second = plan_of(), plan_of()
+
+    assert await store.seal(first) == first
+    assert await store.seal(second) == first
+    assert files_in(tmp_path) == ["plan.json"]
+
+
+async def test_another_error_of_a_link_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no draft stays."""
+
+    def link(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "link", link)
+
+    with pytest.raises(PlanStoreError, match="it is full"):
+        await FolderStore(str(tmp_path)).seal(plan_of())
+
+    assert files_in(tmp_path) == []
+
+
+def moving_files() -> RemoteFiles:
+    """Return files of a system that shows files while they are written."""
+    return RemoteFiles(MemoryFileSystem(), f"/{uuid.uuid4().hex}", is_atomic=False)
+
+
+def test_a_file_that_cannot_be_moved_leaves_no_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any file system of fsspec."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    files = moving_files()
+    monkeypatch.setattr(files._system, "mv", refuse, raising=False)
+
+    with pytest.raises(PermissionError):
+        files.write("a", b"x")
+
+    assert files._system.ls(files._root) == []
+
+
+def test_a_lost_connection_does_not_replace_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`exists` of fsspec takes any error for a file that is not there."""
+
+    def lose(*_: object, **__: object) -> None:
+        raise ConnectionError
+
+    files = moving_files()
+    files.write("plan.json", b"first")
+    with monkeypatch.context() as patch:
+        patch.setattr(files._system, "info", lose, raising=False)
+        patch.setattr(files._system, "exists", lambda *_: False, raising=False)
+        with pytest.raises(ConnectionError):
+            files.create("plan.json", b"second")
+
+    assert files.read("plan.json") == b"first"
+
+
+async def test_options_that_do_not_fit_are_an_error_of_the_store() -> None:
+    """Without their text, which may be a password."""
+    store = FolderStore("memory://x", options={1: CANARY})  # type: ignore[dict-item]
+
+    with pytest.raises(PlanStoreError, match=r"cannot be used \(TypeError\)") as caught:
+        await store.open()
+
+    assert CANARY not in str(caught.value)
+
+
+async def test_items_in_another_encoding_are_an_error(tmp_path: Path) -> None:
+    """Such as after an editor has saved them."""
+    store = FolderStore(str(tmp_path))
+    plan = plan_of()
+    await store.write_items("job", plan.id, 0, ["1", "2"])
+    (file,) = (tmp_path / "job" / "items").glob("*/*.jsonl")
+    file.write_bytes(b'"\xe9"\n2\n')
+
+    with pytest.raises(PlanStoreError, match="chunk 0 of 'job' were changed"):
+        await store.read_items(plan, 0)

@@ -19,8 +19,15 @@ _OBJECT_STORES: Final = frozenset(
 )
 """Protocols of fsspec under which a file that is being written cannot be seen."""
 
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_LASTING: Final = frozenset({*_FULL, errno.EROFS, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP})
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_LASTING: Final = frozenset(
+    {*_FULL, errno.EFBIG, errno.EROFS, errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP}
+)
+_NO_HARD_LINKS: Final = frozenset(
+    {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+)
+"""What systems say of a link on a disk that has none, such as FAT."""
+
 _DRAFT: Final = ".draft-"
 
 
@@ -45,6 +52,8 @@ def why(error: Exception) -> str:
         return "it does not exist: make the bucket or mount the folder"
     if isinstance(error, OSError) and error.errno in _FULL:
         return "it is full: make room; what is stored stays"
+    if isinstance(error, OSError) and error.errno == errno.EFBIG:
+        return "a file is too large for it, or for the limit of this process (ulimit -f)"
     return f"it cannot be used ({type(error).__name__})"
 
 
@@ -129,19 +138,40 @@ class LocalFiles(Files):
 
     def write(self, path: str, data: bytes, *, lasts: bool = True) -> None:
         """Write another file, and rename it; before and after this it is synced if it *lasts*."""
+        try:
+            self._write(path, data, lasts=lasts)
+        except FileNotFoundError:  # another process has just deleted the folder
+            self._write(path, data, lasts=lasts)
+
+    def _write(self, path: str, data: bytes, *, lasts: bool) -> None:
         folder, draft = self._draft(path, data, lasts=lasts)
-        os.replace(draft, f"{self._root}/{path}")  # noqa: PTH105
+        try:
+            os.replace(draft, f"{self._root}/{path}")  # noqa: PTH105
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
         if lasts:
             sync_folder(folder)
 
     def create(self, path: str, data: bytes) -> None:
-        """Write another file, and give it this name too, which fails if it is taken."""
+        """Write another file, and give it this name too, which fails if it is taken.
+
+        On a disk without hard links, two processes that do so at the same moment may replace each
+        other's file.
+        """
         folder, draft = self._draft(path, data, lasts=True)
+        place = f"{self._root}/{path}"
         try:
-            with suppress(FileExistsError):
-                os.link(draft, f"{self._root}/{path}")
+            os.link(draft, place)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            if self.stamp(path) is None:
+                os.replace(draft, place)  # noqa: PTH105
         finally:
-            os.unlink(draft)  # noqa: PTH108
+            Path(draft).unlink(missing_ok=True)
         sync_folder(folder)
 
     def _draft(self, path: str, data: bytes, *, lasts: bool) -> tuple[str, str]:
@@ -161,7 +191,7 @@ class LocalFiles(Files):
                 if lasts:
                     os.fsync(file.fileno())
         except BaseException:
-            os.unlink(draft)  # noqa: PTH108
+            Path(draft).unlink(missing_ok=True)
             raise
         return folder, draft
 
@@ -181,15 +211,16 @@ class LocalFiles(Files):
         return status.st_ino, status.st_mtime_ns
 
     def remove(self, path: str) -> None:
-        """Delete a file, or a folder with everything in it."""
+        """Delete a file, or a folder with everything in it; of a link, the link alone."""
         place = Path(self._root, path)
-        if place.is_dir():
+        if place.is_symlink() or not place.is_dir():
+            place.unlink(missing_ok=True)
+            return
+        with suppress(FileNotFoundError):  # another process deletes it too
             for name in os.listdir(place):  # noqa: PTH208 - drafts too
                 self.remove(f"{path}/{name}")
-            with suppress(OSError):  # another process may be writing into it
-                place.rmdir()
-        else:
-            place.unlink(missing_ok=True)
+        with suppress(OSError):  # another process may be writing into it
+            place.rmdir()
 
 
 class RemoteFiles(Files):
@@ -233,16 +264,21 @@ class RemoteFiles(Files):
         folder = place.rpartition("/")[0]
         self._system.makedirs(folder, exist_ok=True)
         draft = f"{folder}/{_DRAFT}{uuid.uuid4().hex}"
-        self._system.pipe_file(draft, data)
-        self._system.mv(draft, place)
+        try:
+            self._system.pipe_file(draft, data)
+            self._system.mv(draft, place)
+        except BaseException:
+            with suppress(Exception):  # the error above says more
+                self._system.rm_file(draft)
+            raise
 
     def create(self, path: str, data: bytes) -> None:
         """Write a file, unless there is one.
 
-        Two processes may do so at the same moment if the file system cannot exclude it; both then
-        find the same file.
+        Two processes that do so at the same moment may replace each other's file, if the file
+        system cannot exclude it.
         """
-        if self.exists(path):
+        if self.stamp(path) is not None:  # `exists` of fsspec says no after any error
             return
         if not self._is_atomic:
             self.write(path, data)

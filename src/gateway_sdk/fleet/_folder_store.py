@@ -94,9 +94,16 @@ class FolderStore:
 
         Raises:
             ConfigurationError: a package is missing, or the address is none of fsspec.
+            PlanStoreError: the file system does not take the options, or cannot be used.
         """
-        if self._files is None:
+        if self._files is not None:
+            return
+        try:
             self._files = open_files(self._address, self._options)
+        except GatewayError:
+            raise
+        except Exception as error:  # noqa: BLE001 - each file system has errors of its own
+            raise PlanStoreError(f"the store at {self._address}: {why(error)}") from None
 
     async def aclose(self) -> None:
         """Do nothing: the file system closes its connections itself."""
@@ -147,7 +154,13 @@ class FolderStore:
         """Read the items of a chunk; none if the file is not there."""
         place = f"{plan.name}/items/{plan.id}/{chunk:08}.jsonl"
         text = await self._do(lambda files: files.read(place))
-        return (text or b"").decode().split("\n")[:-1]
+        try:
+            return (text or b"").decode().split("\n")[:-1]
+        except UnicodeDecodeError:
+            raise PlanStoreError(
+                f"the items of chunk {chunk} of {plan.name!r} were changed: plan it under another"
+                " name"
+            ) from None
 
     async def known(self, plan: PlanRecord, chunk: int) -> dict[int, State]:
         """Return the state of each item of a chunk that has one."""
