@@ -49,7 +49,7 @@ HOPELESS_AT_FIRST: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Wanted:
     """The series of a run: for each pair of a base and a symbol, and each part of the days.
 
     Without symbols they are those of all countries, and without *days* a part is the whole range.
@@ -103,7 +103,7 @@ class Tally:
         self._leaves_out, self._deadline = leaves_out, deadline
         self._kinds: Counter[str] = Counter()
         self._such_as: dict[str, str] = {}
-        self._refused = self._unknown = 0
+        self._refused = self._not_found = 0
 
     @property
     def done(self) -> int:
@@ -136,7 +136,7 @@ class Tally:
         self._kinds[kind] += 1
         self._such_as.setdefault(kind, printable(f"{query.symbols} for {query.base}") + words)
         self._refused += getattr(error, "outcome", None) is Outcome.REFUSED
-        self._unknown += isinstance(error, errors.NotFoundError)
+        self._not_found += isinstance(error, errors.NotFoundError)
 
     def complaint(self) -> CommandError | None:
         """Say what is missing and how to get it; None if nothing is."""
@@ -148,7 +148,7 @@ class Tally:
             lines += [f"{self.failed} of {self.total} series failed", *self.failures()]
         if not lines:
             return None
-        again = ", and with --retry-failed what failed" if self.failed > self._unknown else ""
+        again = ", and with --retry-failed what failed" if self.failed > self._not_found else ""
         advice = f"The same command fetches what is missing{again}."
         if not (late or again):
             advice = "The gateway does not know them: are --base and --symbols spelt right?"
@@ -163,7 +163,7 @@ class Tally:
 
 async def fetch(
     gateway: GatewaySession,
-    plan: Plan,
+    wanted: Wanted,
     tally: Tally,
     take: Callable[[BulkResult[Query, Any]], None] = lambda _: None,
     **options: Any,
@@ -176,10 +176,10 @@ async def fetch(
 
     async def queries() -> AsyncGenerator[Query]:
         tally.opened = True  # the run asks for the first item when the journal is open
-        symbols = plan.symbols
+        symbols = wanted.symbols
         if symbols is None:
             symbols = currencies_of(await gateway.country_data.list_countries())
-        tally.total, planned = plan.queries(symbols)
+        tally.total, planned = wanted.queries(symbols)
         show(tally.done, tally.total)
         for query in planned:
             if (query.base, query.symbols) in tally.left_out:
@@ -249,10 +249,10 @@ def rates(
     """
     calls, codes = parse_concurrency(concurrency), parse_symbols(symbols)
     first, last = choose_range(start, end, days=0)
-    plan = Plan(split_codes([base]), codes, first, last, split)
+    wanted = Wanted(split_codes([base]), codes, first, last, split)
     tally = Tally(deadline, leaves_out=codes is None)
     if codes is not None:
-        tally.total, _ = plan.queries(codes)
+        tally.total, _ = wanted.queries(codes)
         if not tally.total:
             raise typer.BadParameter("there is nothing to fetch: give other --symbols than --base")
     for path in filter(None, (out, rows)):
@@ -260,12 +260,12 @@ def rates(
     if rows is not None and rows.resolve() == out.resolve():
         raise CommandError("--out and --rows are the same file")
     options = {"journal": out, "concurrency": calls, "deadline": deadline, "repair": repair}
-    written = _fetch(ctx, plan, tally, rows, {**options, "retry_failed": retry_failed})
+    written = _fetch(ctx, wanted, tally, rows, {**options, "retry_failed": retry_failed})
     _tell(tally, printable(str(out)), written, printable(str(rows)))
 
 
 def _fetch(
-    ctx: typer.Context, plan: Plan, tally: Tally, rows: Path | None, options: dict[str, Any]
+    ctx: typer.Context, wanted: Wanted, tally: Tally, rows: Path | None, options: dict[str, Any]
 ) -> Rows | None:
     """Fetch what the journal lacks.
 
@@ -279,7 +279,7 @@ def _fetch(
         with writing_rows(rows) as written:
             # Ordered, so that rows are in the order of the requests.
             more: dict[str, Any] = {"take": written.add, "ordered": True} if written else {}
-            await fetch(gateway, plan, tally, job=job, **options, **more)
+            await fetch(gateway, wanted, tally, job=job, **options, **more)
         return written
 
     try:

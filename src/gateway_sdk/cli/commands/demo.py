@@ -18,7 +18,7 @@ from rich.text import Text
 from gateway_sdk.auth import ImplicitFlow, Token, login
 from gateway_sdk.bulk import BulkResult, currencies_of
 from gateway_sdk.cli.arguments import day_of
-from gateway_sdk.cli.commands.bulk import Plan, Tally, fetch
+from gateway_sdk.cli.commands.bulk import Tally, Wanted, fetch
 from gateway_sdk.cli.files import check_place, make_folder, write_file
 from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
 from gateway_sdk.cli.output.show import Table, to_terminal
@@ -128,8 +128,8 @@ async def _fetch(journal: Path, console: Console) -> Findings:
             "Range": f"{found.days[0]} to {last}, the last twelve months that it has",
         }
         print_key_values(console, facts.items())
-        plan = Plan([BASE], currencies_of(countries), *found.days)
-        await fetch(gateway, plan, found.tally, found.take, journal=journal)
+        wanted = Wanted([BASE], currencies_of(countries), *found.days)
+        await fetch(gateway, wanted, found.tally, found.take, journal=journal)
     return found
 
 

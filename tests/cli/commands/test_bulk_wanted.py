@@ -1,13 +1,13 @@
 from collections.abc import Sequence
 from datetime import date
 
-from gateway_sdk.cli.commands.bulk import Plan
+from gateway_sdk.cli.commands.bulk import Wanted
 
 
 def asked(bases: Sequence[str], symbols: Sequence[str], days: int | None) -> list[tuple[str, ...]]:
-    """Give what a plan over the first ten days of January asks for."""
-    plan = Plan(bases, symbols, date(2026, 1, 1), date(2026, 1, 10), days)
-    size, queries = plan.queries(symbols)
+    """Give what a run over the first ten days of January asks for."""
+    wanted = Wanted(bases, symbols, date(2026, 1, 1), date(2026, 1, 10), days)
+    size, queries = wanted.queries(symbols)
     made: list[tuple[str, ...]] = [
         (query.base, query.symbols, query.start_date, query.end_date) for query in queries
     ]
