@@ -24,6 +24,7 @@ from gateway_sdk.cli.files import (
     writing,
 )
 from gateway_sdk.cli.process import CommandError
+from gateway_sdk.errors import DeadlineExceededError
 from tests.cli.drawn import FIRST, series_of
 
 VALUES = st.recursive(
@@ -108,6 +109,20 @@ def test_error_of_the_system_without_words_is_named(
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(CommandError, match="cannot read private: PermissionError"):
         read("private")
+
+
+def test_place_that_the_system_refuses_is_told() -> None:
+    """Such as a name that is longer than a file's can be."""
+    with pytest.raises(CommandError, match=r"cannot write x+: File name too long"):
+        check_place(Path("x" * 1000))
+
+
+def test_error_of_a_call_is_not_taken_for_one_of_the_file(tmp_path: Path) -> None:
+    """A deadline that passes is a TimeoutError, which is an OSError."""
+    with pytest.raises(DeadlineExceededError), writing(tmp_path / "rows.csv"):
+        raise DeadlineExceededError("too late")
+
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="it is Linux's")

@@ -13,6 +13,7 @@ from gateway_sdk.cli.process import (
     OutputError,
     how_to_install,
     require,
+    say,
     whole_output,
     write_out,
 )
@@ -149,7 +150,7 @@ main()
     assert ended.stdout == ""
     assert ended.stderr == (
         f"gateway: this needs the extra [{extra}]: pip install '.[{extra}]' in a clone of "
-        "gateway_sdk ('.[demo]' for every command)\n"
+        "gateway_sdk ('.[demo]' for every command but those of a fleet)\n"
     )
 
 
@@ -175,6 +176,18 @@ def test_missing_extra_that_demo_does_not_bring_is_named(
 def test_bug_is_not_taken_for_a_missing_extra(module: str | None) -> None:
     """Only the modules that an extra brings are cured by one."""
     assert how_to_install(module) is None
+
+
+def test_message_without_standard_error_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that was started without one goes on: a customer may have been created."""
+    monkeypatch.setattr(sys, "stderr", None)
+
+    say("The customer is created.")
+
+
+def test_missing_needs_of_a_fleet_are_named() -> None:
+    """The queue's library is one of them."""
+    assert str(how_to_install("taskiq")).startswith("this needs the extra [fleet]: ")
 
 
 @pytest.mark.parametrize("module", sum(EXTRAS.values(), ()))

@@ -2,7 +2,7 @@
 
 import sys
 
-from gateway_sdk.cli.process import OutputError, Status, how_to_install, whole_output
+from gateway_sdk.cli.process import OutputError, Status, how_to_install, say, whole_output
 
 
 def main() -> None:
@@ -17,13 +17,13 @@ def main() -> None:
         with whole_output():
             app(prog_name="gateway")
     except OutputError as error:
-        sys.stderr.write(f"gateway: {error}\n")
+        say(f"gateway: {error}")
         sys.exit(error.status)
     except ModuleNotFoundError as error:
         advice = how_to_install(error.name)
         if advice is None:
             raise
-        sys.stderr.write(f"gateway: {advice}\n")
+        say(f"gateway: {advice}")
         sys.exit(Status.MISUSED)
     except KeyboardInterrupt:
         sys.exit(Status.STOPPED)

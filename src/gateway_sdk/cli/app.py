@@ -32,7 +32,7 @@ COMMANDS: Final = {
     "Ask a gateway": {
         "countries": "List the countries of the world, with their codes and currencies.",
         "rates": "Fetch the exchange rates of currencies against another, day by day.",
-        "bulk": "Fetch the rates of many currencies, and continue a run that stopped.",
+        "bulk": "Fetch the rates of many currencies; run a job of your own on many machines.",
         "customer": "Create and revise customers.",
         "wallet": "Show orders and balances, and cancel an order.",
         "document": "Upload documents, update them, change their status.",
@@ -127,8 +127,7 @@ class _Group(TyperGroup):
             raise
         except KeyboardInterrupt as stop:
             # On a line of its own, below the terminal's ^C.
-            sys.stderr.write("\ngateway: stopped by Ctrl-C\n")
-            sys.stderr.write(f"{stop}\n" if str(stop) else "")
+            say("\n".join(("\ngateway: stopped by Ctrl-C", *stop.args)).rstrip())
             raise
         except (CommandError, GatewayError) as error:
             if ctx.params["debug"]:
@@ -136,7 +135,7 @@ class _Group(TyperGroup):
                     say(f"gateway: {error}{quote(error, personal=True)}")
                 raise
             failure = explain(error) if isinstance(error, GatewayError) else error
-        sys.stderr.write(f"gateway: {failure}\n")
+        say(f"gateway: {failure}")
         raise typer.Exit(failure.status)
 
 

@@ -1,7 +1,5 @@
 """What commands read, checked before anything is sent, and files, written whole or not at all."""
 
-# pyarrow has no annotations of its own.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 import io
 import json
 import os
@@ -12,6 +10,7 @@ import tempfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any, Final, NoReturn, TypeVar
@@ -19,6 +18,7 @@ from typing import IO, Any, Final, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from gateway_sdk.cli.process import CommandError, printable, say
+from gateway_sdk.errors import GatewayError
 from gateway_sdk.models._base import Model, describe
 
 STDIN: Final = "-"
@@ -130,10 +130,14 @@ def check_fields(model: type[M], value: Any, word: str) -> M:
 
 
 def check_place(path: Path) -> None:
-    """Check that a file can be written there, before anything is sent."""
-    if path.is_dir():
+    """Check before anything is sent that a file can have this path."""
+    try:
+        is_folder, has_folder = path.is_dir(), path.parent.is_dir()
+    except OSError as error:  # such as a name that is too long
+        raise _refusal(path, error.strerror or type(error).__name__) from None
+    if is_folder:
         raise _refusal(path, "it is a folder")
-    if not path.parent.is_dir():
+    if not has_folder:
         raise _refusal(path, f"there is no folder {printable(str(path.parent))}")
 
 
@@ -157,7 +161,8 @@ def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
 def writing(path: Path, *, private: bool = False) -> Generator[IO[bytes]]:
     """Open a draft without a name, whose content replaces a file at the end; its mode is kept.
 
-    If the process is killed meanwhile, nothing is left behind. A *private* file is this user's.
+    If the process is killed while it is open, nothing is left behind. A *private* file is this
+    user's.
     """
     # A pipe or a device cannot be replaced.
     special = path.exists() and not path.is_file()
@@ -174,6 +179,8 @@ def writing(path: Path, *, private: bool = False) -> Generator[IO[bytes]]:
                 shutil.copyfileobj(draft, file)
         if not special:
             part.replace(path)
+    except GatewayError:  # of the caller; one of them is a TimeoutError, and so an OSError
+        raise
     except OSError as error:
         raise _refusal(path, error.strerror or type(error).__name__) from None
     finally:
@@ -187,10 +194,10 @@ def _refusal(path: Path, why: str) -> CommandError:
 
 def to_parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:
     """Make a Parquet file of columns: a date is date32, a Decimal is exact, None is null."""
-    # Imported here, because it needs the extra [parquet].
-    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
-    from pyarrow import parquet  # noqa: PLC0415
-
+    # Imported here, because it needs the extra [parquet]; as Any, because it has no annotations.
+    arrow: Any = import_module("pyarrow")
+    parquet: Any = import_module("pyarrow.parquet")
+    table = arrow.table({name: arrow.array(cells) for name, cells in columns.items()})
     file = io.BytesIO()
-    parquet.write_table(pa.table({name: pa.array(cells) for name, cells in columns.items()}), file)
+    parquet.write_table(table, file)
     return file.getvalue()

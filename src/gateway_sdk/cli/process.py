@@ -38,6 +38,7 @@ class Status(IntEnum):
 EXTRAS: Final = {
     "cli": ("rich", "simplejson", "typer"),
     "fast": ("httptools",),
+    "fleet": ("asyncpg", "fsspec", "pyrate_limiter", "taskiq"),
     "keyring": ("keyring",),
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),
@@ -47,8 +48,7 @@ EXTRAS: Final = {
 """Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours."""
 
 APART: Final = frozenset({"fast", "fleet", "keyring", "parquet", "redis"})
-"""The extras that [demo] does not bring: an engine, stores of tokens, a fleet's
-needs, a large library."""
+"""The extras that [demo] does not bring."""
 
 
 class CommandError(Exception):
@@ -66,7 +66,9 @@ def how_to_install(module: str | None) -> str | None:
         return None
     # Not by its name: no index has it, and another one's package may have that name there.
     advice = f"this needs the extra [{extra}]: pip install '.[{extra}]' in a clone of gateway_sdk"
-    return advice if extra in APART else f"{advice} ('.[demo]' for every command)"
+    return (
+        advice if extra in APART else f"{advice} ('.[demo]' for every command but those of a fleet)"
+    )
 
 
 def require(module: str) -> None:
@@ -124,9 +126,10 @@ def _discard_the_rest() -> None:
 
 
 def say(text: str) -> None:
-    """Write a line that is not data to standard error."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    """Write a line that is not data to standard error, if there is one."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 def tolerate_any_encoding() -> None:

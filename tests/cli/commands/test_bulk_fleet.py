@@ -194,6 +194,17 @@ def test_what_is_no_broker_is_refused(planned: Call) -> None:
     assert "number of jobs is no broker" in ended.err
 
 
+def test_a_worker_without_a_broker_is_not_started(
+    call_gateway: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The option for its name is told."""
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("started"))
+    ended = call_gateway("bulk", "worker", "jobs:rates", "--broker", "number")
+
+    assert ended.status == 2
+    assert "number of jobs is no broker\n--broker names another object" in ended.err
+
+
 def test_a_worker_is_that_of_taskiq(planned: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of this process, with the broker of the job's module."""
     started: list[Any] = []
@@ -268,6 +279,7 @@ def test_a_chunk_that_never_ends_is_left_out(planned: Call, served: Sandbox, job
         (["status", "jobs:number"], 2, "jobs:number is not a fleet.Job"),
         (["status", "../jobs:rates"], 2, "written as MODULE:NAME"),
         (["worker", "jobs:rates", "--broker", "none"], 2, "the module jobs has no none"),
+        (["worker", "jobs:rates", "--broker", "none"], 2, "--broker NAME its broker"),
         (["worker", "jobs:rates", "--sandbox"], 2, "--sandbox has no effect here"),
         (["status", "jobs:rates", "--base-url", "https://x"], 2, "--base-url has no effect here"),
         (["status", "jobs:rates"], None, "it was not planned, or not to its end"),
@@ -302,6 +314,15 @@ def test_a_module_that_lacks_another_shows_it(
     (tmp_path / "broken_jobs.py").write_text("import package_of_nobody")
     with pytest.raises(ModuleNotFoundError, match="package_of_nobody"):
         call_gateway("bulk", "status", "broken_jobs:rates")
+
+
+def test_an_error_of_the_module_is_not_taken_for_one_of_the_output(
+    call_gateway: Call, tmp_path: Path
+) -> None:
+    """A job may read a file when it is imported."""
+    (tmp_path / "reading_jobs.py").write_text("open('list.txt')")
+    with pytest.raises(FileNotFoundError, match=r"list\.txt"):
+        call_gateway("bulk", "collect", "reading_jobs:rates", "x.parquet")
 
 
 def test_a_file_that_cannot_be_written_is_told(planned: Call) -> None:

@@ -107,21 +107,39 @@ def test_taken_port_comes_with_the_way_out(run_gateway: Run) -> None:
 
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
-        f"gateway: port {port} of 127.0.0.1 is in use: choose another, or --port 0 for a free one\n"
+        f"gateway: port {port} of 127.0.0.1 is in use\nGive another --port; 0 takes a free one.\n"
     )
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it is Linux's")
+def test_full_disk_is_not_taken_for_an_error_of_the_port(python: list[str]) -> None:
+    """The greeting cannot be written, so nobody would know where the sandbox is."""
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [*python, "-m", "gateway_sdk.cli", "sandbox", "--port", "0"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            text=True,
+            timeout=60,
+        )
+
+    assert ended.returncode == 1
+    assert ended.stderr == "gateway: cannot write the output: No space left on device\n"
+
+
 def test_address_of_another_machine_is_refused(run_gateway: Run) -> None:
-    """An address that is not here is one line too, after the warning that it is not loopback."""
+    """An address that is not here is told with its option, after the warning of the token."""
     # Of the block that RFC 5737 keeps for documentation.
     ended = run_gateway("sandbox", "--host", "192.0.2.1", "--port", "0")
 
     assert ended.returncode == 2
-    warning, error = ended.stderr.splitlines()
+    warning, error, advice = ended.stderr.splitlines()
     assert warning == (
         "gateway: warning: the token is public: whoever can reach 192.0.2.1 can use the sandbox"
     )
     assert error.startswith("gateway: cannot listen on port 0 of 192.0.2.1: ")
+    assert advice == "Give another --host or --port."
 
 
 async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None:

@@ -12,6 +12,7 @@ from gateway_sdk.cli.output.console import (
     KeyValue,
     describe_moment,
     format_span,
+    format_speed,
     make_console,
     print_key_values,
     to_cell,
@@ -38,6 +39,22 @@ def test_long_facts_are_indented_under_themselves(capsys: pytest.CaptureFixture[
         "           /a/path/longer-than-that",
         "Took       1 s",
     ]
+
+
+@pytest.mark.parametrize(
+    ("speed", "words"),
+    [
+        (1234.4, "1234/s"),
+        (9.96, "10/s"),
+        (9.94, "9.9/s"),
+        (0.1, "0.1/s"),
+        (0.0999, "6.0/min"),
+        (0.01, "0.6/min"),
+    ],
+)
+def test_speed_says_something_of_slow_calls_too(speed: float, words: str) -> None:
+    """A fraction only below ten, and never nothing a second."""
+    assert format_speed(speed) == words
 
 
 @pytest.mark.parametrize("value", ["", " "])

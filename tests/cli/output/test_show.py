@@ -134,7 +134,7 @@ def test_reply_that_cannot_be_printed_does_not_undo_it(
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ("60", "No room for: d.\nA wider terminal or --csv shows all.\n"),
+        ("60", "No room for: d.\nA wider terminal shows all, and so does `| cat`.\n"),
         ("70", ""),
         ("200", ""),
     ],

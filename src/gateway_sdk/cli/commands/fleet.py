@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
-from gateway_sdk.cli.files import STDIN, standard_input
+from gateway_sdk.cli.files import STDIN, name_of, standard_input
 from gateway_sdk.cli.output.console import counting_bar
 from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
 from gateway_sdk.errors import GatewayError
@@ -59,9 +59,7 @@ def submit(
     Args:
         retry_failed: Also send the chunks of what failed and may be repeated.
     """
-    used = _named(job, broker)
-    if not hasattr(used, "startup"):
-        raise CommandError(f"{printable(broker)} of {_module_of(job)} is no broker")
+    used = _broker(job, broker)
 
     async def work(planned: Plan) -> int:
         if retry_failed:
@@ -112,7 +110,7 @@ def worker(
     if here:
         _run_here(ctx, job)
         return
-    _named(job, broker)  # reports a wrong name before taskiq starts
+    _broker(job, broker)  # reports a wrong name before taskiq starts
     _refuse_settings(ctx)
     module = f"{_module_of(job)}:{broker}"
     options = ("--workers", str(workers), "--max-async-tasks", str(CHUNKS_AT_ONCE))
@@ -150,12 +148,15 @@ def collect(ctx: typer.Context, job: str, out: Path, *, partial: bool = False) -
         out (FILE): The file, such as rates.parquet.
         partial: Write the results so far, even if some are missing.
     """
-    try:
-        rows = _with_plan(ctx, job, lambda planned: planned.collect(out, partial=partial))
-    except OSError as error:
-        raise CommandError(
-            f"cannot write {printable(str(out))}: {error.strerror}", Status.FAILED
-        ) from None
+
+    async def work(planned: Plan) -> int:
+        try:
+            return await planned.collect(out, partial=partial)
+        except OSError as error:
+            problem = f"cannot write {printable(str(out))}: {error.strerror}"
+            raise CommandError(problem, Status.FAILED) from None
+
+    rows = _with_plan(ctx, job, work)
     say(f"{printable(str(out))}: {rows} rows")
 
 
@@ -212,8 +213,17 @@ def _named(job: str, name: str) -> Any:
         advice = "A job is written as MODULE:NAME, such as jobs:rates for `rates` in jobs.py."
         raise CommandError(f"{problem}\n{advice}") from None
     if not hasattr(found, name):
-        raise CommandError(f"the module {module} has no {printable(name)}")
+        problem = f"the module {module} has no {printable(name)}"
+        raise CommandError(f"{problem}\n{module}:NAME names a job, and --broker NAME its broker.")
     return getattr(found, name)
+
+
+def _broker(job: str, name: str) -> Any:
+    found = _named(job, name)
+    if not hasattr(found, "startup"):
+        problem = f"{printable(name)} of {_module_of(job)} is no broker"
+        raise CommandError(f"{problem}\n--broker names another object of the module.")
+    return found
 
 
 def _job(text: str) -> Job:
@@ -231,9 +241,9 @@ def _lines(path: str) -> Iterator[Any]:
                 try:
                     yield json.loads(line)  # it knows a byte order mark
                 except (RecursionError, ValueError):  # also of what is not UTF-8
-                    raise CommandError(f"line {number} of {printable(path)} is not JSON") from None
+                    raise CommandError(f"line {number} of {name_of(path)} is not JSON") from None
     except OSError as error:
-        raise CommandError(f"cannot read {printable(path)}: {error.strerror}") from None
+        raise CommandError(f"cannot read {name_of(path)}: {error.strerror}") from None
 
 
 def _run_here(ctx: typer.Context, job: str) -> None:

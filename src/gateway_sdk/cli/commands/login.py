@@ -22,7 +22,7 @@ from gateway_sdk.cli.config import (
 )
 from gateway_sdk.cli.output.console import describe_moment, make_console, print_key_values
 from gateway_sdk.cli.output.show import Table, show
-from gateway_sdk.cli.process import CommandError, Status, say
+from gateway_sdk.cli.process import CommandError, Status, printable, say
 
 ADVICE: Final = "Get one with `gateway login`."
 LOGGED_OUT: Final = (
@@ -172,7 +172,7 @@ def profiles(ctx: typer.Context, remove: str | None = None) -> None:
     """
     if remove is not None:
         remove_profile(remove)
-        say(f"The profile {remove} is deleted.")
+        say(f"The profile {printable(remove)} is deleted.")
         return
     known = read_profiles()
     if not known:

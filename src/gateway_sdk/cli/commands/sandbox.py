@@ -9,7 +9,7 @@ import typer
 
 from gateway_sdk._config import is_loopback
 from gateway_sdk.cli.output.console import make_console, print_key_values
-from gateway_sdk.cli.process import CommandError, printable, say
+from gateway_sdk.cli.process import CommandError, printable, say, whole_output
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
     SANDBOX_ACCESS_TOKEN,
@@ -69,9 +69,11 @@ def sandbox(
         asyncio.run(Sandbox(seed=seed, faults=faults).run(host, port, on_ready=_greet, log=say))
     except OSError as error:
         problem = f"cannot listen on port {port} of {host}: {error.strerror}"
+        advice = "Give another --host or --port."
         if error.errno == errno.EADDRINUSE:
-            problem = f"port {port} of {host} is in use: choose another, or --port 0 for a free one"
-        raise CommandError(problem) from error
+            problem = f"port {port} of {host} is in use"
+            advice = "Give another --port; 0 takes a free one."
+        raise CommandError(f"{problem}\n{advice}") from error
     # Below the terminal's ^C.
     sys.stdout.write("\nStopped.\n")
 
@@ -88,7 +90,8 @@ def _greet(base_url: str) -> None:
         ("Rates", f"{len(rates.currencies)} currencies, by the European Central Bank"),
         ("", f"{rates.first_day} to {rates.last_day}"),
     ]
-    print_key_values(console, facts)
-    # Not wrapped, so that each line can be copied.
-    console.print(SETTINGS.format(url=base_url), soft_wrap=True)
-    console.print("Ready; Ctrl-C stops it.", style="bold")
+    with whole_output():  # else its error would be taken for one of the port
+        print_key_values(console, facts)
+        # Not wrapped, so that each line can be copied.
+        console.print(SETTINGS.format(url=base_url), soft_wrap=True)
+        console.print("Ready; Ctrl-C stops it.", style="bold")

@@ -58,7 +58,7 @@ class Notes(ProgressColumn):
         notes, speed = [*task.fields["notes"]], task.fields["new"] / (task.elapsed or 1)
         if speed:
             left = format_span((task.remaining or 0) / speed)
-            notes += [f"{speed:.0f}/s" if speed >= FAST else f"{speed:.1f}/s", f"{left} left"]
+            notes += [format_speed(speed), f"{left} left"]
         return Text(" ".join(f"· {words}" for words in notes))
 
 
@@ -91,9 +91,6 @@ def progress(*columns: ProgressColumn) -> Generator[Show]:
 PLAIN_DIGITS: Final = 40
 """A number with more digits, such as 1E+1000000, keeps its exponent."""
 
-FAST: Final = 10
-"""From so many a second, a speed has no fraction."""
-
 _UNITS: Final = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
 _LEAST: Final = 2
 """With fewer of a unit, the next smaller unit is used."""
@@ -102,7 +99,8 @@ _LEAST: Final = 2
 def to_json(value: Any, *, indent: int | None = 2) -> str:
     """Write a value as JSON; a Decimal keeps all its digits.
 
-    C1 control characters, which some terminals obey, are escaped: to JSON that is the same.
+    DEL and the C1 control characters, which some terminals obey, are escaped: to JSON that is the
+    same.
     """
     text: str = simplejson.dumps(value, use_decimal=True, ensure_ascii=False, indent=indent)
     return "".join(f"\\u{ord(c):04x}" if "\x7f" <= c <= "\x9f" else c for c in text)
@@ -128,6 +126,12 @@ def describe_moment(moment: float, now: float) -> str:
     distance = format_span(abs(moment - now))
     text = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return f"{text}, {distance} ago" if moment < now else f"{text}, in {distance}"
+
+
+def format_speed(speed: float) -> str:
+    """Write how many there are in a second, or in a minute if these are few."""
+    number, unit = (speed, "s") if speed >= 0.1 else (60 * speed, "min")  # noqa: PLR2004
+    return f"{number:.0f}/{unit}" if round(number, 1) >= 10 else f"{number:.1f}/{unit}"  # noqa: PLR2004
 
 
 def format_span(seconds: float) -> str:

@@ -173,7 +173,8 @@ def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None
         drawn, left_out = to_terminal(Table(headings or table.columns, table.rows), console)
         write_out(drawn)
         if left_out:
-            say(f"No room for: {', '.join(left_out)}.\nA wider terminal or --csv shows all.")
+            advice = "A wider terminal shows all, and so does `| cat`."
+            say(f"No room for: {', '.join(left_out)}.\n{advice}")
 
 
 def show_records(reply: Any, form: Form) -> None:
