@@ -151,9 +151,11 @@ def gateway_tenant(
     """Provide a tenant of `gateway_server` for this test only; markers apply to it."""
     marker, faults = _read_markers(request)
     tenant = gateway_server.tenant(seed=marker.seed, faults=faults, keep_bodies=marker.keep_bodies)
-    with _checked(request, tenant.sandbox, marker):
-        yield tenant
-    gateway_server.remove(tenant)
+    try:
+        with _checked(request, tenant.sandbox, marker):
+            yield tenant
+    finally:
+        gateway_server.remove(tenant)
 
 
 def _is_ours(mark: pytest.Mark) -> bool:

@@ -101,6 +101,26 @@ def test_what_is_not_expected_fails(run_inside: Run, what: str) -> None:
     ended.stdout.no_fnmatch_line("*/customers/ada*")
 
 
+def test_the_tenant_of_a_strict_test_that_fails_is_forgotten(run_inside: Run) -> None:
+    """The server of the whole run does not keep its data until the end."""
+    tests = """
+names = []
+
+@pytest.mark.gateway(strict=True)
+@pytest.mark.gateway_fault("*", "drop_before_read")
+def test_it(gateway_tenant):
+    names.append(gateway_tenant.tenant_id)
+
+def test_after_it(gateway_server):
+    assert names
+    assert names[0] not in gateway_server._router.sandboxes
+"""
+
+    ended = run_inside("import pytest\n" + tests)
+
+    ended.assert_outcomes(passed=2, errors=1)
+
+
 def test_a_test_that_failed_anyway_is_not_failed_twice(run_inside: Run) -> None:
     """What did not happen because the test failed before is not of interest."""
     test = """
