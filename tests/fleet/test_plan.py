@@ -440,6 +440,21 @@ async def test_results_are_collected_into_one_file(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["rates.parquet"]
 
 
+async def test_two_may_collect_into_the_same_file_at_once(tmp_path: Path) -> None:
+    """Each has a draft of its own."""
+    store, gateway = MemoryStore(), CountingGateway()
+    plan = await rates_job(store).plan(map(series, range(3)), chunk=3)
+    async with session(gateway) as made:
+        await plan.run(0, made)
+    place = tmp_path / "rates.parquet"
+
+    first, second = await asyncio.gather(plan.collect(place), plan.collect(place))
+
+    assert (first, second) == (3, 3)
+    assert parquet.read_table(place).num_rows == 3
+    assert names_in(tmp_path) == ["rates.parquet"]
+
+
 async def test_a_collection_that_lacks_something_is_an_error(tmp_path: Path) -> None:
     """All was there a moment ago, and then somebody had failures tried again."""
     store, gateway = MemoryStore(), CountingGateway()

@@ -241,7 +241,9 @@ async def test_a_user_without_permissions_is_an_error_of_the_settings(tmp_path: 
         ({"redis": "http://localhost"}, "rediss://"),
         ({"redis": "redis://:secret/a@localhost"}, "percent-encoded"),
         ({"redis": "redis://:secret\u2100@localhost"}, "percent-encoded"),
+        ({"redis": 5}, "rediss://"),
         ({"key": ""}, "key is empty"),
+        ({"key": 5}, "key must be a string"),
         ({"without_redis": 10}, "without_redis must be"),
     ],
 )

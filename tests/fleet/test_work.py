@@ -178,6 +178,22 @@ async def a_session_as_item(gateway: Any, item: GatewaySession) -> None:
     """Take what is no JSON."""
 
 
+async def with_type_of_checkers(gateway: "Unknown", item: Any) -> Any:  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
+    """Name a type that only type checkers import."""
+
+
+class AnyBase(BaseModel):
+    """A model that takes what is no JSON."""
+
+    base: Any
+
+
+def test_a_model_with_what_is_no_json_is_refused() -> None:
+    """Without showing it."""
+    with pytest.raises(InvalidArgumentError, match="a value that is not JSON"):
+        make_work("exchange_rate_series", None).dump(AnyBase(base=object()))
+
+
 async def yields(gateway: Any, item: Any) -> Any:
     """Be no coroutine function."""
     yield item
@@ -195,6 +211,7 @@ async def yields(gateway: Any, item: Any) -> Any:
         (None, yields, "must be a coroutine function"),
         (None, no_arguments, "must take two arguments"),
         (None, a_session_as_item, "takes a GatewaySession as its item"),
+        (None, with_type_of_checkers, r"not there when it runs \(Unknown\)"),
     ],
 )
 def test_wrong_work_is_refused(operation: Any, function: Any, message: str) -> None:

@@ -1,6 +1,7 @@
 """Write results into one Parquet file, in memory that does not depend on their number."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from os import PathLike
@@ -29,7 +30,8 @@ async def collect(
     place = Path(path)
     if place.suffix != ".parquet":
         raise InvalidArgumentError("the name of the file must end in .parquet")
-    draft = place.with_name(f".{place.name}.part")
+    # Another process may collect into the same file at the same time.
+    draft = place.with_name(f".{uuid.uuid4().hex}.part")
     try:
         count = await _write(results, draft)
         _check(count, rows)

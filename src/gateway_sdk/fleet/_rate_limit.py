@@ -66,6 +66,8 @@ class SharedRateLimit(AnyRateLimit):
         if burst >= self.requests:
             raise ConfigurationError("burst must be less than requests")
         object.__setattr__(self, "burst", burst)
+        if not isinstance(self.key, str):
+            raise ConfigurationError("key must be a string: it is the name of the limit in Redis")
         if not self.key:
             raise ConfigurationError("key is empty: it is the name of the limit in Redis")
         if self.without_redis is not None and not isinstance(self.without_redis, RateLimit):
@@ -74,6 +76,8 @@ class SharedRateLimit(AnyRateLimit):
         self._check_url()
 
     def _check_url(self) -> None:
+        if not isinstance(self.redis, str):
+            raise ConfigurationError("redis must be a URL with rediss://, redis:// or unix://")
         try:
             scheme = urlsplit(self.redis).scheme
             if scheme in ("redis", "rediss", "unix"):

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias, cast, get_type_hints
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic_core import PydanticSerializationError
 
 from gateway_sdk._config import is_async
 from gateway_sdk._http.request import check_path, encode_json
@@ -98,7 +99,10 @@ class OperationWork(Work):
             )
         if isinstance(item, BaseModel) and not self._takes_request:
             # The arguments have the names of Python, not those of the wire.
-            item = item.model_dump(mode="json", exclude_unset=True)
+            try:
+                item = item.model_dump(mode="json", exclude_unset=True)
+            except PydanticSerializationError:  # its text may show the value
+                raise InvalidArgumentError("it is a model with a value that is not JSON") from None
         text = item_text(dict(item) if isinstance(item, Mapping) else item)
         _drive(self._start(self._checked, text))
         return text
@@ -198,7 +202,13 @@ def _items_of(function: Any) -> TypeAdapter[Any]:
     except TypeError:
         raise ConfigurationError("function must take two arguments: (gateway, item)") from None
     parameter = list(bound.signature.parameters.values())[min(1, len(bound.arguments) - 1)]
-    hint = get_type_hints(called).get(parameter.name, Any)
+    try:
+        hint = get_type_hints(called).get(parameter.name, Any)
+    except NameError as error:
+        raise ConfigurationError(
+            f"function names a type that is not there when it runs ({error.name}): import it"
+            " outside of `if TYPE_CHECKING`"
+        ) from None
     try:
         return TypeAdapter(JsonValue if hint is Any else hint)
     except (PydanticSchemaGenerationError, PydanticUserError):
