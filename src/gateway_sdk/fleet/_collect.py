@@ -31,7 +31,7 @@ async def collect(
     if place.suffix != ".parquet":
         raise InvalidArgumentError("the name of the file must end in .parquet")
     # Another process may collect into the same file at the same time.
-    draft = place.with_name(f".{uuid.uuid4().hex}.part")
+    draft = place.with_name(f".{place.name}.{uuid.uuid4().hex}.part")
     try:
         count = await _write(results, draft)
         _check(count, rows)

@@ -157,10 +157,14 @@ class _Delivery:
             self._renewal = asyncio.create_task(self._renew(lease / 3))
 
     async def _renew(self, seconds: float) -> None:
-        """Ask NATS again and again not to deliver the message to another worker."""
+        """Ask NATS again and again not to deliver the message to another worker.
+
+        An error, such as that of a connection which is being opened again, is not the last word.
+        """
         while True:
             await asyncio.sleep(seconds)
-            await self._message.in_progress()
+            with suppress(Exception):
+                await self._message.in_progress()
 
     async def settle(self) -> None:
         """Acknowledge the message, give it back, or put it away."""
