@@ -115,15 +115,28 @@ class Plan:
             PlanStoreError: the store cannot be used.
         """
         send = sender(broker, self._record.name)
-        await self._store.open()
-        async for record in self._store.open_chunks(self._record):
-            if record.state is ChunkState.BROKEN:
-                await self._store.clear_chunk(self._record, record.chunk)
+        await self.retry_broken()
         return await run_all(self._messages(send), at_once=_MESSAGES_AT_ONCE)
 
     async def _messages(self, send: Send) -> AsyncGenerator[Coroutine[Any, Any, Any], None]:
         async for chunk in self._store.missing(self._record):
             yield _sent(send, self.address, chunk)
+
+    async def retry_broken(self) -> int:
+        """Give chunks that were started too often a new chance, as `submit` does.
+
+        Returns:
+            The number of these chunks.
+        """
+        await self._store.open()
+        broken = [
+            record.chunk
+            async for record in self._store.open_chunks(self._record)
+            if record.state is ChunkState.BROKEN
+        ]
+        for chunk in broken:
+            await self._store.clear_chunk(self._record, chunk)
+        return len(broken)
 
     async def retry_failed(self) -> int:
         """Forget failures that are safe to repeat; `submit` then sends their chunks again.

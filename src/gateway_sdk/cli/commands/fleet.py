@@ -251,6 +251,7 @@ def _run_here(ctx: typer.Context, job: str) -> None:
     found = _job(job)
 
     async def work(planned: Plan) -> PlanStatus:
+        await planned.retry_broken()
         async with found.worker() as runner:
             settle()
             running = asyncio.create_task(runner.run_missing(planned))
