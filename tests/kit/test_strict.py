@@ -173,7 +173,7 @@ def test_a_fixture(skipping):
         ('gateway_fault("*", "of_kind")', "unknown fault 'of_kind'; the faults are latency, stat*"),
         ('gateway_fault("*", "status")', "*status() missing 1 required positional argument*"),
         ('gateway_fault("*", "status", 200)', "status is out of range: 200"),
-        ('gateway_fault("*", "cut_body", at=0)', "at must be 1 or more: 0"),
+        ('gateway_fault("*", "cut_body", at=0)', "at must be a whole number of at least 1: 0"),
         ('gateway_fault("*", "cut_body", when=1)', "*unexpected keyword argument 'when'"),
     ],
 )

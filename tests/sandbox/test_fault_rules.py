@@ -76,8 +76,9 @@ def test_unknown_operation_is_refused() -> None:
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
-        ({"at": 0}, "at must be 1 or more: 0"),
-        ({"times": 0}, "times must be 1 or more: 0"),
+        ({"at": 0}, "at must be a whole number of at least 1: 0"),
+        ({"at": 1.5}, "at must be a whole number of at least 1: 1.5"),
+        ({"times": 0}, "times must be a whole number of at least 1: 0"),
         ({"rate": 1.5}, "rate must be from 0 to 1: 1.5"),
         ({"rate": -0.1}, "rate must be from 0 to 1: -0.1"),
         ({"rate": float("nan")}, "rate must be from 0 to 1: nan"),

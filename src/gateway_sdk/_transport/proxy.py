@@ -23,7 +23,7 @@ _NAME: Final = 3
 
 
 class _Proxy(httpx.Proxy):
-    """A proxy whose repr does not show its credentials."""
+    """A proxy whose repr does not show its password."""
 
     @safe_repr
     def __repr__(self) -> str:
@@ -106,14 +106,18 @@ def _covers(entry: str, base_url: httpx.URL) -> bool:
     if entry == "*":
         return True
     host, port = _split(entry)
-    if port and int(port) != port_of(base_url):
+    if port and port.lstrip("0") != str(port_of(base_url)):
         return False
     try:
-        return ip_address(base_url.host) in ip_network(host, strict=False)
-    except ValueError:  # one of them is a name
+        address = ip_address(base_url.host)
+    except ValueError:
         name = host.lower().lstrip("*.")
         spellings = (base_url.host, base_url.raw_host.decode("ascii"))
         return bool(name) and any(f".{spelling}".endswith(f".{name}") for spelling in spellings)
+    try:
+        return address in ip_network(host, strict=False)
+    except ValueError:  # the entry is a name, and the end of an address is none
+        return False
 
 
 def _split(entry: str) -> tuple[str, str]:

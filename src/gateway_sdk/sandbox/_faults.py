@@ -78,7 +78,7 @@ class Fault:
     @classmethod
     def status(cls, status: int, *, headers: dict[str, str] | None = None) -> Self:
         """Refuse with this status, 400 to 599, and an ErrorPayload; nothing is applied."""
-        _require(400 <= status <= 599, "status", status)  # noqa: PLR2004 - the range of errors
+        _require(status in range(400, 600), "status", status)
 
         async def apply(call: FaultyCall) -> None:
             await call.reply(error_reply(call.scope, status, "a fault on request", headers))
@@ -103,7 +103,7 @@ class Fault:
     @classmethod
     def malformed_error(cls, status: int) -> Self:
         """Refuse with this status and a body of incomplete JSON, of the media type JSON."""
-        _require(400 <= status <= 599, "status", status)  # noqa: PLR2004 - the range of errors
+        _require(status in range(400, 600), "status", status)
 
         async def apply(call: FaultyCall) -> None:
             body = f'{{"status": {status}, "reason'
@@ -135,7 +135,7 @@ class Fault:
     def drip(cls, delay: float, *, pieces: int = 10) -> Self:
         """Send the reply's body in *pieces* pieces, with *delay* seconds before each."""
         _require(delay >= 0, "delay", delay)
-        _require(pieces >= 1, "pieces", pieces)
+        _require(isinstance(pieces, int) and pieces >= 1, "pieces", pieces)
 
         async def apply(call: FaultyCall) -> None:
             await call.proceed(_dripping(call, delay, pieces))
@@ -338,10 +338,9 @@ class Faults:
     def _add(
         self, fault: Fault, operation: str | None, at: int | None, times: int | None, rate: float
     ) -> Self:
-        if at is not None and at < 1:
-            raise ValueError(f"at must be 1 or more: {at}")
-        if times is not None and times < 1:
-            raise ValueError(f"times must be 1 or more: {times}")
+        for name, number in (("at", at), ("times", times)):
+            if number is not None and not (isinstance(number, int) and number >= 1):
+                raise ValueError(f"{name} must be a whole number of at least 1: {number}")
         if not 0 <= rate <= 1:
             raise ValueError(f"rate must be from 0 to 1: {rate}")
         first = at or 1
