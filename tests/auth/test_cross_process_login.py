@@ -256,6 +256,25 @@ async def test_a_store_without_claims_asks_at_once() -> None:
     assert saved == [token]
 
 
+async def test_a_claim_that_is_waited_for_can_be_cancelled() -> None:
+    """The task that asks for it ends; only what the store itself cancels counts as a failure."""
+    asked = asyncio.Event()
+
+    class Waiting(Store):
+        async def claim_login(self) -> LoginClaim:
+            asked.set()
+            await asyncio.Event().wait()
+            raise AssertionError("cancelled before")
+
+    access = login_coordination.StoreAccess(Waiting(), Clock())
+    claiming = asyncio.create_task(access.claim_login())
+    await asked.wait()
+    claiming.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await claiming
+
+
 @pytest.mark.parametrize("error", [TokenStoreError("down"), asyncio.CancelledError()])
 @pytest.mark.parametrize("granted_first", [True, False])
 async def test_failing_claims_do_not_stop_a_login(

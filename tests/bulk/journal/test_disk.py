@@ -93,6 +93,24 @@ async def test_half_a_line_that_cannot_be_removed_is_removed_by_the_next_run(
     assert len(lines(path)) == 20
 
 
+async def test_a_disk_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is fetched then: what the journal holds is not known."""
+    path = tmp_path / "journal.jsonl"
+    await fetch(path, [1], same)
+    before = path.read_bytes()
+
+    def fail(self: JournalFile) -> Iterator[tuple[int, bytes]]:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(JournalFile, "lines", fail)
+    with pytest.raises(JournalError, match="cannot be read: Input/output error"):
+        await fetch(path, [1], refused)
+
+    assert path.read_bytes() == before
+
+
 async def test_a_failing_sync_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run ends when a sync fails, at the latest after its last line."""
 
