@@ -1,6 +1,9 @@
 """A program that starts warm is like one of a new interpreter in all that our tests look at."""
 
+import marshal
+import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -89,3 +92,23 @@ def test_signals_end_a_program(command: list[str], tmp_path: Path, number: signa
 
         assert process.stdout.read() == b""
         assert process.wait() == -number
+
+
+def test_a_client_that_is_killed_at_once_does_not_end_the_server(tmp_path: Path) -> None:
+    """It may be gone before it is told the program's id."""
+    (tmp_path / "program.py").write_text(WAIT, encoding="utf-8")
+    request = marshal.dumps(
+        {
+            "folder": os.fsencode(tmp_path),
+            "variables": dict(os.environb),
+            "arguments": [b"program.py"],
+        }
+    )
+    with warm_start.serve() as command, Path(os.devnull).open("r+b", buffering=0) as nowhere:
+        for _ in range(5):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(command[-1])
+                socket.send_fds(client, [len(request).to_bytes(4, "big")], [nowhere.fileno()] * 3)
+                client.sendall(request)
+
+        assert run(command, tmp_path, "print(1)", "program.py")[:2] == (0, "1\n")

@@ -121,7 +121,8 @@ class Server:
             return prepare(files, **marshal.loads(request))  # noqa: S302 - our own client's
         for file in files:
             os.close(file)
-        client.sendall(pid.to_bytes(4, "big"))
+        with suppress(BrokenPipeError):  # the client was killed already: its end is seen next
+            client.sendall(pid.to_bytes(4, "big"))
         self._clients[pid] = client
         self._selector.register(client, selectors.EVENT_READ, pid)
         return None
@@ -132,7 +133,8 @@ class Server:
             if not pid:
                 return
             client = self._clients.pop(pid)
-            with suppress(KeyError):  # the client was killed, and nobody waits for the status
+            # The client may have been killed: then nobody waits for the status.
+            with suppress(KeyError, BrokenPipeError):
                 self._selector.unregister(client)
                 client.sendall(status.to_bytes(4, "big"))
             client.close()
