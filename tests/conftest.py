@@ -88,6 +88,15 @@ def python(pytestconfig: pytest.Config) -> Iterator[list[str]]:
         yield command
 
 
+@pytest.fixture
+def collectable() -> Iterator[None]:
+    """Give back to the collector what a fleet's worker kept out of its sight, and its pace."""
+    pace = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*pace)
+
+
 @pytest.fixture(scope="session")
 def usual_engine(pytestconfig: pytest.Config) -> str:
     """Provide the engine of sessions that name none."""

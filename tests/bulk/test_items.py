@@ -29,6 +29,12 @@ async def numbers(count: int) -> AsyncIterator[int]:
         yield number
 
 
+async def keep_values(results: AsyncIterator[bulk.BulkResult[Any, Any]], seen: list[Any]) -> None:
+    """Append the values of results; what comes before an error counts."""
+    async for result in results:
+        seen.append(result.value)  # noqa: PERF401 - see above
+
+
 @pytest.mark.parametrize("ordered", [False, True])
 async def test_an_asynchronous_iterable_is_read_to_its_end(ordered: bool) -> None:
     """Every item that it yields has one result."""
@@ -140,12 +146,8 @@ async def test_an_asynchronous_iterable_that_fails_loses_no_result() -> None:
 
     seen: list[int] = []
 
-    async def consume() -> None:
-        async for result in bulk.run(double, items()):
-            seen.append(result.value)  # noqa: PERF401 - what came before the error counts
-
     with pytest.raises(LookupError, match="no more"):
-        await consume()
+        await keep_values(bulk.run(double, items()), seen)
 
     assert seen == [2, 4]
 
@@ -161,12 +163,8 @@ async def test_an_asynchronous_iterable_that_is_cancelled_from_within_is_an_erro
 
     seen: list[int] = []
 
-    async def consume() -> None:
-        async for result in bulk.run(double, items()):
-            seen.append(result.value)  # noqa: PERF401 - what came before the error counts
-
     with pytest.raises(GatewayError, match="items was cancelled from within"):
-        await consume()
+        await keep_values(bulk.run(double, items()), seen)
 
     assert seen == [2]
 
@@ -276,12 +274,8 @@ async def test_an_invalid_key_ends_the_run(item: object, why: str) -> None:
     async def call(item: object) -> object:
         return item
 
-    async def consume() -> None:
-        async for result in bulk.run(call, ["first", item, "last"], key=lambda item: item):
-            seen.append(result.item)  # noqa: PERF401 - what came before the error counts
-
     with pytest.raises(InvalidArgumentError, match=why) as caught:
-        await consume()
+        await keep_values(bulk.run(call, ["first", item, "last"], key=lambda item: item), seen)
 
     assert seen == ["first"]
     assert "give key=" in str(caught.value)

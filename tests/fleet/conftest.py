@@ -1,4 +1,3 @@
-import gc
 from collections.abc import Iterator
 
 import pytest
@@ -9,12 +8,8 @@ from tests.support.rabbitmq_server import shared_rabbitmq
 
 
 @pytest.fixture(autouse=True)
-def _collectable() -> Iterator[None]:
-    """Give back to the collector what a worker of the test kept out of its sight, and its pace."""
-    pace = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*pace)
+def _collectable(collectable: None) -> None:
+    """Undo what a worker of the test did to the collector."""
 
 
 @pytest.fixture(scope="session")

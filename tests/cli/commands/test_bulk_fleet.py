@@ -25,6 +25,8 @@ from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.ended import Ended
 from tests.cli.terminal import Terminal
 
+pytestmark = pytest.mark.usefixtures("collectable")
+
 Call = Callable[..., Ended]
 
 MODULE = """
@@ -87,15 +89,6 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     (tmp_path / "queries.jsonl").write_text(lines)
     yield lambda: sys.modules["jobs"]
     sys.modules.pop("jobs", None)
-
-
-@pytest.fixture(autouse=True)
-def _collectable() -> Iterator[None]:
-    """Give back to the collector what `worker --here` kept out of its sight, and its pace."""
-    pace = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*pace)
 
 
 @pytest.fixture
