@@ -100,7 +100,7 @@ async def main(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Run all; return the figures, and what was not as it should be."""
     addresses = {kind: queue.url for kind, queue in queues.items()}
-    number, rounds = (2000, 1) if short else (5000, 3)
+    number, rounds = (2000, 1) if short else (5000, 7)
     cost = await costs(folder, await store.new_database(), addresses, number=number, rounds=rounds)
     print("", *lines(cost), "", sep="\n", flush=True)
     found: list[dict[str, Any]] = [asdict(one) for one in cost]
