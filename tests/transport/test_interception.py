@@ -21,6 +21,7 @@ from gateway_sdk import (
     Outcome,
     RedirectError,
     ReplyLostError,
+    RetryPolicy,
     SessionStateError,
 )
 from tests.interface_table import COUNTRY
@@ -175,6 +176,47 @@ class _ReadOnce(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while self._pieces:
             yield self._pieces.pop(0)
+
+
+@pytest.mark.parametrize("status", [302, 401, 404, 429, 500])
+@pytest.mark.parametrize("in_hook", [True, False])
+async def test_the_error_of_another_call_says_nothing_about_this_one(
+    status: int, in_hook: bool
+) -> None:
+    """A hook or transport that calls a gateway itself: the write is not refused, nor repeated."""
+    seen: list[httpx.Request] = []
+    answer = answering(seen)
+    other = session(transport=httpx.MockTransport(lambda _: httpx.Response(status)))
+
+    async def report(_: object) -> None:
+        await other.kyc.send_webhook()
+
+    async def handle(request: httpx.Request) -> httpx.Response:
+        reply = answer(request)
+        if not in_hook:
+            await report(reply)
+        return reply
+
+    class Renewing:
+        async def token(self, rejected: object = None) -> str:
+            return "first" if rejected is None else "second"
+
+    async with httpx.AsyncClient(
+        transport=httpx.MockTransport(handle),
+        event_hooks={"response": [report] if in_hook else []},
+    ) as client:
+        gateway = GatewaySession(
+            BASE_URL,
+            access_token=Renewing(),
+            http_client=client,
+            retry=RetryPolicy(backoff=0.0),
+        )
+        with pytest.raises(ReplyLostError) as caught:
+            await gateway.aml.upload_document(b"x")
+
+    assert (caught.value.operation, caught.value.outcome) == ("upload_document", Outcome.UNKNOWN)
+    assert not caught.value.safe_to_repeat
+    assert len(seen) == 1
 
 
 # --- http_client= ---------------------------------------------------------------------------

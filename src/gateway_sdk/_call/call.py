@@ -317,7 +317,7 @@ class Call:
                 response = await send_by_httpx(transport, request, self._template.url(self._target))
             transmission.status = response.status
             return await self._collected(response, forwarded=transmission.forwarded)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        except (GatewayError, httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise_failure(error, request, self._reply, is_ours=self._client.tells_what_was_sent)
         finally:
             if not isinstance(self._content, bytes):

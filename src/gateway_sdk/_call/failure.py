@@ -70,11 +70,14 @@ def raise_failure(
     """Raise the error for a failed attempt, with the outcome that is proven.
 
     Args:
-        error: What the transport raised.
+        error: What the transport raised. The error of another call, made in a transport of the
+            user, says nothing about this one.
         request: What was sent.
         reply: The reply, if its head has come.
         is_ours: Whether the transport is one of our engines.
     """
+    if isinstance(error, GatewayError) and error.operation is None:
+        raise error  # of this call: its content or its rate limit failed
     if isinstance(error, OSError) and is_ours:
         raise error  # our engines never raise it, so it is a bug that must be seen
     failure = _failure_of(error, request, reply)

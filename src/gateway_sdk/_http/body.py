@@ -135,9 +135,9 @@ class Body(httpx.AsyncByteStream):
                             pause = sent + _TURN
                             await asyncio.sleep(0)
             self._report(sent)  # also for an empty document, which has no piece
-        except UploadFailedError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is the user's, and may be anything
+        except Exception as error:  # it is the user's, and may be anything
+            if isinstance(error, UploadFailedError) and error.operation is None:
+                raise  # else it is that of another call
             raise UploadFailedError(
                 f"the content raised {type(error).__name__} while it was sent"
             ) from None
