@@ -212,6 +212,7 @@ async def test_an_observer_hears_nothing_by_default() -> None:
         ([Observer], "instances"),
         ([Observer(), None], "instances"),
         ("observer", "instances"),
+        ([FAILING, Book(), FAILING], "different objects"),
         ([print], "instances"),
         ([logging.getLogger()], "instances"),
     ],

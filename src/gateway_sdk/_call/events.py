@@ -147,6 +147,10 @@ def check_observers(observers: object) -> tuple[Observer, ...]:
     given = tuple(observers)
     if not all(isinstance(observer, Observer) for observer in given):
         raise ConfigurationError("observers must be instances of subclasses of Observer")
+    if len({id(observer) for observer in given}) < len(given):
+        raise ConfigurationError(
+            "observers must be different objects: one that is there twice is told everything twice"
+        )
     for observer in given:
         _check_methods(observer)
     return given
