@@ -127,6 +127,29 @@ async def test_an_observer_that_raises_does_not_change_a_run(
     assert [record.getMessage() for record in caplog.records] == ["an observer failed"] * 3
 
 
+@pytest.mark.parametrize("hook", ["run_started", "run_finished"])
+@pytest.mark.parametrize("order", [1, -1])
+async def test_who_hears_of_the_start_of_a_run_hears_of_its_end(hook: str, order: int) -> None:
+    """Also if a hook raises what is no Exception, as `pytest.fail` does."""
+    heard: list[str] = []
+
+    def leave(*_: object) -> None:
+        heard.append(hook)
+        raise asyncio.CancelledError
+
+    book, leaving = Book(), type("Leaving", (Book,), {hook: leave})()
+    with pytest.raises(asyncio.CancelledError):
+        async for _ in bulk.run(number_of, [0], observers=[book, leaving][::order]):
+            pass
+
+    never = hook == "run_started" and order == -1  # it comes after the one that raised
+    assert [event[0] for event in book.events if event[0] != "item"] == (
+        [] if never else ["started", "finished"]
+    )
+    heard += [event[0] for event in leaving.events if event[0] != "item"]
+    assert heard == [hook, "finished" if hook == "run_started" else "started"]
+
+
 @pytest.mark.parametrize("observers", [None, [Observer], [print]])
 def test_invalid_observers_are_refused(observers: Any) -> None:
     """Other objects are refused at once, like other wrong arguments."""

@@ -3,6 +3,8 @@
 import random
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
@@ -131,8 +133,11 @@ class RunObservers:
 
     def __enter__(self) -> None:
         self._began = time.monotonic()
-        for observer in self._observers:
-            tell(observer.run_started, self._run)
+        with ExitStack() as ends:
+            for observer in self._observers:
+                ends.push(partial(self._finished, observer))
+                tell(observer.run_started, self._run)
+            self._ends = ends.pop_all()
 
     def item_started(self) -> None:
         """Report that an item is begun; called in the context of its task."""
@@ -151,9 +156,13 @@ class RunObservers:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._ends.__exit__(kind, error, traceback)
+
+    def _finished(
+        self, observer: Observer, _: object, error: BaseException | None, *__: object
+    ) -> None:
         elapsed = time.monotonic() - self._began
-        for observer in reversed(self._observers):
-            tell(observer.run_finished, self._run, self._done, self._failed, error, elapsed)
+        tell(observer.run_finished, self._run, self._done, self._failed, error, elapsed)
 
 
 class Backoff:
