@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler, Sam
 from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanKind, TraceState
 from opentelemetry.util.types import Attributes
 
-from gateway_sdk import ConfigurationError, GatewaySession
+from gateway_sdk import ConfigurationError, GatewaySession, Observer
 from gateway_sdk.operations import SPOT_TRADING_AVAILABLE_BALANCE
 from gateway_sdk.otel import OpenTelemetry, _spans
 from tests.otel.telemetry import Collector, attributes_of, serving
@@ -215,6 +215,28 @@ async def test_a_processor_that_fails_leaves_no_span_current(
         assert await caller is INVALID_SPAN
 
     assert {record.getMessage() for record in caplog.records} == {"an observer failed"}
+    assert [span.name for span in collector.spans] == ["DELETE", "cancel_order"]
+
+
+@pytest.mark.parametrize("hook", ["attempt_started", "attempt_finished"])
+async def test_an_attempt_whose_end_is_not_told_ends_with_its_call(hook: str) -> None:
+    """A hook of another observer may raise what is no Exception, as `pytest.fail` does."""
+
+    def leave(*_: object) -> None:
+        raise asyncio.CancelledError
+
+    collector, leaving = Collector(), type("Leaving", (Observer,), {hook: leave})()
+    async with (
+        serving() as gateway,
+        GatewaySession(
+            gateway.url, access_token="t", observers=[collector.observer, leaving]
+        ) as sending,
+    ):
+        with pytest.raises(asyncio.CancelledError):
+            await CALLS["cancel_order"](sending)
+        assert trace.get_current_span() is INVALID_SPAN
+
+    assert [span.name for span in collector.spans] == ["DELETE", "cancel_order"]
 
 
 async def test_an_operation_of_the_user_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

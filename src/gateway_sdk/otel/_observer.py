@@ -158,16 +158,22 @@ class OpenTelemetry(Observer):
     ) -> None:
         """End the span of the call."""
         state = self._calls.pop(call)
+        if state.exchange is not None:  # a hook of another observer raised: the end was not told
+            state.exchange.leave()
         state.current.leave()  # first: a processor of spans may raise
         if not state.is_noted:
             return
         kind = None if error is None else error_of(error)
-        if state.given_up is not None:
-            self._end_attempt(call, state, state.given_up, kind)
-        if state.is_recorded:
-            done = {"gateway.outcome": outcome.name, "gateway.attempts": state.attempts}
-            end(state.span, done, kind)
-        self._metrics.call(call, outcome, kind, elapsed)
+        try:
+            if state.given_up is not None:
+                self._end_attempt(call, state, state.given_up, kind)
+            elif state.attempt is not None:
+                state.attempt.end()
+        finally:
+            if state.is_recorded:
+                done = {"gateway.outcome": outcome.name, "gateway.attempts": state.attempts}
+                end(state.span, done, kind)
+            self._metrics.call(call, outcome, kind, elapsed)
 
     def run_started(self, run: RunInfo) -> None:
         """Start the span of a bulk run."""
@@ -198,12 +204,12 @@ class OpenTelemetry(Observer):
     def _end_attempt(
         self, call: CallInfo, state: _Call, attempt: Attempt, error: str | None
     ) -> None:
-        if state.attempt is not None:
+        span, state.attempt = state.attempt, None
+        if span is not None:
             attributes: dict[str, Any] = {"gateway.outcome": attempt.outcome.name}
             if attempt.status is not None:
                 attributes["http.response.status_code"] = attempt.status
-            end(state.attempt, attributes, error)
-            state.attempt = None
+            end(span, attributes, error)
         self._metrics.attempt(call, attempt, error)
 
     def _attempt_span(self, call: CallInfo, number: int, outside: Context) -> Span:
