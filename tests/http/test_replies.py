@@ -1074,6 +1074,28 @@ def test_every_class_of_error_is_pickled_without_its_reply(kind: type[GatewayErr
     assert twin.args == error.args
 
 
+@pytest.mark.parametrize("kind", ALL_ERRORS)
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_a_copy_in_the_same_process_has_every_attribute(
+    kind: type[GatewayError], duplicate: Callable[[GatewayError], GatewayError]
+) -> None:
+    """Also what the gateway said: `dataclasses.asdict` of a bulk result makes a deep copy."""
+    error = _example(kind).of_call("upload_document", Repeatability.ONCE, ())
+
+    twin = duplicate(error)
+
+    assert type(twin) is kind
+    assert twin is not error
+    assert (twin.args, vars(twin)) == (error.args, vars(error))
+
+
+def test_a_pickle_says_how_many_responses_were_refused() -> None:
+    """The number is neither secret nor personal."""
+    error = errors.LoginTimeoutError("nobody came", refused=2)
+
+    assert pickle.loads(pickle.dumps(error)).refused == 2  # noqa: S301 - our own
+
+
 # --- over a socket --------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ _PICKLED = frozenset(
         "status",
         "retry_after",
         "reason",
+        "refused",
         "transient",
     }
 )
@@ -89,6 +90,9 @@ class GatewayError(Exception):
     def __copy__(self) -> Self:
         """Return a copy for another caller, with all attributes (a pickle holds only some)."""
         return cast("Self", _make(type(self), self.args, vars(self)))
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (type(self), self.args, self._pickled())
