@@ -166,10 +166,11 @@ def _is_ours(mark: pytest.Mark) -> bool:
 
 
 def _read_markers(request: pytest.FixtureRequest) -> "tuple[GatewayMarker, Faults]":
-    """Return what the markers of the test ask for; those of the test itself come last."""
+    """Return what the markers of the test ask for; those of its parameter come last."""
     _require_extra(request)
-    marks = [mark for mark in request.node.iter_markers() if mark.name.startswith("gateway")]
-    marks.reverse()
+    own = getattr(getattr(request.node, "callspec", None), "marks", ())  # as they are written
+    others = [mark for mark in request.node.iter_markers() if not any(mark is one for one in own)]
+    marks = [*reversed(others), *own]
     try:
         marker = _marker_of([mark for mark in marks if mark.name == "gateway"])
         return marker, _faults_of(

@@ -209,6 +209,27 @@ class TestSeveral:
     ended.stdout.fnmatch_lines([f"*::test_it: the marker {name} has no effect here, because the *"])
 
 
+def test_the_markers_of_a_parameter_come_last(run_inside: Run) -> None:
+    """They are the most specific ones, and their faults are in the order of the list."""
+    tests = """
+unavailable = pytest.mark.gateway_fault("*", "unavailable", at=1)
+lasting = pytest.mark.gateway_fault("*", "status", 404)
+
+@pytest.mark.gateway(strict=True, seed=7)
+@pytest.mark.gateway_fault("*", "latency", 0)
+@pytest.mark.parametrize("number", [
+    pytest.param(1, marks=[pytest.mark.gateway(strict=False), unavailable, lasting]),
+])
+def test_it(gateway_sandbox, gateway_session, number):
+    from gateway_sdk import NotFoundError
+    with pytest.raises(NotFoundError):
+        asyncio.run(gateway_session.wallet.spot_trading_available_balance())
+    assert [call.status for call in gateway_sandbox.received] == [503, 404]
+"""
+
+    run_inside(tests).assert_outcomes(passed=1)
+
+
 def test_a_marker_of_the_project_of_the_same_name_is_left_alone(run_inside: Run) -> None:
     """Whoever has the SDK installed may have had a marker `gateway` before."""
     tests = """
