@@ -74,9 +74,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         )
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-    """Note that a test was skipped or failed: then it may not have made its calls."""
+    """Note that a test was skipped or failed: then it may not have made its calls.
+
+    Not `tryfirst`: pytest's hook for unittest is, and tells what became of those tests.
+    """
     if call.excinfo is not None:
         item.stash[STOPPED] = True
 

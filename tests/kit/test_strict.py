@@ -152,9 +152,21 @@ def test_it(gateway_sandbox):
 @pytest.mark.gateway_fault("cancel_order", "cut_body")
 def test_a_fixture(skipping):
     pass
+
+@pytest.mark.usefixtures("gateway_sandbox")
+@pytest.mark.gateway_fault("cancel_order", "cut_body")
+class TestOfUnittest(unittest.TestCase):
+    def test_it(self):
+        self.skipTest("no network")
+
+    @unittest.expectedFailure
+    def test_a_known_failure(self):
+        assert not self
 """
 
-    run_inside(STRICT + tests).assert_outcomes(skipped=2)
+    ended = run_inside("import unittest\n" + STRICT + tests)
+
+    ended.assert_outcomes(skipped=3, xfailed=1)
 
 
 @pytest.mark.parametrize(
