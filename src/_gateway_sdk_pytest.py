@@ -215,6 +215,7 @@ def _add_fault(
 ) -> None:
     from gateway_sdk.sandbox import Fault  # noqa: PLC0415
 
+    _check_type("rate", rate, int | float, "a number from 0 to 1")
     fault = Fault.of_kind(kind, *values, **more)
     if operation == EVERY_OPERATION:
         faults.anywhere(fault, at=at, times=times, rate=rate)
