@@ -327,6 +327,7 @@ class GatewaySession:
 
         Raises:
             SessionStateError: the session belongs to another event loop or process.
+            Exception: closing your own `transport` failed; the session is closed all the same.
         """
         if not self._is_view:
             await self._caller.client.aclose()
