@@ -136,9 +136,9 @@ def test_an_argument_that_is_none_is_missing(monkeypatch: pytest.MonkeyPatch, na
 @pytest.mark.parametrize(
     ("variable", "wrong", "named"),
     [
-        ("GATEWAY_AUTH_URL", "login.test", "authorization_url"),
-        ("GATEWAY_AUTH_URL", "https://{host}/authorize", "authorization_url"),
-        ("GATEWAY_AUTH_URL", f"https://ada:{CANARY}@login.test", "authorization_url"),
+        ("GATEWAY_AUTH_URL", "login.test", "auth_url"),
+        ("GATEWAY_AUTH_URL", "https://{host}/authorize", "auth_url"),
+        ("GATEWAY_AUTH_URL", f"https://ada:{CANARY}@login.test", "auth_url"),
         ("GATEWAY_BASE_URL", "gateway.test", "base_url"),
         ("GATEWAY_BASE_URL", "http://gateway.test", "base_url"),
         ("GATEWAY_TOKEN_STORE", "nonsense", "GATEWAY_TOKEN_STORE"),

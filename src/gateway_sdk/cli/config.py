@@ -64,6 +64,11 @@ WITHHELD: Final = (
 )
 
 IN_WORDS: Final = {
+    "authorization_url and extra": "auth_url",
+    "authorization_url": "auth_url",
+    "redirect_uri": "--redirect-uri",
+    "timeout must": "--timeout must",
+    "; None is no limit": "",
     "strip() it": "remove it",
     ", or allow_insecure_http=True if the network itself is private": "",
 }
@@ -133,13 +138,16 @@ class Settings:
         except ConfigurationError as error:
             if isinstance(error.__context__, ModuleNotFoundError):
                 raise error.__context__ from None
-            name = next((name for name in self.values if str(error).startswith(name)), "")
-            text = str(error).replace(name, self.sources.get(name, name), 1)
+            text = str(error)
             for python, words in IN_WORDS.items():
                 text = text.replace(python, words)
+            name = next((name for name in (*self.values, "--") if text.startswith(name)), "")
+            text = text.replace(name, self.sources.get(name, name), 1)
             raise CommandError(f"{text}\n{self._advice(name)}") from error
 
     def _advice(self, name: str) -> str:
+        if name == "--":
+            return "--help shows what the command takes."
         if name == "engine":
             return "Set GATEWAY_ENGINE to one of them, or leave it unset."
         address = self.values.get(name, "")

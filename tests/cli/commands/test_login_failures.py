@@ -57,11 +57,14 @@ def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings:
     [
         (["--browser", "any %s", "--no-browser"], "either --browser or"),
         (["--redirect-uri", "https://app.test/callback"], "Add --paste."),
-        (["--redirect-uri", "callback"], "redirect_uri must start with"),
-        (["--auth-url", "http://login.test/"], "authorization_url is plain http to login.test"),
+        (["--redirect-uri", "callback"], "gateway: --redirect-uri must start with"),
+        (["--auth-url", "http://login.test/"], "gateway: --auth-url is plain http to login.test"),
+        (["--auth-url", "https://login.test/?state=1"], "gateway: --auth-url must not set state"),
+        (["--auth-url", "login.test"], "gateway: --auth-url must start with"),
+        (["--auth-url", "login.test"], "Write https://login.test"),
         (["--base-url", "gateway.test"], "--base-url must start with"),
-        (["--client-id", "\t"], "client_id must be"),
-        (["--timeout", "inf"], "timeout must be"),
+        (["--client-id", "\t"], "gateway: --client-id must be"),
+        (["--timeout", "inf"], "gateway: --timeout must be"),
         (["--timeout", "0"], "--timeout"),
     ],
 )

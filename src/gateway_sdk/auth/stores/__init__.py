@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gateway_sdk._config import require_settings
+from gateway_sdk._config import parse_url, require_settings
 from gateway_sdk.auth.stores._base import (
     ClaimingTokenStore,
     LoginClaim,
@@ -36,6 +36,7 @@ def token_store(settings: Mapping[str, Any]) -> TokenStore:
         ConfigurationError: A setting is missing or invalid; the message names it.
     """
     require_settings(settings, "base_url", "auth_url", "client_id")
+    parse_url("auth_url", settings["auth_url"])  # under the name that it has here
     key = TokenKey.of(settings["auth_url"], settings["client_id"], settings["base_url"])
     return open_store(settings.get("token_store"), key)
 

@@ -64,17 +64,18 @@ def login(
     """
     if browser and no_browser:
         raise CommandError("give either --browser or --no-browser")
-    if not (paste or can_listen(redirect_uri)):
-        raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
     settings = settings_of(ctx, new_profile=True, auth_url=auth_url, client_id=client_id)
     settings.store()  # names missing settings before anything else is checked
     values = settings.values
-    flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
     # With --paste the browser is elsewhere, and a text browser would take the terminal.
     chosen: Browser = browser or (False if no_browser or paste else None)
     way = {"redirect_uri": redirect_uri, "browser": chosen, "timeout": timeout}
     pasted = PasteFromTerminal() if paste else None
-    token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
+    with settings.in_words():
+        if not (paste or can_listen(redirect_uri)):
+            raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
+        flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
+        token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
     by_option = set(OPTIONS.values()) & set(settings.sources.values())
     if remembered := bool(ctx.find_root().params["profile"] or by_option):
         save_profile(settings.profile, values)
