@@ -72,6 +72,15 @@ async def test_other_method_is_not_allowed(client: httpx.AsyncClient) -> None:
     assert reply.headers["Allow"] == "POST"
 
 
+async def test_head_is_no_operation(client: httpx.AsyncClient, sandbox: Sandbox) -> None:
+    """HEAD gets 405, also where the interface has GET, and no operation is received."""
+    reply = await client.head("/wallet/1.0.0/spot-trading/available-balance")
+
+    assert (reply.status_code, reply.headers["Allow"]) == (405, "GET")
+    assert [request.method for request in sandbox.unknown_requests] == ["HEAD"]
+    assert not sandbox.received
+
+
 @pytest.mark.parametrize(
     "body",
     [

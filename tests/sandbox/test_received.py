@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, ReplyLostError
-from gateway_sdk.sandbox import Fault, ReceivedCall, Sandbox
+from gateway_sdk import GatewaySession, NotFoundError, ReplyLostError
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, ReceivedCall, Sandbox
 from gateway_sdk.sandbox._received import MAX_RECEIVED
 
 CANARY = "Ada Lovelace"
@@ -154,3 +154,17 @@ def test_what_was_received_can_be_looked_through_while_more_arrives() -> None:
         assert next(seen) is kept[1]
         assert list(seen) == []
         assert len(list(kept)) == len(kept) == 3
+
+
+@pytest.mark.parametrize("customer_id", ["a/b", "a%2Fb", "a b", "\u00e9?"])
+async def test_identifier_of_any_text_is_one_segment(sandbox: Sandbox, customer_id: str) -> None:
+    """An identifier with a slash reaches its operation, and arrives as it was given."""
+    async with (
+        sandbox.serve() as base_url,
+        GatewaySession(base_url, access_token=SANDBOX_ACCESS_TOKEN) as gateway,
+    ):
+        with pytest.raises(NotFoundError):
+            await gateway.wallet.trading_order_history(customer_id)
+
+    sandbox.assert_received("trading_order_history", parameters={"customerId": customer_id})
+    sandbox.assert_as_expected()

@@ -4,12 +4,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from urllib.parse import quote, unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway_sdk.sandbox import _handlers as handlers
@@ -161,13 +162,26 @@ async def _refuse(state: SandboxState, request: Request, error: Exception) -> Re
     return await http_exception_reply(request, error)
 
 
+class _ExactRoute(Route):
+    """Takes its one method, without HEAD, and the path as it was sent: "%2F" ends no segment."""
+
+    __repr__ = object.__repr__  # Starlette's fails before __init__ has run
+
+    def __init__(self, operation: OperationRoute, endpoint: Endpoint) -> None:
+        super().__init__(operation.path, endpoint)
+        self.methods = {operation.method}  # Starlette would add HEAD to GET
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match the undecoded path, and decode the values of its placeholders."""
+        raw_path = scope.get("raw_path") or quote(scope["path"]).encode()  # ASGI: it is optional
+        match, found = super().matches({**scope, "path": raw_path.decode("latin-1")})
+        sent = found.get("path_params", {})
+        return match, {**found, "path_params": {name: unquote(sent[name]) for name in sent}}
+
+
 def gateway_routes(state: SandboxState) -> list[Route]:
     """Return the route of each operation, in the interface's order."""
     return [
-        Route(
-            operation.path,
-            Endpoint(operation, HANDLERS[operation.name], state),
-            methods=[operation.method],
-        )
+        _ExactRoute(operation, Endpoint(operation, HANDLERS[operation.name], state))
         for operation in OPERATIONS
     ]
