@@ -3,6 +3,8 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway_sdk.sandbox._reference_data import ReferenceRates
+
 PATH = "/currency/1.0.0/exchangeRateSeries"
 QUERY = {"base": "EUR", "symbols": "USD,JPY", "startDate": "2026-01-01", "endDate": "2026-01-05"}
 
@@ -65,3 +67,19 @@ async def test_impossible_series_is_refused(
 
     assert reply.status_code == status
     assert reply.json()["message"] == message
+
+
+async def test_repeated_symbol_is_looked_up_once(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A symbol that is given many times costs no more than one."""
+    looked_up: list[list[str]] = []
+
+    def series(_: object, __: str, symbols: list[str], *___: object) -> dict[str, Any]:
+        looked_up.append(symbols)
+        return {}
+
+    monkeypatch.setattr(ReferenceRates, "series", series)
+    await client.post(PATH, json=QUERY | {"symbols": "USD,JPY, USD,USD"})
+
+    assert looked_up == [["USD", "JPY"]]

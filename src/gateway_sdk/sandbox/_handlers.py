@@ -170,7 +170,7 @@ def _parse_date(body: dict[str, str], name: str) -> date:
 
 def _find_series(base: str, symbols: str, start: date, end: date) -> Series:
     rates = reference_rates()
-    codes = [code.strip() for code in symbols.split(",")]
+    codes = list(dict.fromkeys(code.strip() for code in symbols.split(",")))
     for code in [base, *codes]:
         _check_currency(code, rates)
     return rates.series(base, codes, start, end)
