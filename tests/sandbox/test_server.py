@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import httpx
 import pytest
 
@@ -135,6 +136,28 @@ async def test_stopping_ends_delayed_calls(caplog: pytest.LogCaptureFixture) -> 
             await call
 
     assert caplog.messages == []
+
+
+async def test_cancelling_scope_leaves_nothing_behind() -> None:
+    """A scope of anyio, which cancels every wait again, ends the calls that are being served."""
+    ended = asyncio.Event()
+    with anyio.CancelScope() as scope:
+
+        async def sleep(_: float) -> None:
+            scope.cancel()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        sandbox = Sandbox(faults=Faults(sleep=sleep).anywhere(Fault.latency(1)))
+        async with (
+            sandbox.serve() as base_url,
+            httpx.AsyncClient(headers=HEADERS, trust_env=False, timeout=60) as client,
+        ):
+            await client.post(base_url + WEBHOOK)
+
+    assert ended.is_set()
 
 
 async def test_faults_write_no_log(caplog: pytest.LogCaptureFixture) -> None:

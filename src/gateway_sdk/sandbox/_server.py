@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 import uvicorn
+from anyio import CancelScope
 from anyio.from_thread import start_blocking_portal
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -74,7 +75,9 @@ async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
             yield _base_url(host, listener.getsockname()[1])
         finally:
             server.should_exit = True
-            await serving
+            # A scope of anyio cancels again and again: uvicorn would end without its shutdown.
+            with CancelScope(shield=True):
+                await serving
 
 
 def logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
