@@ -170,3 +170,17 @@ def test_to_wire_refuses_a_model_within_a_model_that_was_never_validated() -> No
         forged.to_wire()
 
     assert CANARY not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", CUSTOMER_MODELS)
+def test_refused_assignment_does_not_show_the_value(name: str) -> None:
+    """The error of an assignment, the models being frozen, has no value, also in its details."""
+    model = getattr(models, name).model_validate(_canaries(name))
+    field = next(iter(type(model).model_fields))
+
+    with pytest.raises(ValidationError, match=f"(?s){field}.*models are frozen") as refused:
+        setattr(model, field, CANARY)
+
+    assert CANARY not in f"{refused.value}{refused.value!r}{refused.value.errors()}"
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from itertools import takewhile
-from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -108,6 +108,14 @@ class Model(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
     )
+
+    if not TYPE_CHECKING:  # type checkers would allow assignments
+
+        def __setattr__(self, name: str, value: object) -> None:
+            try:
+                super().__setattr__(name, value)
+            except ValidationError as error:  # it shows the value, which may be secret
+                raise in_plain_words(error, type(self), personal=True) from None
 
     @safe_repr
     def __repr__(self) -> str:
@@ -211,6 +219,7 @@ _WRONG: Final = {
     "invalid_key": "is not a string, as the name of a field must be",
     "greater_than_equal": "must fit into 64 bits",
     "less_than_equal": "must fit into 64 bits",
+    "frozen_instance": "cannot be changed: models are frozen, so make a new one",
     "finite_number": "holds NaN or Infinity, which are not JSON",
     "recursion_depth_exceeded": "is nested too deeply",
     "recursion_loop": "is nested too deeply, or holds itself",
