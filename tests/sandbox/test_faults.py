@@ -158,6 +158,8 @@ async def test_call_is_noted_while_it_is_held_up(connect: Connect) -> None:
         (lambda: Fault.status(200), "status is out of range: 200"),
         (lambda: Fault.status(600), "status is out of range: 600"),
         (lambda: Fault.of_kind("status", 450.5), "status is out of range: 450.5"),
+        (lambda: Fault.of_kind("status", 429.0), "status is out of range: 429.0"),
+        (lambda: Fault.of_kind("malformed_error", 500.0), "status is out of range: 500.0"),
         (lambda: Fault.of_kind("drip", 0, pieces=2.5), "pieces is out of range: 2.5"),
         (lambda: Fault.malformed_error(302), "status is out of range: 302"),
         (lambda: Fault.latency(-1), "seconds is out of range: -1"),

@@ -78,7 +78,7 @@ class Fault:
     @classmethod
     def status(cls, status: int, *, headers: dict[str, str] | None = None) -> Self:
         """Refuse with this status, 400 to 599, and an ErrorPayload; nothing is applied."""
-        _require(status in range(400, 600), "status", status)
+        _require(isinstance(status, int) and status in range(400, 600), "status", status)
 
         async def apply(call: FaultyCall) -> None:
             await call.reply(error_reply(call.scope, status, "a fault on request", headers))
@@ -103,7 +103,7 @@ class Fault:
     @classmethod
     def malformed_error(cls, status: int) -> Self:
         """Refuse with this status and a body of incomplete JSON, of the media type JSON."""
-        _require(status in range(400, 600), "status", status)
+        _require(isinstance(status, int) and status in range(400, 600), "status", status)
 
         async def apply(call: FaultyCall) -> None:
             body = f'{{"status": {status}, "reason'
