@@ -1,7 +1,7 @@
 """The interface as data: the twelve operations, each with its source. No logic here.
 
-All header fields of a request are made in `_http/request.py`, but for the access token, which
-`_call/call.py` adds to each attempt.
+All header fields of a request are made in `_http/request.py`, but for the access token and those
+of observers, which `_call/call.py` adds to each attempt.
 """
 
 from dataclasses import dataclass

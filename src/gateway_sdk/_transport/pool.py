@@ -1,4 +1,9 @@
-"""The connections of an engine, and who may use one: slots, a rate limit, idle connections."""
+"""The connections of an engine, and who may use one: slots, a rate limit, idle connections.
+
+A connection is kept only after a whole request and a whole reply that both allow another request,
+which each engine decides in its `can_be_reused`. It is reused for the same origin, within
+`KEEPALIVE_EXPIRY`, if nothing has come since (`Connection.is_fit`), and cut otherwise.
+"""
 
 import asyncio
 from collections import OrderedDict

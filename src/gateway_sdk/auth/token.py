@@ -77,13 +77,15 @@ class Token:
         object.__setattr__(self, "scope", names)
 
     def expired(self, now: float, leeway: float = DEFAULT_LEEWAY) -> bool:
-        """Return whether the token should no longer be sent; False if its expiry is not known.
+        """Return whether the token has expired or soon will; False if its expiry is not known.
+
+        Sessions send it until the expiry itself (leeway 0).
 
         Args:
             now: Seconds since 1970.
             leeway: Seconds before its expiry, but at most a tenth of its lifetime.
         """
-        return now >= usable_until(self, leeway)
+        return now >= expiry_less(self, leeway)
 
     @property
     def ends(self) -> str:
@@ -127,8 +129,8 @@ class CachedToken:
             monotonic: Seconds of a clock that is never set.
         """
         self.token = token
-        self.renew_at = usable_until(token, leeway)
-        self.ends_at = usable_until(token, 0.0)
+        self.renew_at = expiry_less(token, leeway)
+        self.ends_at = expiry_less(token, 0.0)
         # A token of the future: the clock was set back, or is behind that of another machine. It
         # lasts for its lifetime at most.
         is_of_future = now < token.obtained_at < self.ends_at
@@ -149,8 +151,10 @@ def text_of(token: AccessToken) -> str:
     return token.get_secret_value() if isinstance(token, SecretStr) else token
 
 
-def usable_until(token: Token, leeway: float) -> float:
-    """Return when a token should no longer be sent, in seconds since 1970; infinity if not known.
+def expiry_less(token: Token, leeway: float) -> float:
+    """Return when a token expires, less a leeway, in seconds since 1970; infinity if not known.
+
+    With a leeway this is the time to renew it; sessions send it until the expiry itself.
 
     Args:
         token: The token.
