@@ -109,7 +109,7 @@ class Model(BaseModel):
         validate_by_name=True,
     )
 
-    if not TYPE_CHECKING:  # type checkers would allow assignments
+    if not TYPE_CHECKING:  # pragma: no branch - type checkers would allow assignments
 
         def __setattr__(self, name: str, value: object) -> None:
             try:
