@@ -52,6 +52,20 @@ async def test_a_refusal_ends_the_sending(engine: HttpxEngine, reply: bytes) -> 
     assert repr(engine) == "<HttpxEngine <Slots 0 of 2 taken, 0 waiting>, 0 idle>"
 
 
+async def test_a_refusal_before_the_last_chunk_ends_the_connection(engine: HttpxEngine) -> None:
+    """The end of the content is not sent any more, so no other request may follow there."""
+
+    async def content() -> AsyncIterator[bytes]:
+        yield bytes(2**24)  # more than both systems take, so the reply comes while it is sent
+
+    transmission, server = Transmission(sent=False), Greedy(REFUSAL)
+    async with raw_server(server.handle) as url:
+        response = await engine.handle_async_request(upload(url, content(), transmission))
+        assert await body_of(response) == b"{}"
+
+        assert repr(engine) == "<HttpxEngine <Slots 0 of 2 taken, 0 waiting>, 0 idle>"
+
+
 async def test_what_is_no_http_ends_the_sending(engine: HttpxEngine) -> None:
     """The reply is broken, and no more is sent."""
     transmission = Transmission(sent=False)

@@ -85,7 +85,9 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         """Whether a whole reply has come and nothing after it: another request may follow."""
         if self.connection is None or not self._http.is_idle():
             return False
-        return not (self._sending.received or _has_excess(self._http))
+        # After an early refusal h11 takes the request for sent, even if its last chunk was not.
+        sending = self._sending
+        return not (sending.is_useless or sending.received or _has_excess(self._http))
 
     def cut(self) -> None:
         """Cut the connection."""
