@@ -267,3 +267,35 @@ async def test_a_server_that_hangs_up_in_the_handshake_is_an_error(papers: Paper
         with end, pytest.raises(ConnectionResetError, match="handshake"):
             await connection.start_tls(papers.client, HOST)
         await connection.closed
+
+
+async def test_a_server_that_ends_tls_right_after_the_handshake_is_an_error(
+    papers: Papers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No reply can come any more, so nothing may be sent; both arrive in one packet."""
+    monkeypatch.setattr(papers.client, "maximum_version", ssl.TLSVersion.TLSv1_2)
+    loop = asyncio.get_running_loop()
+
+    async def serve(peer: Peer) -> None:
+        peer.layers.append(layer := Layer(papers.server))
+        for _ in range(2):
+            layer.incoming.write(await loop.sock_recv(peer.end, 65536))
+            with suppress(ssl.SSLWantReadError):
+                layer.tls.do_handshake()
+                break
+            await peer.raw(layer.outgoing.read())
+        await peer.raw(peer.goodbye())
+
+    with socket.create_server((HOST, 0)) as listener:
+        connection = await connect(HOST, listener.getsockname()[1])
+        end, _ = listener.accept()
+        with end:
+            end.settimeout(0)
+            mine, theirs = await asyncio.gather(
+                connection.start_tls(papers.client, HOST), serve(Peer(end)), return_exceptions=True
+            )
+            connection.abort()
+            await connection.closed
+
+    assert theirs is None
+    assert isinstance(mine, ConnectionResetError)

@@ -136,7 +136,8 @@ class Connection(asyncio.Protocol):
         """Start TLS, inside the TLS layers that exist already.
 
         Raises:
-            OSError: the handshake failed; often an `ssl.SSLError`.
+            OSError: the handshake failed, often with an `ssl.SSLError`, or the server ended TLS
+                right after it.
         """
         layer = TlsLayer(context, host)
         data = b""
@@ -150,6 +151,8 @@ class Connection(asyncio.Protocol):
             self._encrypt(layer.pending(), len(self._layers))
         self._layers.append(layer)
         self.data_received(b"")  # decrypts data that came right after the handshake
+        if self.is_ended:
+            raise ConnectionResetError("the server hung up after the TLS handshake")
 
     def write(self, data: bytes) -> None:
         """Send data, or keep them until the system takes them: see `can_write`."""
