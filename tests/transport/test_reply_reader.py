@@ -122,6 +122,11 @@ BOTH: Final[dict[str, tuple[bytes, Seen]]] = {
     "600": (b"HTTP/1.1 600 -\r\n" + SIZED, Seen(600, b"{}", whole=True, again=True)),
     "to the end": (OK + b"\r\n{}", LAST),
     "HTTP/1.0": (b"HTTP/1.0 200 OK\r\n" + SIZED, LAST),
+    "chunks in HTTP/1.0 that stays": (
+        CHUNKED.replace(b"1.1 200 OK", b"1.0 200 OK\r\nConnection: keep-alive")
+        + b"2\r\n{}\r\n0\r\n\r\n",
+        LAST,
+    ),
     "Connection: close": (OK + b"Connection: x, CLOSE\r\n" + SIZED, LAST),
     "a second reply": (OK + SIZED + OK + SIZED, LAST),
     "a byte behind it": (OK + SIZED + b"H", LAST),

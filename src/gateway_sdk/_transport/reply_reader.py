@@ -144,17 +144,17 @@ class ReplyReader:
         parser = self._parser
         if parser is None or self.is_over or self.status:
             return
-        status = parser.get_status_code()
+        status, version = parser.get_status_code(), parser.get_http_version()
         if status == _SWITCHING:
             self._fail("another protocol")
-        elif status < _FIRST or parser.get_http_version() not in _VERSIONS:
+        elif status < _FIRST or version not in _VERSIONS:
             self._fail("no status, or another version")
         elif status < _FINAL:
             self.fields = []
         else:
-            self._begin(status)
+            self._begin(status, version)
 
-    def _begin(self, status: int) -> None:
+    def _begin(self, status: int, version: str) -> None:
         codings: list[bytes] = []
         for name, value in self.fields:
             match name.lower():
@@ -169,6 +169,8 @@ class ReplyReader:
             if codings != [b"chunked"]:
                 self._fail("a transfer coding that was not asked for")
                 return
+            # In HTTP/1.0 the framing cannot be trusted: the connection ends (RFC 9112, 6.1).
+            self._closes = self._closes or version == "1.0"
         self.status = status
         parser = cast("HttpResponseParser", self._parser)
         self._keeps_alive = parser.should_keep_alive() and not self._closes
