@@ -154,6 +154,21 @@ async def test_an_unknown_name_is_an_error_of_the_lookup() -> None:
         await dial("gateway.invalid", 80)
 
 
+async def test_without_a_thread_for_the_lookup_there_is_no_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The system may refuse more threads; that is a failed lookup, and may pass."""
+
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", refuse)
+    with pytest.raises(socket.gaierror) as caught:
+        await dial("gateway.invalid", 80)
+
+    assert caught.value.errno == socket.EAI_AGAIN
+
+
 async def test_a_cancelled_connect_leaves_no_socket(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,8 +152,12 @@ async def _look_up(host: str, port: int) -> Sequence[SocketAddress]:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         )
     except socket.gaierror:
+        pass
+    try:
         loop = asyncio.get_running_loop()
         return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except RuntimeError as error:  # the system refuses one more thread
+        raise socket.gaierror(socket.EAI_AGAIN, "no thread for the look-up") from error
 
 
 def _alternating(addresses: Sequence[SocketAddress]) -> list[SocketAddress]:
