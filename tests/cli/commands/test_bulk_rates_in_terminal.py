@@ -1,12 +1,14 @@
 """The command in a terminal of 80 columns, where somebody ends it."""
 
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gateway_sdk.sandbox import Fault, Sandbox
+from gateway_sdk.sandbox._faults import FaultyCall
 from tests.cli.commands.journeys import (
     JOB,
     ONE_BY_ONE,
@@ -27,12 +29,19 @@ THREE = 3
 
 @pytest.fixture
 def stuck(start_in_terminal: Start, served: Sandbox, out: Path) -> Terminal:
-    """Provide a run that has three series and waits an hour for the fourth."""
-    served.faults.on(SERIES_OF, Fault.latency(3600), at=THREE + 1)
+    """Provide a run that has three series and waits an hour for the fourth, which has arrived."""
+    arrived = threading.Event()
+
+    async def wait(call: FaultyCall) -> None:
+        arrived.set()
+        await Fault.latency(3600).apply(call)
+
+    served.faults.on(SERIES_OF, Fault("an hour", wait), at=THREE + 1)
     terminal = start_in_terminal(
         *JOB, "--out", out, "--rows", out.with_suffix(".csv"), *ONE_BY_ONE, new_interpreter=True
     )
     terminal.read_until(f"{THREE}/{SERIES}")
+    assert arrived.wait(60)
     return terminal
 
 
