@@ -3,8 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 from pydantic import ValidationError
@@ -17,6 +16,7 @@ from gateway_sdk._call.retry import may_repeat, try_again
 from gateway_sdk._http.reply import SUCCESS, ContentError, RawReply, check_type, decode
 from gateway_sdk._http.reply_errors import status_error, token_rejected, unexpected_reply
 from gateway_sdk._http.request import (
+    NO_VALUES,
     OnProgress,
     RawHeaders,
     RequestBase,
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
-
 
 class Caller:
     """Makes the calls of one view, with the options of that view and the client of all views.
@@ -70,7 +68,7 @@ class Caller:
         self,
         operation: Operation[T],
         *,
-        path: Mapping[str, str] = _NO_VALUES,
+        path: Mapping[str, str] = NO_VALUES,
         body: object = None,
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
@@ -97,7 +95,7 @@ class Caller:
         began = time.monotonic()
         call = Call(self.client, self.options, operation, into)
         raw = await call.run(
-            path or _NO_VALUES, body, content_type=content_type, on_progress=on_progress
+            path or NO_VALUES, body, content_type=content_type, on_progress=on_progress
         )
         return Reply(
             value=call.value,
@@ -170,7 +168,7 @@ class Call:
                     await self._take_document(content, document_only)
                 else:
                     self._content, self._length, self._framing = json_content(
-                        self._operation, content, **document_only
+                        self._operation, content, document_only
                     )
                 raw = None
                 failures: list[GatewayError] = []

@@ -23,6 +23,7 @@ OnProgress: TypeAlias = Callable[[int, int | None], object]
 """Called with the bytes of a document sent so far and the total, which is None for a stream."""
 
 JSON: Final = "application/json"
+_JSON_FIELD: Final = (b"Content-Type", JSON.encode("ascii"))
 _COMMON_HEADERS: Final = (
     (b"Accept", b"application/json, */*;q=0.1"),
     (b"Accept-Encoding", b"gzip"),  # what `RawReply` can undo
@@ -54,6 +55,9 @@ _NOT_IN_HEADERS: Final = MappingProxyType(
         "upgrade": "the SDK speaks HTTP/1.1 only",
     }
 )
+
+NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
+"""For a path without placeholders."""
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _MARK: Final = "~of.gateway.sdk~"  # replaces a value; nothing in it needs encoding
@@ -131,6 +135,8 @@ class RequestTemplate(RequestBase):
 
     def target(self, values: Mapping[str, str]) -> bytes:
         """Return the path of a request; `fill_path` says how."""
+        if not self._names and values is NO_VALUES:
+            return self._parts[0]
         return fill_path(self._names, self._parts, values)
 
     def without(self, more: RawHeaders) -> RequestBase:
@@ -197,7 +203,7 @@ def _segment(name: str, value: object) -> str:
 
 
 def json_content(
-    operation: Operation[Any], content: object, **document_only: object
+    operation: Operation[Any], content: object, document_only: Mapping[str, object]
 ) -> tuple[bytes, int, RawHeaders]:
     """Return the body of an operation that takes JSON or nothing, its length and header fields.
 
@@ -215,7 +221,7 @@ def json_content(
     if operation.content is Content.NONE:
         raise InvalidArgumentError("the operation takes no body")
     data = encode_json(content)
-    return data, len(data), framing(operation.method, len(data), JSON)
+    return data, len(data), [_JSON_FIELD, (b"Content-Length", b"%d" % len(data))]
 
 
 def encode_json(value: object) -> bytes:

@@ -50,7 +50,8 @@ def checked(operation: Operation[Any], model: type[M], values: Any) -> M:
         InvalidArgumentError: the arguments do not fit; the message names the fields.
     """
     try:
-        return model.model_validate(dict(values) if isinstance(values, Mapping) else values)
+        is_other = type(values) is not dict and isinstance(values, Mapping)
+        return model.model_validate(dict(values) if is_other else values)
     except ValidationError as error:
         # No cause: it holds the values.
         raise wrong(operation, describe(error)) from None
