@@ -3,14 +3,17 @@
 import asyncio
 import hashlib
 import json
+import selectors
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks.gateway_server import COUNTRIES, SERIES, Connection, Server, canned
+from benchmarks import gateway_server
+from benchmarks.gateway_server import COUNTRIES, SERIES, Connection, Server, Wakeful, canned
 from benchmarks.measures.load import after, ask
 from benchmarks.peers.request import PATH
 from benchmarks.processes import server
@@ -141,3 +144,30 @@ def test_the_server_of_uploads_counts_what_arrives(size: int) -> None:
         (200, {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
         for _, content in UPLOADS.values()
     ]
+
+
+@pytest.mark.parametrize("awake", [0.0, 60.0])
+def test_the_server_sees_a_request_at_once(awake: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is ready is returned at once, however long the server stays awake."""
+    monkeypatch.setattr(gateway_server, "AWAKE", awake)
+    here, there = socket.socketpair()
+    with here, there, Wakeful() as selector:
+        key = selector.register(here, selectors.EVENT_READ)
+        there.sendall(b"-")
+
+        assert selector.select() == [(key, selectors.EVENT_READ)]
+        assert selector.select(60) == [(key, selectors.EVENT_READ)]
+
+
+@pytest.mark.parametrize("awake", [0.001, 60.0])
+def test_being_awake_is_no_work(awake: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for which there is nothing to do is waited for, and not counted as work."""
+    monkeypatch.setattr(gateway_server, "AWAKE", awake)
+    with Wakeful() as selector:
+        began, cpu, worked = time.monotonic(), time.process_time(), selector.worked()
+
+        assert selector.select(0.002) == []
+
+        waited, spent = time.monotonic() - began, time.process_time() - cpu
+        assert waited >= 0.002
+        assert selector.worked() - worked < spent
