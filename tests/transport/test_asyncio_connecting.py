@@ -1,12 +1,15 @@
 """Connections that do not come about with the asyncio engine: nothing was sent."""
 
 import asyncio
+import errno
+import os
 import ssl
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
+from gateway_sdk._call.failure import reason_of
 from gateway_sdk._transport.asyncio_engine import AsyncioEngine
 from gateway_sdk._transport.transmission import Transmission
 from tests.support.engines import IDLE, make_request
@@ -48,3 +51,21 @@ async def test_a_host_that_cannot_be(engine: AsyncioEngine, host: str) -> None:
         await engine.handle_async_request(make_request(f"http://{host.replace(' ', '-' * 70)}"))
 
     assert IDLE in repr(engine)
+
+
+async def test_a_time_out_of_the_system_is_not_ours(
+    engine: AsyncioEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system gives up by its own clock, so the seconds of `timeout` are not named."""
+
+    async def give_up(*_: object) -> None:
+        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", give_up)
+
+    with pytest.raises(httpx.ConnectError) as caught:
+        await engine.handle_async_request(make_request("http://127.0.0.1:9", connect=30))
+
+    assert isinstance(caught.value.__cause__, TimeoutError)
+    text = os.strerror(errno.ETIMEDOUT)
+    assert reason_of(caught.value, httpx.Timeout(30)).text == text[:1].lower() + text[1:]

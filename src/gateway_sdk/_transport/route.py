@@ -67,9 +67,9 @@ class Route:
         try:
             async with asyncio.timeout(timeout):
                 return await self._open(url, transmission)
-        except TimeoutError:
-            raise httpx.ConnectTimeout("") from None
         except (OSError, UnicodeError) as error:  # an ssl.SSLError is one; the other is of a name
+            if isinstance(error, TimeoutError) and error.errno is None:  # else it is the system's
+                raise httpx.ConnectTimeout("") from None
             raise httpx.ConnectError(type(error).__name__) from error
 
     async def _open(self, url: httpx.URL, transmission: Transmission) -> Connection:
