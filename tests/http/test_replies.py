@@ -378,6 +378,8 @@ BROKEN: list[tuple[str, bytes, str]] = [
     ("number beyond floats", b"1e999", JSON),
     ("negative beyond floats", b'{"a":-1e999}', JSON),
     ("beyond floats without an exponent", b"[0.5, 1" + b"0" * 309 + b".5]", JSON),
+    ("beyond floats with one digit in the exponent", b"[" + b"9" * 300 + b"e9]", JSON),
+    ("beyond floats with two digits in the exponent", b"[" + b"9" * 210 + b"e+99]", JSON),
     ("beyond floats deep inside", b'[1.5,{"a":[{"b":[1e400]},"x"],"c":{}}]', JSON),
     ("100 000 levels", b"[" * 100_000 + b"]" * 100_000, JSON),
     ("100 000 objects", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, JSON),
@@ -407,7 +409,7 @@ async def test_broken_body_is_unexpected(
     body: bytes, content_type: str, parse_float: Callable[[str], Any] | None
 ) -> None:
     """A success whose declared body cannot be read is an error that carries it: APPLIED."""
-    if parse_float and (number := re.search(rb"1e\d+|10{309}\.5", body)):
+    if parse_float and (number := re.search(rb"1e\d+|10{309}\.5|9{200,}e\+?\d+", body)):
         expected = await read(body, content_type, parse_float=parse_float)
         assert str(Decimal(number[0].decode())) in str(expected)
         return
@@ -452,9 +454,14 @@ async def test_exponent_beyond_decimals_is_unexpected(body: bytes) -> None:
         await read(body, parse_float=Decimal)
 
 
-async def test_many_digits_and_a_short_exponent_are_no_infinite_float() -> None:
+@pytest.mark.parametrize(
+    ("digits", "exponent"), [(309, ""), (300, "e9"), (300, "E+09"), (210, "e99"), (250, "e+99")]
+)
+async def test_many_digits_and_a_short_exponent_are_no_infinite_float(
+    digits: int, exponent: str
+) -> None:
     """A number is too large for a type of the user's, too, if its digits make it so."""
-    body = b"[0.5, " + b"1" * 250 + b".5e+99]"
+    body = f"[0.5, {'9' * digits}.5{exponent}]".encode()
     with pytest.raises(UnexpectedReplyError):
         await replying(body).send(operations.SPOT_TRADING_AVAILABLE_BALANCE, into=list[float])
 
@@ -479,6 +486,12 @@ async def test_large_floats_are_floats(text: str, number: float) -> None:
                 r"-?[1-9][0-9]{0,3}(\.[0-9]{1,3})?([eE][+-]?[0-9]{1,3})?", fullmatch=True
             ),
             st.from_regex(r'"[0-9]{1,3}e[0-9]{3}-[0-9a-f]{4}"', fullmatch=True),
+            st.builds(
+                "{}{}{}".format,
+                st.integers(195, 312).map(lambda digits: "9" * digits),
+                st.sampled_from(["", ".5"]),
+                st.sampled_from(["", "e0", "e8", "e9", "E+09", "e10", "e98", "e99", "e100"]),
+            ),
         ),
         lambda inner: st.one_of(
             st.lists(inner, max_size=3).map(lambda items: f"[{','.join(items)}]"),

@@ -302,8 +302,8 @@ def may_exceed_floats(data: bytes) -> bool:
     expression.
     """
     shape = data.translate(_SHAPE, b"+")
-    # With two digits in the exponent it needs more than 200 others before the point.
-    return b"e000" in shape or b"0" * 309 in shape or (b"e00" in shape and b"0" * 200 in shape)
+    # With one digit in the exponent it needs 300 others before the point, with two at least 210.
+    return b"e000" in shape or b"0" * 300 in shape or (b"e00" in shape and b"0" * 200 in shape)
 
 
 def _loads(data: bytes, parse_float: ParseFloat) -> Any:
