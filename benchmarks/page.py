@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from benchmarks.parts import PARTS
 from benchmarks.peers import ALONE, OURS
+from benchmarks.rounds import median_ratio
 
 RESULTS: Final = Path(__file__).parent / "results" / "results.json"
 PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -63,7 +64,7 @@ def _ratios(found: Found) -> Iterator[str]:
         yield _head("", columns)
         for peer in peers:
             ratios = (
-                seen[ours][figure]["median"] / seen[peer][figure]["median"]
+                median_ratio(seen[ours][figure]["rounds"], seen[peer][figure]["rounds"])
                 for figure in columns.values()
             )
             yield _row(peer, (f"{ratio:.2f}" for ratio in ratios))
