@@ -190,6 +190,12 @@ DIFFERENT: Final[dict[str, tuple[bytes, Seen, Seen]]] = {
         Seen(200, b"{}"),
         DONE,
     ),
+    "an encoding among trailers": (
+        CHUNKED + b"2\r\n{}\r\n0\r\nTransfer-Encoding: gzip\r\n\r\n",
+        DONE,
+        Seen(200, b"{}"),
+    ),
+    "a head of 110 KiB": (OK + b"X: " + b"x" * 110 * 1024 + b"\r\n" + SIZED, LOST, DONE),
     "a control character in a value": (OK + b"X: a\x01b\r\n" + SIZED, LOST, DONE),
     "HTTP/1.2": (b"HTTP/1.2 200 OK\r\n" + SIZED, LOST, DONE),
     "HTTP/2": (b"HTTP/2.0 200 OK\r\n" + SIZED, LOST, DONE),

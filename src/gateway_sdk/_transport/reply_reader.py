@@ -43,6 +43,7 @@ class ReplyReader:
         "_parser",
         "_pieces",
         "_seam",
+        "_size",
         "buffered",
         "failure",
         "fields",
@@ -61,7 +62,7 @@ class ReplyReader:
         # The parser refers to this object (a cycle), so it is dropped when the reply has ended.
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._is_sized = self._keeps_alive = self._closes = self.has_excess = False
-        self._overhead = self._number = self._interims = 0
+        self._overhead = self._number = self._size = self._interims = 0
         self._seam = b""  # the last received bytes: the end of a head may begin in them
 
     @property
@@ -134,8 +135,9 @@ class ReplyReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         """Store a header field."""
         self._number += 1
-        if self._number > MOST_FIELDS:
-            self._fail("too many header fields")
+        self._size += len(name) + len(value) + 4
+        if self._number > MOST_FIELDS or self._size > LONGEST_HEAD:
+            self._fail("too many header fields, or too long ones")
         elif not self.status:
             self.fields.append((name, value.rstrip(b" \t")))
 
@@ -171,7 +173,7 @@ class ReplyReader:
                 return
             # In HTTP/1.0 the framing cannot be trusted: the connection ends (RFC 9112, 6.1).
             self._closes = self._closes or version == "1.0"
-        self.status = status
+        self.status, self._overhead = status, 0  # however the head came: its fields were counted
         parser = cast("HttpResponseParser", self._parser)
         self._keeps_alive = parser.should_keep_alive() and not self._closes
         self.is_whole = status in _NO_BODY
