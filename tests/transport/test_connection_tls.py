@@ -161,6 +161,18 @@ async def test_the_end_of_an_outer_layer_is_not_that_of_the_inner(papers: Papers
         assert not connection.is_clean
 
 
+async def test_ends_that_come_together_are_told_apart(papers: Papers) -> None:
+    """The server has ended its TLS inside of a proxy's, which ends in the same packet."""
+    async with secured(papers, 2) as (connection, peer):
+        ends = peer.wrap(b"all", peer.layers) + peer.goodbye()
+        peer.layers.pop()
+        await peer.raw(ends + peer.goodbye())
+
+        assert await connection.read(20) == b"all"
+        assert await connection.read(20) == b""
+        assert connection.is_clean
+
+
 async def test_an_end_that_was_not_said_may_have_cut_something(papers: Papers) -> None:
     """Anybody on the way can end a connection; only the server can say that it is the end."""
     async with secured(papers) as (connection, peer):

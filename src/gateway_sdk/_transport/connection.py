@@ -53,8 +53,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take received data; data that come while the connection is idle end it."""
-        for layer in self._layers:
-            data = self._decrypt(layer, data)
+        if self._layers:
+            data = self._decrypt(data)
         if data:
             self._received.append(data)
             self._unread += len(data)
@@ -65,15 +65,17 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
         self._wake()
 
-    def _decrypt(self, layer: TlsLayer, data: bytes) -> bytes:
-        plain = layer.decrypt(data)
-        self._encrypt(layer.pending(), self._layers.index(layer))
-        if layer.failure is not None:
-            self.failure = self.failure or layer.failure
-            self.abort()
-        elif layer.is_ended:
-            self._end(cleanly=layer is self._layers[-1])
-        return plain
+    def _decrypt(self, data: bytes) -> bytes:
+        for number, layer in enumerate(self._layers):
+            data = layer.decrypt(data)
+            self._encrypt(layer.pending(), number)
+            if layer.failure is not None:
+                self.failure = self.failure or layer.failure
+                self.abort()
+        # Not before: the ends of an inner and of an outer layer may come together.
+        if any(layer.is_ended for layer in self._layers):
+            self._end(cleanly=self._layers[-1].is_ended)
+        return data
 
     def eof_received(self) -> None:
         """Note that the server has closed its side; the event loop then closes the connection."""
