@@ -209,6 +209,25 @@ async def test_what_is_said_while_it_is_idle_ends_it(papers: Papers, data: bytes
         assert not connection.is_fit()
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("size", [1, 4, 5, 6, -1])
+async def test_a_part_of_a_record_makes_it_unfit(papers: Papers, size: int, layers: int) -> None:
+    """What begins while it is idle may end behind the next request, and would be its reply."""
+    async with secured(papers, layers) as (connection, peer):
+        await peer.send(b"-")
+        assert await connection.read(20) == b"-"
+        connection.rest()
+        assert connection.is_fit()
+        record = peer.wrap(b"nobody's", peer.layers[-1:])
+        await peer.raw(peer.wrap(record[:size], peer.layers[:-1]))
+        await turns(5)
+
+        assert not connection.is_closing
+        assert not connection.is_fit()
+        connection.data_received(peer.wrap(record[size:], peer.layers[:-1]))
+        assert connection.is_closing
+
+
 async def test_a_ticket_that_comes_late_does_no_harm(papers: Papers) -> None:
     """It is TLS's own, and none of the server's data."""
     async with secured(papers) as (connection, _):

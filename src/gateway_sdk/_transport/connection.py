@@ -204,8 +204,11 @@ class Connection(asyncio.Protocol):
 
         `Pool.take` asks before each use; whether the last reply allows another request is
         `can_be_reused` of the engine. The system is asked too, because the event loop may not have
-        seen the data or the end yet. A few bytes of TLS also make a connection unfit.
+        seen the data or the end yet. A few bytes of TLS also make a connection unfit, and a part of
+        a record, which may hold a reply.
         """
+        if self._layers and any(layer.is_in_record for layer in self._layers):
+            return False
         return not (self._received or self.is_ended or self.is_closing or self._has_news())
 
     def abort(self) -> None:

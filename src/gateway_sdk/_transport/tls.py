@@ -1,6 +1,10 @@
 """TLS for the bytes of a connection. No I/O here."""
 
 import ssl
+from typing import Final
+
+_HEADER: Final = 5
+"""Bytes before the content of a record; the last two are its length (RFC 8446, 5.1)."""
 
 
 class TlsLayer:
@@ -23,6 +27,13 @@ class TlsLayer:
         self.is_ended = False
         self.failure: ssl.SSLError | None = None
         self.unsent = b""
+        self._header = b""  # the beginning of one
+        self._missing = 0  # bytes of a record whose header has come
+
+    @property
+    def is_in_record(self) -> bool:
+        """Whether a record has begun to come, and nothing in it can be decrypted yet."""
+        return bool(self._header or self._missing)
 
     def shake_hands(self, data: bytes) -> bool:
         """Continue the handshake, and tell whether it is done.
@@ -30,12 +41,19 @@ class TlsLayer:
         Raises:
             ssl.SSLError: the handshake failed.
         """
-        self._incoming.write(data)
+        self._receive(data)
         try:
             self.ssl_object.do_handshake()
         except ssl.SSLWantReadError:
             return False
         return True
+
+    def _receive(self, data: bytes) -> None:
+        self._incoming.write(data)
+        data, end = self._header + data, self._missing  # where a record ends
+        while end + _HEADER <= len(data):
+            end += _HEADER + int.from_bytes(data[end + 3 : end + _HEADER], "big")
+        self._header, self._missing = data[end:], max(0, end - len(data))
 
     def encrypt(self, data: bytes) -> bytes:
         """Return the bytes to send now for these data; data that must wait are in `unsent`."""
@@ -52,7 +70,7 @@ class TlsLayer:
 
     def decrypt(self, data: bytes) -> bytes:
         """Return all data that can be decrypted now, also if an error follows them."""
-        self._incoming.write(data)
+        self._receive(data)
         pieces: list[bytes] = []
         try:
             while piece := self.ssl_object.read(2**18):
