@@ -209,6 +209,20 @@ async def test_what_is_said_while_it_is_idle_ends_it(papers: Papers, data: bytes
         assert not connection.is_fit()
 
 
+async def test_nothing_more_is_sent_to_a_server_that_ended_tls(papers: Papers) -> None:
+    """It sends no reply, although the connection below is open still."""
+    async with secured(papers) as (connection, peer):
+        await peer.send(b"-")
+        assert await connection.read(20) == b"-"
+        await peer.raw(peer.goodbye())
+        assert await connection.read(20) == b""
+
+        assert connection.is_closing
+        assert not connection.closed.done()
+        connection.rest()
+        await connection.closed
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("size", [1, 4, 5, 6, -1])
 async def test_a_part_of_a_record_makes_it_unfit(papers: Papers, size: int, layers: int) -> None:

@@ -119,8 +119,11 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_closing(self) -> bool:
-        """Whether it is closed or is being closed, so that nothing can be sent any more."""
-        return self._transport.is_closing()
+        """Whether it is closed or is being closed, so that no request need be sent any more.
+
+        A server that has ended TLS sends no reply, even if it has not closed the connection yet.
+        """
+        return self.is_ended or self._transport.is_closing()
 
     @property
     def can_write(self) -> bool:
@@ -196,7 +199,7 @@ class Connection(asyncio.Protocol):
     def rest(self) -> None:
         """Be idle until the next `write`: data that come meanwhile end the connection."""
         self._is_idle = True
-        if self._received:
+        if self._received or self.is_ended:
             self.abort()
 
     def is_fit(self) -> bool:
@@ -209,7 +212,7 @@ class Connection(asyncio.Protocol):
         """
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
-        return not (self._received or self.is_ended or self.is_closing or self._has_news())
+        return not (self._received or self.is_closing or self._has_news())
 
     def abort(self) -> None:
         """Cut it at once: data that the system has not taken yet are not sent."""
