@@ -1,10 +1,17 @@
 import asyncio
+import time
 
 import pytest
 
+from gateway_sdk import Outcome
 from gateway_sdk._call.client import CallScope, CallsInFlight
+from gateway_sdk._transport.factory import ENGINES
 from gateway_sdk.errors import DeadlineExceededError, SessionStateError
+from tests.support.failing_server import FailingServer
+from tests.support.failing_steps import serve
+from tests.support.truth import open_session
 from tests.support.virtual_time import now, run
+from tests.support.witness import Witness
 
 
 async def call(calls: CallsInFlight, deadline: float | None, lasts: float) -> float | None:
@@ -90,3 +97,25 @@ def test_a_cancellation_beside_the_deadline_is_not_taken_for_it() -> None:
         assert len(calls) == 0
 
     run(work())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_nothing_is_sent_after_a_deadline_that_passed_unseen(engine: str) -> None:
+    """The event loop was busy, so that the call did not end in time; it does before it is sent."""
+    witness, tokens = Witness(), iter([0.0, 0.5])
+
+    async def token() -> str:
+        time.sleep(next(tokens))  # noqa: ASYNC251 - code that holds the event loop
+        return "t"
+
+    async with (
+        FailingServer(serve) as server,
+        open_session(server.url, engine, witness, access_token=token) as gateway,
+    ):
+        await witness.call(gateway, "order_history", "1")
+        view = gateway.with_options(deadline=0.4)
+        record = await witness.call(view, "create_customer", "2")
+
+    assert isinstance(record.error, DeadlineExceededError)
+    assert record.outcome is Outcome.NOT_SENT
+    assert not server.of("2")

@@ -122,6 +122,7 @@ class Call:
     _length: int | None
     _framing: RawHeaders
     _reply: RawReply | None
+    _scope: CallScope
 
     def __init__(
         self, client: Client, options: Options, operation: Operation[Any], into: Any = None
@@ -162,7 +163,7 @@ class Call:
             if watch is not None:
                 watch.started()
             self._transport = self._client.open()
-            with CallScope(self._client.calls, self._options.deadline) as scope:
+            with CallScope(self._client.calls, self._options.deadline) as self._scope:
                 self._take_path(path)
                 if self._operation.content is Content.ANY and content is not None:
                     await self._take_document(content, document_only)
@@ -179,7 +180,7 @@ class Call:
                         raise
                     failures.append(error)
                 if raw is None:
-                    raw = await self._again(failures, scope)
+                    raw = await self._again(failures)
         except BaseException as error:
             if isinstance(error, GatewayError):
                 error.of_call(self._operation.name, self._operation.repeatability, self.attempts)
@@ -207,14 +208,14 @@ class Call:
         self._content, self._length = body, body.length
         self._framing = framing(self._operation.method, body.length, body.content_type)
 
-    async def _again(self, failures: list[GatewayError], scope: CallScope) -> RawReply:
+    async def _again(self, failures: list[GatewayError]) -> RawReply:
         """Make more attempts, after the failure of the first one."""
-        loop = asyncio.get_running_loop()
+        loop, when = asyncio.get_running_loop(), self._scope.when
 
         def fits(seconds: float) -> bool:
             """Tell whether an attempt as fast as the fastest so far ends before the deadline."""
             fastest = min((attempt.elapsed for attempt in self._failed), default=0.0)
-            return scope.when is None or loop.time() + seconds + fastest < scope.when
+            return when is None or loop.time() + seconds + fastest < when
 
         def scheduled(seconds: float) -> None:
             if self._watch is not None:
@@ -277,6 +278,7 @@ class Call:
         more = None if self._watch is None else self._watch.begun(len(self._failed) + 1)
         base = self._template.without(more) if more else self._template
         how = Transmission(sent=not self._client.tells_what_was_sent)
+        how.deadline = self._scope.when or how.deadline
         self._reply = None
         began = time.monotonic()
         try:

@@ -19,6 +19,7 @@ from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import (
+    TURN,
     DirectRequest,
     DirectResponse,
     DirectTransport,
@@ -247,6 +248,8 @@ class Exchange:
     async def _write(self, data: bytes) -> bool:
         """Send a piece and return True; return False if the reply makes it unnecessary."""
         if not self._has_begun:
+            if asyncio.get_running_loop().time() >= self._transmission.deadline:
+                await asyncio.sleep(TURN)
             self._begin()
         else:
             self._look()

@@ -19,6 +19,7 @@ from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import (
+    TURN,
     DirectRequest,
     Transmission,
     WatchedPieces,
@@ -143,6 +144,8 @@ class HttpcoreConnection(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStre
         if sending.is_cancelled:  # by the content itself; the error is raised at the next wait
             await asyncio.sleep(0)
         if not sending.has_begun:
+            if asyncio.get_running_loop().time() >= sending.transmission.deadline:
+                await asyncio.sleep(TURN)
             sending.begin(connection)
             buffer = sending.head + buffer
         else:

@@ -4,6 +4,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
 
+TURN: Final = 0.01
+"""Seconds in which the event loop calls all timers that are due."""
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _NO_TIMEOUTS: Final[Mapping[str, float | None]] = MappingProxyType(
     dict.fromkeys(("connect", "read", "write", "pool"))
@@ -40,6 +43,8 @@ class Transmission:
         rate_wait: Seconds for which the request waited for its turn under a rate limit.
         on_sent: To be called once, when the first byte leaves or none will; None without a rate
             limit.
+        deadline: When the call is cancelled, by the loop's clock. If that has passed before the
+            first byte leaves, because the event loop was busy, the engines wait for `TURN`.
     """
 
     sent: bool
@@ -49,6 +54,7 @@ class Transmission:
     slot_wait: float = 0.0
     rate_wait: float = 0.0
     on_sent: Callable[[], None] | None = None
+    deadline: float = inf
 
     def end_turn(self) -> None:
         """Tell the rate limit that the request is sent now, or will not be."""
