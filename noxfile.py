@@ -16,7 +16,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
-EVERYTHING = ".[demo,fast,fleet,keyring,otel,parquet,redis]"
+EVERYTHING = ".[demo,fleet,keyring,otel,parquet,redis]"
 SOURCES = ("src", "tests", "examples", "benchmarks", "noxfile.py")
 
 
@@ -126,31 +126,6 @@ def bare(session: nox.Session) -> None:
     session.run("pytest", "tests/bare")
 
 
-@nox.session(python=MEASURED)
-def asyncio(session: nox.Session) -> None:
-    """Run the suite on the other engine, without the tests that use no engine."""
-    session.install("-e", EVERYTHING, *group("test"), *group("examples"), *group("fleet"))
-    apart = (
-        "auth",
-        "bare",
-        "browser",
-        "fleet",
-        "kit",
-        "models",
-        "real",
-        "sandbox",
-        "shape",
-        "site",
-    )
-    session.run(
-        "pytest",
-        *IN_PARALLEL,
-        "--engine=asyncio",
-        *(f"--ignore=tests/{folder}" for folder in apart),
-        *session.posargs,
-    )
-
-
 @nox.session
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed too, as it is with openai and other clients."""
@@ -221,11 +196,11 @@ def build(session: nox.Session) -> None:
 
 @nox.session(default=False, venv_backend="none")
 def full(session: nox.Session) -> None:
-    """Run the other Pythons, engines and servers, and the long sweeps."""
+    """Run the other Pythons and servers, and the long sweeps."""
     if missing := sorted(set(PYTHONS) - set(FOUND)):
         session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
     others = [f"tests-{version}" for version in FOUND if version not in (RUNNING, MEASURED)]
-    for name in (*others, "coverage", "asyncio", "beside_httpx2", "bare", "real", "docs", "build"):
+    for name in (*others, "coverage", "beside_httpx2", "bare", "real", "docs", "build"):
         session.notify(name)
 
 

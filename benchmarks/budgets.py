@@ -3,15 +3,11 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from benchmarks.measures.cpu import level
-from benchmarks.parts import LEVELS
 from benchmarks.peers import OURS
 from benchmarks.rounds import Seen, median_ratio
 from benchmarks.uploader import VARIANTS as UPLOADS
 
-ALL: Final = tuple(level(*pair) for pair in LEVELS)
 MAIN: Final = ("1", "50", "200")
-OVER_HTTPX, OVER_ASYNCIO = OURS + "httpx", OURS + "asyncio"
 HELD: Final = ("held_opening_cpu_ms", "held_first_cpu_ms")
 
 
@@ -61,49 +57,33 @@ def cpu(*levels: str) -> tuple[str, ...]:
 
 
 BUDGETS: Final = (
-    Budget("CPU on asyncio / aiohttp", "cpu", OVER_ASYNCIO, cpu(*MAIN), 0.8, "aiohttp"),
-    Budget(
-        "CPU on asyncio / OpenAI on aiohttp",
-        "cpu",
-        OVER_ASYNCIO,
-        cpu(*MAIN),
-        0.25,
-        "AsyncOpenAI on aiohttp",
-    ),
-    Budget("CPU on asyncio / OpenAI", "cpu", OVER_ASYNCIO, cpu(*MAIN), 0.25, "AsyncOpenAI"),
     *(
-        Budget("CPU on httpx / httpx", "cpu", OVER_HTTPX, cpu(at), limit, "httpx")
-        for at, limit in (("1", 0.55), ("50", 0.25), ("200", 0.2))
+        Budget("CPU / aiohttp", "cpu", OURS, cpu(at), limit, "aiohttp")
+        for at, limit in (("1", 0.55), ("50", 0.48), ("200", 0.45))
     ),
-    Budget("CPU on httpx / OpenAI", "cpu", OVER_HTTPX, cpu(*ALL), 0.75, "AsyncOpenAI"),
+    Budget("CPU / pyreqwest", "cpu", OURS, cpu(*MAIN), 0.85, "pyreqwest"),
+    Budget("CPU / OpenAI on aiohttp", "cpu", OURS, cpu(*MAIN), 0.12, "AsyncOpenAI on aiohttp"),
+    Budget("CPU / OpenAI", "cpu", OURS, cpu(*MAIN), 0.12, "AsyncOpenAI"),
     Budget(
         "import / httpx, tenacity, BaseModel",
         "imports",
         "from gateway_sdk import GatewaySession",
         ("cpu_ms",),
-        1.4,
+        1.3,
         "import httpx, tenacity; from pydantic import BaseModel",
     ),
-    *(
-        Budget(f"{ours}: loop held", "opening", ours, HELD, 20.0)
-        for ours in (OVER_HTTPX, OVER_ASYNCIO)
-    ),
-    *(
-        Budget(f"{ours}: 1st call", "opening", ours, ("first_cpu_ms",), 10.0)
-        for ours in (OVER_HTTPX, OVER_ASYNCIO)
-    ),
+    Budget("loop held", "opening", OURS, HELD, 20.0),
+    Budget("1st call", "opening", OURS, ("first_cpu_ms",), 10.0),
     *(
         Budget(f"{variant} / curl", "upload", variant, ("ratio_curl",), 0.97, at_least=True)
-        for variant in UPLOADS
-        if variant.startswith(("gateway file", "gateway stream"))
+        for variant in ("gateway file", "gateway stream")
     ),
     *(
         Budget(f"{variant}, MiB", "upload", variant, ("memory_growth_mib",), 4.0)
         for variant in UPLOADS
         if variant.startswith("gateway")
     ),
-    Budget("bulk on httpx / httpx", "bulk", OVER_HTTPX, ("seconds 50",), 1.10, "httpx"),
-    Budget("bulk on asyncio / aiohttp", "bulk", OVER_ASYNCIO, ("seconds 50",), 1.10, "aiohttp"),
+    Budget("bulk / aiohttp", "bulk", OURS, ("seconds 50",), 1.10, "aiohttp"),
 )
 
 

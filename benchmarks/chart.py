@@ -156,7 +156,7 @@ def _bar(
     middle = value["median"]
     cut = middle > limit
     end = min(value["highest"], limit)
-    colour = theme.ours if name.startswith(OURS) else theme.other
+    colour = theme.ours if name == OURS else theme.other
     axes.barh(
         place, min(middle, limit), height=0.66, color=theme.floor if name == FLOOR else colour
     )
@@ -180,7 +180,7 @@ def _bar(
 
 
 def _weight(name: str) -> str:
-    return "bold" if name.startswith(OURS) else "normal"
+    return "bold" if name == OURS else "normal"
 
 
 def _limit(values: list[dict[str, float]]) -> float:

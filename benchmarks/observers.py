@@ -1,6 +1,6 @@
 """What an observer adds to the CPU time of a call: none, an empty one, and OpenTelemetry.
 
-    python -m benchmarks.observers [--engine asyncio] [--turns 300]
+    python -m benchmarks.observers [--turns 300]
 
 It needs opentelemetry-sdk. Spans and metrics are collected, and not exported. The kinds take turns
 after every few calls, so that what the machine does meanwhile hits all of them alike; shown are the
@@ -24,7 +24,6 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from benchmarks.peers.request import BODY, TOKEN, check
 from benchmarks.processes import server
 from gateway_sdk import GatewaySession, Observer
-from gateway_sdk._transport.factory import ENGINES
 from gateway_sdk.otel import OpenTelemetry
 
 BATCH: Final = 20
@@ -52,13 +51,13 @@ def kinds() -> dict[str, Sequence[Observer]]:
     }
 
 
-async def measure(url: str, engine: Any, turns: int) -> dict[str, list[float]]:
+async def measure(url: str, turns: int) -> dict[str, list[float]]:
     """Return the CPU time of a call in µs, in each turn of each kind."""
     seen: dict[str, list[float]] = {}
     async with AsyncExitStack() as stack:
         calls: dict[str, Callable[[], Awaitable[Any]]] = {}
         for kind, observers in kinds().items():
-            session = GatewaySession(url, access_token=TOKEN, engine=engine, observers=observers)
+            session = GatewaySession(url, access_token=TOKEN, observers=observers)
             gateway = await stack.enter_async_context(session)
             calls[kind] = partial(gateway.currency.exchange_rate_series, **SERIES)
             check(await calls[kind]())
@@ -87,11 +86,10 @@ def lines(seen: dict[str, list[float]]) -> list[str]:
 def main(arguments: list[str] | None = None) -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.observers", description=__doc__)
-    parser.add_argument("--engine", choices=ENGINES, default="asyncio")
     parser.add_argument("--turns", type=int, default=300)
     given = parser.parse_args(arguments)
     with server("gateway_server") as url:
-        print(*lines(asyncio.run(measure(url, given.engine, given.turns))), sep="\n")
+        print(*lines(asyncio.run(measure(url, given.turns))), sep="\n")
 
 
 if __name__ == "__main__":

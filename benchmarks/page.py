@@ -58,7 +58,7 @@ def _ratios(found: Found) -> Iterator[str]:
         for heading, figure in PARTS["cpu"].columns.items()
         if all(figure in figures for figures in seen.values())
     }
-    peers = [name for name in seen if not name.startswith((OURS, ALONE))]
+    peers = [name for name in seen if name not in (OURS, ALONE)]
     for ours in (name for name in seen if name not in peers):
         yield f"CPU time per call of {ours}, divided by that of\n"
         yield _head("", columns)

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 from benchmarks.measures.cpu import level
 from benchmarks.peers import OURS, PEERS, lacking
 from benchmarks.uploader import VARIANTS as UPLOADS
-from gateway_sdk._transport.factory import ENGINES
 
 Settings = Mapping[str, Any]
 
@@ -22,9 +21,7 @@ STATEMENTS: Final = {
     "import aiohttp": ("aiohttp",),
     "import openai": ("openai",),
 }
-ENGINES_AND_OURS: Final = tuple(
-    name for name in PEERS if name.startswith(OURS) or name in {"aiohttp", "httpx"}
-)
+NEAREST: Final = ("aiohttp", "httpx", OURS)
 
 
 class Part(NamedTuple):
@@ -69,7 +66,7 @@ PARTS: Final = {
     ),
     "opening": Part(
         "Longest turn of the loop: opening, first call; that call's CPU, +; ms",
-        ENGINES_AND_OURS,
+        NEAREST,
         {
             "opening": "held_opening_ms",
             "its CPU": "held_opening_cpu_ms",
@@ -96,14 +93,14 @@ PARTS: Final = {
     ),
     "bulk": Part(
         "1000 calls, 50 at once: time / ideal, by the server's latency",
-        ("raw sockets", *ENGINES_AND_OURS),
+        ("raw sockets", *NEAREST),
         {f"{milliseconds} ms": f"to_ideal {milliseconds}" for milliseconds in LATENCIES},
         {"rounds": 3, "calls": 1000, "latencies": LATENCIES},
         {"rounds": 1, "calls": 100, "latencies": (5,)},
     ),
     "countries": Part(
         "A list of 250 countries as models, CPU time, us",
-        ENGINES_AND_OURS,
+        NEAREST,
         {"a list": "cpu_us"},
         {"rounds": 4, "lists": 300},
         {"rounds": 1, "lists": 2},
@@ -136,7 +133,7 @@ def left_out(name: str) -> dict[str, str]:
     for variant in PARTS[name].variants:
         why = None
         if variant in PEERS:
-            why = lacking(variant, ENGINES)
+            why = lacking(variant)
         elif variant in STATEMENTS:
             missing = [module for module in STATEMENTS[variant] if find_spec(module) is None]
             why = f"{missing[0]} not installed" if missing else None

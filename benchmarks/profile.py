@@ -76,7 +76,7 @@ def lines(per_call: float, samples: Counter[str]) -> list[str]:
 def main(arguments: list[str] | None = None) -> None:
     """Take samples of what the command line says, and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile", description=__doc__)
-    parser.add_argument("peer", nargs="?", default=f"{OURS}asyncio", choices=PEERS, metavar="PEER")
+    parser.add_argument("peer", nargs="?", default=OURS, choices=PEERS, metavar="PEER")
     parser.add_argument("--callers", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=10)
     given = parser.parse_args(arguments)

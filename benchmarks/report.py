@@ -125,7 +125,7 @@ def ratios(seen: Seen) -> Iterator[str]:
         if all(figure in figures for figures in seen.values())
     }
     wide = (WIDTH - NAME) // max(1, len(columns))
-    ours_all = [name for name in seen if name.startswith((OURS, ALONE))]
+    ours_all = [name for name in seen if name in (OURS, ALONE)]
     for ours in ours_all:
         yield f"CPU time per call of {ours} / that of"
         for name in (name for name in seen if name not in ours_all):

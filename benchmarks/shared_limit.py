@@ -49,9 +49,7 @@ async def call(base_url: str, redis: str, limit: int, seconds: float) -> None:
             finally:
                 made += 1
 
-    async with GatewaySession(
-        base_url, access_token=TOKEN, rate_limit=shared, engine="asyncio"
-    ) as gateway:
+    async with GatewaySession(base_url, access_token=TOKEN, rate_limit=shared) as gateway:
         began = time.process_time()
         await asyncio.gather(*(caller(gateway) for _ in range(CALLERS)))
     print(1000 * (time.process_time() - began) / made)

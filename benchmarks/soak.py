@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from benchmarks.processes import server
 from benchmarks.soaking import CALLERS, CONNECTIONS, Sample, soak
-from gateway_sdk._transport.factory import ENGINES
 
 WARM: Final = 2
 """The tenth from which on nothing may grow."""
@@ -80,26 +79,21 @@ def row(sample: Sample) -> str:
 def main() -> int:
     """Do what the command line says; return how much was not as it should be."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=100_000, help="for each engine")
-    parser.add_argument("--engine", choices=ENGINES, help="one only")
+    parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1, help="of cancellations and faults")
     parser.add_argument("--json", type=Path, help="where to write the figures")
     given = parser.parse_args()
-    outcomes = []
-    for engine in [given.engine] if given.engine else ENGINES:
-        print(f"engine {engine}, {CONNECTIONS} connections, {CALLERS} callers\n\n{heading()}")
-        with server("soak_server", str(given.seed)) as url:
-            run = soak(
-                engine, url, given.calls, given.seed, lambda sample: print(row(sample), flush=True)
-            )
-            outcomes.append(asyncio.run(run))
-        print(f"\n{outcomes[-1]['usable']} of {CONNECTIONS} slots usable at the end")
-        print("what the server did:", json.dumps(outcomes[-1]["server"]["made"]))
-        for problem in missed(outcomes[-1]):
-            print(f"missed: {problem}")
+    print(f"{CONNECTIONS} connections, {CALLERS} callers\n\n{heading()}")
+    with server("soak_server", str(given.seed)) as url:
+        run = soak(url, given.calls, given.seed, lambda sample: print(row(sample), flush=True))
+        outcome = asyncio.run(run)
+    print(f"\n{outcome['usable']} of {CONNECTIONS} slots usable at the end")
+    print("what the server did:", json.dumps(outcome["server"]["made"]))
+    for problem in missed(outcome):
+        print(f"missed: {problem}")
     if given.json:
-        given.json.write_text(json.dumps(outcomes, indent=2) + "\n")
-    return sum(len(missed(outcome)) for outcome in outcomes)
+        given.json.write_text(json.dumps(outcome, indent=2) + "\n")
+    return len(missed(outcome))
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ class Ends(Observer):
 
 
 class Soak:
-    """A run with one engine, seen from its session."""
+    """A run, seen from its session."""
 
     def __init__(
         self, gateway: GatewaySession, ends: Ends, url: str, seed: int, documents: Documents
@@ -204,15 +204,14 @@ def _uploading() -> int:
 
 
 async def soak(
-    engine: Any, url: str, calls: int, seed: int, report: Callable[[Sample], object]
+    url: str, calls: int, seed: int, report: Callable[[Sample], object]
 ) -> dict[str, Any]:
-    """Run with one engine and return all samples."""
+    """Run and return all samples."""
     ends = Ends()
     gateway = GatewaySession(
         url,
         access_token="-",  # noqa: S106
         tenant_id="soak",
-        engine=engine,
         max_connections=CONNECTIONS,
         retry=RetryPolicy(attempts=2, backoff=0.002),
         trust_env=False,
@@ -229,7 +228,6 @@ async def soak(
             usable = await run.usable()
         after = await run.statistics(0)
     return {
-        "engine": engine,
         "connections": CONNECTIONS,
         "callers": CALLERS,
         "samples": [vars(sample) for sample in samples],

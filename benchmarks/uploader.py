@@ -13,7 +13,6 @@ import httpx
 
 from benchmarks.processes import peak_memory
 from gateway_sdk import GatewaySession, Multipart
-from gateway_sdk._transport.factory import ENGINES
 
 PIECE: Final = 64 * 1024
 TARGET: Final = "/aml/1.0.0/document/upload"
@@ -21,9 +20,11 @@ TICK: Final = 0.005
 VARIANTS: Final = (
     "httpx file",
     "httpx stream",
-    *(f"gateway {kind} {engine}" for kind in ("file", "stream", "form") for engine in ENGINES),
+    "gateway file",
+    "gateway stream",
+    "gateway form",
 )
-"""Who sends, what, and for the SDK on which engine."""
+"""Who sends, and what."""
 
 
 @dataclass
@@ -59,13 +60,12 @@ async def stream(path: Path) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def by_gateway(url: str, engine: Any, content: Any, seen: Seen) -> dict[str, Any]:
+async def by_gateway(url: str, content: Any, seen: Seen) -> dict[str, Any]:
     """Upload with the SDK."""
     async with GatewaySession(
         url,
         access_token="-",  # noqa: S106
         trust_env=False,
-        engine=engine,
     ) as gateway:
         reply: dict[str, Any] = await gateway.aml.upload_document(
             content, on_progress=lambda sent, _: seen.progress.append(sent)
@@ -89,12 +89,12 @@ async def upload(variant: str, url: str, path: Path, seen: Seen) -> dict[str, An
     """Upload a document in one of the ways."""
     length = await asyncio.to_thread(lambda: path.stat().st_size)
     match variant.split():
-        case ["gateway", "file", engine]:
-            return await by_gateway(url, engine, path, seen)
-        case ["gateway", "stream", engine]:
-            return await by_gateway(url, engine, stream(path), seen)
-        case ["gateway", _, engine]:
-            return await by_gateway(url, engine, Multipart({}, {"document": path}), seen)
+        case ["gateway", "file"]:
+            return await by_gateway(url, path, seen)
+        case ["gateway", "stream"]:
+            return await by_gateway(url, stream(path), seen)
+        case ["gateway", _]:
+            return await by_gateway(url, Multipart({}, {"document": path}), seen)
         case [_, "file"]:
             return await by_httpx(url, stream(path), length)
         case _:

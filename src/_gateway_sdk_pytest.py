@@ -121,15 +121,14 @@ def gateway_url(gateway_sandbox: "Sandbox") -> Iterator[str]:
 def gateway_env(gateway_url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Set the environment variables of `GatewaySession.from_env` to the gateway at `gateway_url`.
 
-    Other variables that `from_env` reads are removed, GATEWAY_ENGINE excepted.
+    Other variables that `from_env` reads are removed.
     """
     from gateway_sdk._config import ENVIRONMENT  # noqa: PLC0415
     from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN  # noqa: PLC0415
 
     given = {"base_url": gateway_url, "access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": TENANT}
-    for name, variable in ENVIRONMENT.items():
-        if name != "engine":
-            monkeypatch.delenv(variable, raising=False)
+    for variable in ENVIRONMENT.values():
+        monkeypatch.delenv(variable, raising=False)
     variables = {ENVIRONMENT[name]: value for name, value in given.items()}
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)

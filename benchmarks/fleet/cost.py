@@ -64,7 +64,7 @@ class Counted:
 async def of_bulk(counted: Counted, number: int, journal: dict[str, Any]) -> None:
     """Use `bulk.run`."""
     call = counted.wrap(jobs.call)
-    async with GatewaySession.from_env(engine="asyncio") as gateway:
+    async with GatewaySession.from_env() as gateway:
         async for result in bulk.run(
             lambda item: call(gateway, item),
             jobs.items(number, 0),

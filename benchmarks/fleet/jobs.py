@@ -69,7 +69,6 @@ def make_job(function: Callable[..., Awaitable[Any]] = call) -> fleet.Job:
         store=fleet.PostgresStore(place) if is_postgres else fleet.FolderStore(place),
         rate_limit=RateLimit(rate, seconds=1.0) if rate else None,
         concurrency=CONCURRENCY,
-        session={"engine": "asyncio"},
         max_starts=int(os.environ["FLEET_STARTS"]),
     )
 

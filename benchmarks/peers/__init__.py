@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from benchmarks.peers.generated import open_generated
 from benchmarks.peers.http_clients import open_aiohttp, open_httpx, open_pyreqwest
 from benchmarks.peers.request import Open
-from benchmarks.peers.sdks import open_asyncio_engine, open_gateway, open_openai
+from benchmarks.peers.sdks import open_engine, open_gateway, open_openai
 from benchmarks.peers.sockets import open_sockets
 
 
@@ -22,8 +22,8 @@ class Peer(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
-OURS: Final = "gateway_sdk on "
-ALONE: Final = "asyncio engine alone"
+OURS: Final = "gateway_sdk"
+ALONE: Final = "engine alone"
 PEERS: Final = {
     "raw sockets": Peer(open_sockets),
     "pyreqwest": Peer(open_pyreqwest, ("pyreqwest",)),
@@ -33,22 +33,12 @@ PEERS: Final = {
     "generated client": Peer(open_generated, ("openapi_python_client",)),
     "AsyncOpenAI": Peer(open_openai("DefaultAsyncHttpxClient"), ("openai",)),
     "AsyncOpenAI on aiohttp": Peer(open_openai("DefaultAioHttpClient"), ("openai", "aiohttp")),
-    ALONE: Peer(open_asyncio_engine, ("httptools",)),
-    OURS + "httpx": Peer(open_gateway("httpx")),
-    OURS + "asyncio": Peer(open_gateway("asyncio"), ("httptools",)),
+    ALONE: Peer(open_engine),
+    OURS: Peer(open_gateway),
 }
 
 
-def lacking(name: str, engines: tuple[str, ...]) -> str | None:
-    """Say what a peer lacks here, or None.
-
-    Args:
-        name: Of the peer.
-        engines: Those that the SDK has.
-    """
+def lacking(name: str) -> str | None:
+    """Say what a peer lacks here, or None."""
     missing = [module for module in PEERS[name].needs if find_spec(module) is None]
-    if missing:
-        return f"{' and '.join(missing)} not installed"
-    if name.startswith(OURS) and name.removeprefix(OURS) not in engines:
-        return "no such engine yet"
-    return None
+    return f"{' and '.join(missing)} not installed" if missing else None

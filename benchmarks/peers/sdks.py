@@ -34,38 +34,32 @@ def open_openai(client_name: str) -> Open:
     return opened
 
 
-def open_gateway(engine: str) -> Open:
-    """Return what calls with a GatewaySession on one of its engines."""
+@asynccontextmanager
+async def open_gateway(url: str, connections: int) -> AsyncIterator[Call]:
+    """Call with a GatewaySession."""
+    sdk = import_module("gateway_sdk")
+    async with sdk.GatewaySession(url, access_token=TOKEN, max_connections=connections) as gateway:
 
-    @asynccontextmanager
-    async def opened(url: str, connections: int) -> AsyncIterator[Call]:
-        sdk = import_module("gateway_sdk")
-        async with sdk.GatewaySession(
-            url, access_token=TOKEN, engine=engine, max_connections=connections
-        ) as gateway:
+        async def call() -> Any:
+            return await gateway.currency.exchange_rate_series(
+                base=BODY["base"],
+                symbols=BODY["symbols"],
+                start_date=BODY["startDate"],
+                end_date=BODY["endDate"],
+            )
 
-            async def call() -> Any:
-                return await gateway.currency.exchange_rate_series(
-                    base=BODY["base"],
-                    symbols=BODY["symbols"],
-                    start_date=BODY["startDate"],
-                    end_date=BODY["endDate"],
-                )
-
-            yield call
-
-    return opened
+        yield call
 
 
 @asynccontextmanager
-async def open_asyncio_engine(url: str, connections: int) -> AsyncIterator[Call]:
+async def open_engine(url: str, connections: int) -> AsyncIterator[Call]:
     """Call with our engine alone: no session, token, retries, deadline, checks or models."""
     # The processes of other peers are without it.
     from gateway_sdk._http.request import RequestBase  # noqa: PLC0415
-    from gateway_sdk._transport.asyncio_engine import AsyncioEngine  # noqa: PLC0415
+    from gateway_sdk._transport.engine import Engine  # noqa: PLC0415
     from gateway_sdk._transport.transmission import DirectRequest, Transmission  # noqa: PLC0415
 
-    engine = AsyncioEngine(connections, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    engine = Engine(connections, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     address, timeout = httpx.URL(url + PATH), httpx.Timeout(30)
     fields = [
         (b"Host", address.netloc),

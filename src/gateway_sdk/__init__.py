@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gateway_sdk import auth, bulk, fleet, models, operations
     from gateway_sdk._call.retry import RetryBudget, RetryPolicy
     from gateway_sdk._http.multipart import Multipart
+    from gateway_sdk._transport.public import GatewayTransport
     from gateway_sdk._transport.rate_limit import RateLimit
     from gateway_sdk.auth import Token, TokenSource
     from gateway_sdk.errors import (
@@ -63,6 +64,7 @@ else:
         {
             "gateway_sdk._call.retry": ("RetryBudget", "RetryPolicy"),
             "gateway_sdk._http.multipart": ("Multipart",),
+            "gateway_sdk._transport.public": ("GatewayTransport",),
             "gateway_sdk._transport.rate_limit": ("RateLimit",),
             "gateway_sdk.auth": (),
             "gateway_sdk.auth.source": ("TokenSource",),
@@ -123,6 +125,7 @@ __all__ = [
     "ForbiddenError",
     "GatewayError",
     "GatewaySession",
+    "GatewayTransport",
     "InvalidArgumentError",
     "InvalidRequestError",
     "JournalError",

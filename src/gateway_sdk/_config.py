@@ -67,7 +67,6 @@ ENVIRONMENT: Final = {
     "access_token": "GATEWAY_ACCESS_TOKEN",
     "tenant_id": "GATEWAY_TENANT_ID",
     "token_header": "GATEWAY_TOKEN_HEADER",
-    "engine": "GATEWAY_ENGINE",
     "auth_url": "GATEWAY_AUTH_URL",
     "client_id": "GATEWAY_CLIENT_ID",
     "token_store": "GATEWAY_TOKEN_STORE",
@@ -77,15 +76,11 @@ ENVIRONMENT: Final = {
 def with_environment(given: Mapping[str, Any]) -> dict[str, Any]:
     """Add settings of the environment that were not given; an empty variable counts as missing.
 
-    A transport or client replaces the engine of the environment.
-
     Raises:
         ConfigurationError: a secret of the environment would go to another gateway.
     """
     check_same_gateway(given)
     found = {name: os.environ.get(variable) for name, variable in ENVIRONMENT.items()}
-    if given.get("transport") is not None or given.get("http_client") is not None:
-        del found["engine"]
     return {name: value for name, value in found.items() if value} | dict(given)
 
 

@@ -18,8 +18,8 @@ from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._config import UNSET, UnsetType
 from gateway_sdk._http.request import OnProgress
 from gateway_sdk._python import safe_repr
+from gateway_sdk._transport.config import Certificate, EngineConfig
 from gateway_sdk._transport.custom import AnyClient, AnyTransport
-from gateway_sdk._transport.factory import Certificate, EngineConfig, EngineName
 from gateway_sdk._transport.rate_limit import AnyRateLimit
 from gateway_sdk.areas import AreaOf
 from gateway_sdk.areas.aml import AmlArea
@@ -53,7 +53,6 @@ class GatewaySession:
         deadline: float | None = _config.DEFAULT_DEADLINE,
         retry: RetryPolicy | None = RetryPolicy(),
         headers: Mapping[str, str] | None = None,
-        engine: EngineName | UnsetType = UNSET,
         transport: AnyTransport | None = None,
         http_client: AnyClient | None = None,
         max_connections: int | UnsetType = UNSET,
@@ -71,8 +70,8 @@ class GatewaySession:
     ) -> None:
         """Check every setting; nothing is sent.
 
-        `engine`, `max_connections`, `verify`, `cert`, `proxy` and `trust_env` configure the
-        connections of an engine: together with `transport` or `http_client` they are refused.
+        `max_connections`, `verify`, `cert`, `proxy` and `trust_env` configure the SDK's own
+        connections: together with `transport` or `http_client` they are refused.
 
         Args:
             base_url: The gateway's address; https, unless the host is this machine.
@@ -86,9 +85,9 @@ class GatewaySession:
                 no limit.
             retry: How often a call is tried, and the waits; None for a single attempt.
             headers: Additional headers of every request.
-            engine: "httpx" (the default), or "asyncio", which needs the extra `fast`.
-            transport: Your own transport, which replaces the engine; the session closes it.
-            http_client: Your own client, which replaces the engine; you close it.
+            transport: Your own transport in place of the SDK's connections; the session closes it.
+            http_client: Your own client in place of the SDK's connections; you close it. With a
+                `GatewayTransport` inside, the session still knows what was sent.
             max_connections: The largest number of requests at the same time, 50 by default; the
                 others wait in their order.
             rate_limit: A `RateLimit`, the largest number of requests in a time; the others wait in
@@ -126,7 +125,6 @@ class GatewaySession:
         client = Client(
             base_url=_config.parse_base_url(base_url, allow_insecure_http=allow_insecure_http),
             engine=EngineConfig.of(
-                engine=engine,
                 transport=transport,
                 http_client=http_client,
                 max_connections=max_connections,
@@ -160,11 +158,10 @@ class GatewaySession:
     def from_env(cls, **overrides: Unpack[Overrides]) -> Self:
         """Make a session from the environment.
 
-        It reads GATEWAY_BASE_URL, GATEWAY_ACCESS_TOKEN, GATEWAY_TENANT_ID, GATEWAY_TOKEN_HEADER
-        and GATEWAY_ENGINE; an empty variable counts as missing. Without GATEWAY_ACCESS_TOKEN it
+        It reads GATEWAY_BASE_URL, GATEWAY_ACCESS_TOKEN, GATEWAY_TENANT_ID and
+        GATEWAY_TOKEN_HEADER; an empty variable counts as missing. Without GATEWAY_ACCESS_TOKEN it
         uses the token that `gateway login` stored for the same GATEWAY_AUTH_URL,
-        GATEWAY_CLIENT_ID and GATEWAY_TOKEN_STORE. A `transport` or `http_client` replaces
-        GATEWAY_ENGINE.
+        GATEWAY_CLIENT_ID and GATEWAY_TOKEN_STORE.
 
         Args:
             overrides: Arguments of the session, which replace or complete the environment; also

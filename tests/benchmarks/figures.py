@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 
 from benchmarks.parts import PARTS
-from benchmarks.peers import OURS
 from benchmarks.rounds import Seen
-
-ON_HTTPX = OURS + "httpx"
 
 
 def seen_of(name: str, values: Sequence[float] = (2.0, 1.0, 3.0)) -> Seen:

@@ -11,9 +11,9 @@ from benchmarks import __main__ as command
 from benchmarks import rounds
 from benchmarks.budgets import BUDGETS, judge
 from benchmarks.parts import PARTS
-from benchmarks.peers import PEERS
+from benchmarks.peers import OURS, PEERS
 from benchmarks.rounds import interleaved, median_ratio, uploads
-from tests.benchmarks.figures import ALL, ON_HTTPX, seen_of
+from tests.benchmarks.figures import ALL, seen_of
 
 
 def test_variants_take_turns_and_turns_begin_with_another_one_each() -> None:
@@ -97,8 +97,8 @@ def test_a_budget_of_something_that_was_left_out_is_not_judged() -> None:
 
     assert judge({}) == []
     assert [one.title for one in judge({"cpu": short})] == [
-        "CPU on asyncio / OpenAI on aiohttp",
-        "CPU on httpx / httpx",
+        "CPU / pyreqwest",
+        "CPU / OpenAI on aiohttp",
     ]
 
 
@@ -114,7 +114,7 @@ def test_a_short_run_writes_its_figures(
     output = capsys.readouterr().out
     found = json.loads((tmp_path / "results.json").read_text())
     assert set(found["parts"]) == {"imports", "countries"}
-    assert found["parts"]["countries"][ON_HTTPX]["cpu_us"]["median"] > 0
+    assert found["parts"]["countries"][OURS]["cpu_us"]["median"] > 0
     assert output.count("MISSED") == missed == sum(not one["met"] for one in found["budgets"])
     assert PARTS["countries"].title in output
     assert "too rough" in output

@@ -11,14 +11,13 @@ import pytest
 from benchmarks.gateway_server import SERIES
 from benchmarks.measures import latency
 from benchmarks.measures.load import ask, counted, drive, warm
-from benchmarks.parts import ENGINES_AND_OURS, PARTS, left_out, settings_of
-from benchmarks.peers import OURS, PEERS, lacking
+from benchmarks.parts import NEAREST, PARTS, left_out, settings_of
+from benchmarks.peers import PEERS, lacking
 from benchmarks.peers.generated import generate
 from benchmarks.peers.request import check
 from benchmarks.processes import server
-from gateway_sdk._transport.factory import ENGINES
 
-HERE = [name for name in PEERS if lacking(name, ENGINES) is None]
+HERE = [name for name in PEERS if lacking(name) is None]
 MEASURES = ("cpu", "latency", "blocking", "memory", "bulk", "countries", "opening")
 
 
@@ -61,7 +60,7 @@ async def test_every_peer_fails_where_the_reply_is_an_error(url: str, peer: str)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("peer", [name for name in ENGINES_AND_OURS if name in HERE])
+@pytest.mark.parametrize("peer", [name for name in NEAREST if name in HERE])
 async def test_every_measure_gives_all_the_figures_of_its_table(
     url: str, measure: str, peer: str
 ) -> None:
@@ -159,7 +158,7 @@ def test_a_reply_that_is_another_one_is_refused() -> None:
 
 
 def test_what_is_not_installed_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer whose package is missing, and an engine that the SDK lacks, have a reason."""
+    """A peer whose package is missing has a reason."""
     for module in ("benchmarks.peers.find_spec", "benchmarks.parts.find_spec"):
         monkeypatch.setattr(module, lambda name: None if name == "openai" else name)
 
@@ -173,5 +172,3 @@ def test_what_is_not_installed_is_left_out_and_said(monkeypatch: pytest.MonkeyPa
         ("curl file", "curl not installed"),
         ("curl stream", "curl not installed"),
     }
-    assert lacking(OURS + "asyncio", ("httpx",)) == "no such engine yet"
-    assert lacking(OURS + "asyncio", ("httpx", "asyncio")) is None

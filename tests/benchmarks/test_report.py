@@ -12,6 +12,7 @@ from benchmarks import chart, page
 from benchmarks.__main__ import RESULTS
 from benchmarks.budgets import BUDGETS, judge
 from benchmarks.parts import PARTS
+from benchmarks.peers import OURS
 from benchmarks.report import (
     budget_lines,
     cell,
@@ -23,7 +24,7 @@ from benchmarks.report import (
     summary,
     table,
 )
-from tests.benchmarks.figures import ALL, ON_HTTPX
+from tests.benchmarks.figures import ALL
 
 
 def test_every_budget_has_a_line() -> None:
@@ -32,11 +33,9 @@ def test_every_budget_has_a_line() -> None:
 
     assert len(lines) == 1 + len(BUDGETS)
     assert max(map(len, lines)) <= 80
-    assert re.search(r"^CPU on httpx / httpx +<= 0\.55 +1\.00 +MISSED$", lines[4])
-    assert re.search(r"^CPU on httpx / httpx +<= 0\.25 +1\.00 +MISSED$", lines[5])
-    assert any(
-        re.search(r"^gateway file httpx, MiB +<= 4\.00 +2\.00 +met$", line) for line in lines
-    )
+    assert re.search(r"^CPU / aiohttp +<= 0\.48 +1\.00 +MISSED$", lines[2])
+    assert re.search(r"^CPU / aiohttp +<= 0\.45 +1\.00 +MISSED$", lines[3])
+    assert any(re.search(r"^gateway file, MiB +<= 4\.00 +2\.00 +met$", line) for line in lines)
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -76,9 +75,9 @@ def test_a_cell_is_a_median_and_its_spread(values: list[float] | None, text: str
 
 def test_ratios_are_told_of_each_engine_to_each_peer() -> None:
     """Peers are what the SDK is not."""
-    lines = list(ratios({name: {"cpu_us 1": [2.0]} for name in ("httpx", ON_HTTPX)}))
+    lines = list(ratios({name: {"cpu_us 1": [2.0]} for name in ("httpx", OURS)}))
 
-    assert lines[0] == f"CPU time per call of {ON_HTTPX} / that of"
+    assert lines[0] == f"CPU time per call of {OURS} / that of"
     assert lines[1].split() == ["httpx", "1.00"]
 
 

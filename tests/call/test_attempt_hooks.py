@@ -104,8 +104,7 @@ async def test_observers_learn_where_the_gateway_is(
     assert (call.base_url, call.host, call.port) == expected
 
 
-@pytest.mark.parametrize("engine", ["httpx", "asyncio"])
-async def test_the_fields_go_over_the_wire(engine: Any) -> None:
+async def test_the_fields_go_over_the_wire() -> None:
     """On every engine; those of the session's headers that have the same name are replaced."""
     heads: list[bytes] = []
 
@@ -124,7 +123,6 @@ async def test_the_fields_go_over_the_wire(engine: Any) -> None:
         GatewaySession(
             url,
             access_token="t",
-            engine=engine,
             headers={"Traceparent": "mine", "X-Mine": "kept"},
             observers=observers,
         ) as gateway,

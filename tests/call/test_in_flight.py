@@ -5,7 +5,6 @@ import pytest
 
 from gateway_sdk import Outcome
 from gateway_sdk._call.client import CallScope, CallsInFlight
-from gateway_sdk._transport.factory import ENGINES
 from gateway_sdk.errors import DeadlineExceededError, SessionStateError
 from tests.support.failing_server import FailingServer
 from tests.support.failing_steps import serve
@@ -99,8 +98,7 @@ def test_a_cancellation_beside_the_deadline_is_not_taken_for_it() -> None:
     run(work())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_nothing_is_sent_after_a_deadline_that_passed_unseen(engine: str) -> None:
+async def test_nothing_is_sent_after_a_deadline_that_passed_unseen() -> None:
     """The event loop was busy, so that the call did not end in time; it does before it is sent."""
     witness, seconds = Witness(), [0.0]
 
@@ -110,9 +108,9 @@ async def test_nothing_is_sent_after_a_deadline_that_passed_unseen(engine: str) 
 
     async with (
         FailingServer(serve) as server,
-        open_session(server.url, engine, witness, access_token=token, deadline=0.4) as gateway,
+        open_session(server.url, witness, access_token=token, deadline=0.4) as gateway,
     ):
-        # Its timer is due before that of the next call, which httpcore's locks give time for.
+        # Its timer is due before that of the next call.
         await witness.call(gateway, "order_history", "1")
         seconds[0] = 0.5
         record = await witness.call(gateway, "create_customer", "2")

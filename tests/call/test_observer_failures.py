@@ -19,6 +19,7 @@ from gateway_sdk import (
     RunInfo,
 )
 from gateway_sdk._call import client
+from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk._transport.transmission import EXTENSION
 from gateway_sdk.operations import ORDER_HISTORY
 from tests.support.calls import CALLS
@@ -68,7 +69,7 @@ def test_a_call_that_is_cut_off_is_told_with_its_outcome(
 
     async def scenario() -> None:
         engine = Silent()
-        monkeypatch.setattr(client, "make_transport", lambda *_: engine)
+        monkeypatch.setattr(client, "make_transport", lambda *_: CustomTransport(engine, None))
         gateway = GatewaySession(
             "https://gateway.test", access_token="t", observers=[book], deadline=600.0
         )

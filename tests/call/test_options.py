@@ -13,7 +13,7 @@ from gateway_sdk import ConfigurationError, GatewaySession, RateLimit
 from gateway_sdk._call.options import Overrides
 from gateway_sdk._config import ENVIRONMENT, Unset
 from gateway_sdk._http.request import _NOT_IN_HEADERS
-from gateway_sdk._transport.factory import DEFAULTS
+from gateway_sdk._transport.config import DEFAULTS
 
 
 def test_what_is_left_out_reads_as_that() -> None:
@@ -54,7 +54,6 @@ def test_a_view_costs_no_cycle() -> None:
 
 
 OF_AN_ENGINE: dict[str, list[Any]] = {
-    "engine": ["httpx", "asyncio", "curl"],
     "max_connections": [50, 1],
     "verify": [True, "ca.pem", ssl.create_default_context()],
     "cert": ["client.pem"],
@@ -102,28 +101,6 @@ def test_what_has_an_effect_beside_a_transport_is_taken(seam: str) -> None:
     given = {seam: seams()[seam], "proxy": None, "cert": None, "rate_limit": RateLimit(5)}
 
     assert "new" in repr(GatewaySession("https://g.test", access_token="t", **given))
-
-
-@pytest.mark.parametrize("engine", ["asyncio", "curl"])
-@pytest.mark.parametrize("seam", ["transport", "http_client"])
-def test_a_transport_stands_in_place_of_the_engine_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch, seam: str, engine: str
-) -> None:
-    """GATEWAY_ENGINE is a default of the machine, and no argument that could be ignored."""
-    monkeypatch.setenv("GATEWAY_ENGINE", engine)
-    given: Any = {"base_url": "https://g.test", "access_token": "t", seam: seams()[seam]}
-
-    assert "new" in repr(GatewaySession.from_env(**given))
-    with pytest.raises(ConfigurationError, match=r"^leave out engine: "):
-        GatewaySession.from_env(**given, engine="httpx")
-
-
-def test_the_environment_still_names_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a transport GATEWAY_ENGINE counts, also if None is given for one."""
-    monkeypatch.setenv("GATEWAY_ENGINE", "aiohttp")
-
-    with pytest.raises(ConfigurationError, match=r"^engine must be 'httpx' or 'asyncio'"):
-        GatewaySession.from_env(base_url="https://g.test", access_token="t", transport=None)
 
 
 def without_unset(kind: Any) -> Any:

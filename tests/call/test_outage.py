@@ -19,6 +19,7 @@ from gateway_sdk import (
 )
 from gateway_sdk._call import call, client
 from gateway_sdk._call.retry import Bucket
+from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk._transport.transmission import EXTENSION
 from tests.support.calls import CALLS
 from tests.support.virtual_time import now, run
@@ -59,7 +60,7 @@ Opened = Callable[..., GatewaySession]
 def sessions_on(gateway: Gateway) -> Iterator[Opened]:
     """Give what makes sessions on a gateway; their waits are random up to 0.5 s and 1 s."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client, "make_transport", lambda *_: gateway)
+        patch.setattr(client, "make_transport", lambda *_: CustomTransport(gateway, None))
         patch.setattr(client, "bucket_of", bucket_of)
         # How long an attempt took decides whether another one fits before the deadline.
         patch.setattr(call, "time", SimpleNamespace(monotonic=now))

@@ -1,4 +1,4 @@
-"""Why there is no connection is said in plain words, with host and port, on every engine."""
+"""Why there is no connection is said in plain words, with host and port."""
 
 import asyncio
 import errno
@@ -17,13 +17,10 @@ import pytest
 from gateway_sdk import ConnectionFailedError, GatewayError, Outcome, ReplyLostError
 from gateway_sdk._call.failure import Reason, late_reason_of, reason_of
 from gateway_sdk._config import host_and_port, port_of
-from gateway_sdk._transport.asyncio_engine import AsyncioEngine
-from gateway_sdk._transport.factory import ENGINES
-from gateway_sdk._transport.httpx_engine import HttpxEngine
 from gateway_sdk._transport.transmission import Transmission
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
-from tests.support.engines import make_request
+from tests.support.engines import Engine, make_request
 from tests.support.failing_line import Line
 from tests.support.failing_server import FailingServer, Script
 from tests.support.failing_steps import at_once, never_look, serve, while_shaking_hands
@@ -65,9 +62,9 @@ def authorities(tmp_path_factory: pytest.TempPathFactory) -> Authorities:
     return Authorities(tmp_path_factory.mktemp("authorities"))
 
 
-async def error_of(url: str, engine: str, **options: Any) -> GatewayError:
+async def error_of(url: str, **options: Any) -> GatewayError:
     """Make one call and return its error."""
-    async with open_session(url, engine, Witness(), **options) as gateway:
+    async with open_session(url, Witness(), **options) as gateway:
         with pytest.raises(GatewayError) as caught:
             await CALLS["create_customer"](gateway)
     return caught.value
@@ -86,13 +83,12 @@ def check(error: GatewayError, place: str, text: str, *, transient: bool) -> Non
     assert (twin.reason, twin.retryable) == (error.reason, error.retryable)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_nobody_listens(engine: str) -> None:
+async def test_nobody_listens() -> None:
     """A server that is down may come up again."""
     with socket.socket() as bound:
         bound.bind((LOCAL, 0))
         place = f"{LOCAL}:{bound.getsockname()[1]}"
-        error = await error_of(f"http://{place}", engine)
+        error = await error_of(f"http://{place}")
 
     check(error, place, "connection refused", transient=True)
 
@@ -119,10 +115,7 @@ def a_port_of_both() -> Iterator[int]:
             return
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_nobody_listens_at_any_address_of_a_name(
-    monkeypatch: pytest.MonkeyPatch, engine: str
-) -> None:
+async def test_nobody_listens_at_any_address_of_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name with two addresses is refused once, in the text."""
     with a_port_of_both() as port:
         stream = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
@@ -133,7 +126,7 @@ async def test_nobody_listens_at_any_address_of_a_name(
                 (socket.AF_INET, *stream, (LOCAL, port)),
             ],
         )
-        error = await error_of(f"https://{HOST}:{port}", engine)
+        error = await error_of(f"https://{HOST}:{port}")
 
     assert isinstance(error, ConnectionFailedError)
     assert len(error.attempts) == 3
@@ -149,9 +142,8 @@ async def test_nobody_listens_at_any_address_of_a_name(
         (socket.EAI_AGAIN, "the name could not be looked up", True),
     ],
 )
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_name_that_is_not_found(
-    monkeypatch: pytest.MonkeyPatch, engine: str, number: int, text: str, transient: bool
+    monkeypatch: pytest.MonkeyPatch, number: int, text: str, transient: bool
 ) -> None:
     """A name that does not exist for sure is not looked up again; a resolver may come back."""
 
@@ -159,16 +151,15 @@ async def test_a_name_that_is_not_found(
         raise socket.gaierror(number, "no")
 
     resolve(monkeypatch, fail)
-    error = await error_of(f"https://{HOST}", engine)
+    error = await error_of(f"https://{HOST}")
 
     check(error, f"{HOST}:443", text, transient=transient)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_name_that_cannot_be(engine: str) -> None:
+async def test_a_name_that_cannot_be() -> None:
     """A part of a name has 63 characters at the most (RFC 1035, 2.3.4): no server is asked."""
     host = "a" * 64 + ".test"
-    error = await error_of(f"https://{host}", engine)
+    error = await error_of(f"https://{host}")
 
     check(error, f"{host}:443", "the name is not known", transient=False)
 
@@ -182,27 +173,25 @@ async def test_a_name_that_cannot_be(engine: str) -> None:
         (LOCAL, False, False, UNTRUSTED),
     ],
 )
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_certificate_that_will_not_do(
-    authorities: Authorities, engine: str, host: str, expired: bool, known: bool, text: str
+    authorities: Authorities, host: str, expired: bool, known: bool, text: str
 ) -> None:
     """The text says what is wrong with it, and no second attempt is made."""
     authority = authorities.trusted if known else authorities.unknown
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*authority.certify(host, expired=expired))
     async with FailingServer(serve, tls=context) as server:
-        error = await error_of(server.url, engine, verify=authorities.trusted.path)
+        error = await error_of(server.url, verify=authorities.trusted.path)
 
     check(error, f"{LOCAL}:{server.port}", text, transient=False)
     assert len(server.lines) == 1
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_certificate_for_another_name(authorities: Authorities, engine: str) -> None:
+async def test_a_certificate_for_another_name(authorities: Authorities) -> None:
     """A host that is a name is compared as one."""
     async with FailingServer(serve, tls=server_context(authorities.trusted)) as server:
         url = server.url.replace(LOCAL, "localhost")
-        error = await error_of(url, engine, verify=authorities.trusted.path)
+        error = await error_of(url, verify=authorities.trusted.path)
 
     text = "its certificate is for another host"
     check(error, f"localhost:{server.port}", text, transient=False)
@@ -224,14 +213,13 @@ HANDSHAKES: Final[dict[str, tuple[Script, str, bool]]] = {
 
 
 @pytest.mark.parametrize(("script", "text", "transient"), HANDSHAKES.values(), ids=HANDSHAKES)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_handshake_that_fails(
-    authorities: Authorities, engine: str, script: Script, text: str, transient: bool
+    authorities: Authorities, script: Script, text: str, transient: bool
 ) -> None:
     """What speaks no TLS will not learn it; a server in trouble may recover."""
     async with FailingServer(script) as server:
         url = server.url.replace("http:", "https:")
-        error = await error_of(url, engine, verify=authorities.trusted.path)
+        error = await error_of(url, verify=authorities.trusted.path)
 
     check(error, f"{LOCAL}:{server.port}", text, transient=transient)
 
@@ -256,24 +244,22 @@ OLD: Final = (
 )
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("has_one", "text"), [(False, OLD), (True, "it did not accept the client certificate")]
 )
 async def test_a_server_that_wants_a_client_certificate(
-    authorities: Authorities, engine: str, has_one: bool, text: str
+    authorities: Authorities, has_one: bool, text: str
 ) -> None:
     """Under TLS 1.2 the handshake fails, and nothing is sent."""
     verify = authorities.client(TLS.TLSv1_2) if has_one else authorities.trusted.path
     script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_2, asks=True))
     async with FailingServer(script) as server:
         url = server.url.replace("http:", "https:")
-        error = await error_of(url, engine, verify=verify)
+        error = await error_of(url, verify=verify)
 
     check(error, f"{LOCAL}:{server.port}", text, transient=False)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("has_one", "text"),
     [
@@ -282,14 +268,14 @@ async def test_a_server_that_wants_a_client_certificate(
     ],
 )
 async def test_under_tls_1_3_it_says_so_after_the_request(
-    authorities: Authorities, engine: str, has_one: bool, text: str
+    authorities: Authorities, has_one: bool, text: str
 ) -> None:
     """There the request has left before the client hears of it: UNKNOWN, and not tried again."""
     verify = authorities.client(TLS.TLSv1_3) if has_one else authorities.trusted.path
     script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_3, asks=True))
     async with FailingServer(script) as server:
         url = server.url.replace("http:", "https:")
-        async with open_session(url, engine, Witness(), verify=verify) as gateway:
+        async with open_session(url, Witness(), verify=verify) as gateway:
             with pytest.raises(ReplyLostError) as caught:
                 await CALLS["order_history"](gateway)
 
@@ -299,12 +285,11 @@ async def test_under_tls_1_3_it_says_so_after_the_request(
     assert not caught.value.retryable
 
 
-@pytest.mark.parametrize("make", [AsyncioEngine, HttpxEngine])
 async def test_it_may_say_so_before_the_document_is_there(
-    authorities: Authorities, make: type[AsyncioEngine | HttpxEngine]
+    authorities: Authorities,
 ) -> None:
     """Then nothing is sent, and the reason is the same."""
-    engine = make(1, ssl.create_default_context(cafile=authorities.trusted.path))
+    engine = Engine(1, ssl.create_default_context(cafile=authorities.trusted.path))
     transmission = Transmission(sent=False)
 
     async def document() -> AsyncIterator[bytes]:
@@ -324,24 +309,21 @@ async def test_it_may_say_so_before_the_document_is_there(
     assert reason == Reason("it wants a client certificate: cert= gives one", transient=False)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_another_version_of_tls(authorities: Authorities, engine: str) -> None:
+async def test_another_version_of_tls(authorities: Authorities) -> None:
     """A client that insists on a newer one is told."""
     context = authorities.server(TLS.TLSv1_2, asks=False)
     async with FailingServer(serve, tls=context) as server:
-        error = await error_of(server.url, engine, verify=authorities.client(TLS.TLSv1_3))
+        error = await error_of(server.url, verify=authorities.client(TLS.TLSv1_3))
 
     place = f"{LOCAL}:{server.port}"
     check(error, place, "it speaks other versions of TLS", transient=False)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_handshake_that_hangs(authorities: Authorities, engine: str) -> None:
+async def test_a_handshake_that_hangs(authorities: Authorities) -> None:
     """The time-out for connecting is over it, and the text names it."""
     async with FailingServer(never_look) as server:
         error = await error_of(
             server.url.replace("http:", "https:"),
-            engine,
             timeout=short(connect=0.05),
             verify=authorities.trusted.path,
         )
@@ -355,8 +337,7 @@ async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
     await reader.read()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_no_connection_comes_free(engine: str) -> None:
+async def test_no_connection_comes_free() -> None:
     """The text names the argument that bounds them."""
     asked = asyncio.Event()
 
@@ -366,7 +347,7 @@ async def test_no_connection_comes_free(engine: str) -> None:
 
     async with serving(busy) as port:
         options = {"max_connections": 1, "timeout": short(pool=0.02)}
-        async with open_session(f"http://{LOCAL}:{port}", engine, Witness(), **options) as gateway:
+        async with open_session(f"http://{LOCAL}:{port}", Witness(), **options) as gateway:
             holding = asyncio.create_task(CALLS["order_history"](gateway))
             await asked.wait()
             with pytest.raises(ConnectionFailedError) as caught:
@@ -378,13 +359,11 @@ async def test_no_connection_comes_free(engine: str) -> None:
     check(caught.value, f"{LOCAL}:{port}", text, transient=True)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_the_certificate_of_a_proxy(authorities: Authorities, engine: str) -> None:
+async def test_the_certificate_of_a_proxy(authorities: Authorities) -> None:
     """What is wrong with the proxy is not said of the gateway."""
     async with serving(Proxy(1).handle, server_context(authorities.unknown, LOCAL)) as port:
         error = await error_of(
             f"https://{HOST}",
-            engine,
             proxy=f"https://{LOCAL}:{port}",
             verify=authorities.trusted.path,
         )
@@ -392,8 +371,7 @@ async def test_the_certificate_of_a_proxy(authorities: Authorities, engine: str)
     check(error, f"the proxy {LOCAL}:{port}", UNTRUSTED, transient=False)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_the_certificate_behind_a_tunnel(authorities: Authorities, engine: str) -> None:
+async def test_the_certificate_behind_a_tunnel(authorities: Authorities) -> None:
     """What is wrong with the gateway is not said of the proxy."""
     async with (
         serving(silent, server_context(authorities.unknown)) as port,
@@ -401,7 +379,6 @@ async def test_the_certificate_behind_a_tunnel(authorities: Authorities, engine:
     ):
         error = await error_of(
             f"https://{HOST}",
-            engine,
             proxy=f"http://{LOCAL}:{proxy_port}",
             verify=authorities.trusted.path,
         )

@@ -322,16 +322,3 @@ def test_wrong_setting_is_told_in_the_words_of_the_command_line(
 
     assert ended.status == 2
     assert ended.err.removeprefix("gateway: ").splitlines() == lines
-
-
-def test_wrong_engine_is_told_by_its_variable(call_gateway: Callable[..., Ended]) -> None:
-    """What there is to choose from is named."""
-    ended = call_gateway(
-        "countries",
-        GATEWAY_ENGINE="steam",
-        GATEWAY_BASE_URL=GIVEN[0],
-        GATEWAY_ACCESS_TOKEN="token",
-    )
-
-    assert ended.err.startswith("gateway: GATEWAY_ENGINE must be ")
-    assert ended.err.endswith("Set GATEWAY_ENGINE to one of them, or leave it unset.\n")

@@ -49,7 +49,6 @@ def test_no_token_is_told_with_the_ways_out(call_gateway: Call) -> None:
         ({"GATEWAY_BASE_URL": "gateway.test"}, "GATEWAY_BASE_URL must start with https://"),
         ({"GATEWAY_BASE_URL": "http://gateway.test"}, "plain http to gateway.test"),
         ({"GATEWAY_ACCESS_TOKEN": "canary\n"}, "GATEWAY_ACCESS_TOKEN has white space"),
-        ({"GATEWAY_ENGINE": "steam"}, "GATEWAY_ENGINE"),
     ],
 )
 def test_wrong_setting_is_named(call_gateway: Call, settings: dict[str, str], words: str) -> None:

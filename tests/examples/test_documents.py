@@ -25,7 +25,7 @@ from gateway_sdk import (
     sandbox,
 )
 from gateway_sdk._config import UNSET
-from gateway_sdk._transport.factory import DEFAULTS
+from gateway_sdk._transport.config import DEFAULTS
 from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
@@ -85,7 +85,6 @@ def _documented() -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \| `(.+?)` \|", CONFIGURATION, re.MULTILINE))
 
 
-@pytest.mark.httpx  # the usual engine is one of the defaults
 def test_the_table_of_defaults_is_right() -> None:
     """Every default in the table is the one in the code, and none is missing."""
     defaults = {

@@ -19,7 +19,6 @@ from gateway_sdk import (
     operations,
 )
 from gateway_sdk._http.pieces import PIECE
-from gateway_sdk._transport.factory import ENGINES
 from gateway_sdk.models import CreateRequest, PersonData, Revision
 from gateway_sdk.operations import OPERATIONS, Content, Header
 from tests import interface_table
@@ -156,7 +155,6 @@ async def gateway() -> AsyncIterator[GatewaySession]:
     """Provide a session with a tenant and a token header, below a path."""
     async with GatewaySession(
         "https://gateway.test/base/",
-        engine="httpx",
         access_token="token-1",
         tenant_id="acme",
         token_header="header-token",
@@ -185,7 +183,6 @@ def recording(sent: list[httpx.Request]) -> Callable[..., GatewaySession]:
     return make
 
 
-@pytest.mark.httpx
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 async def test_exact_request(gateway: GatewaySession, operation: operations.Operation[Any]) -> None:
     """Each operation makes one request with exactly this method, path, headers and body."""
@@ -205,9 +202,8 @@ async def test_exact_request(gateway: GatewaySession, operation: operations.Oper
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_exact_bytes_on_a_socket(engine: Any, operation: operations.Operation[Any]) -> None:
-    """What a server reads from its socket is that request, byte by byte, with every engine."""
+async def test_exact_bytes_on_a_socket(operation: operations.Operation[Any]) -> None:
+    """What a server reads from its socket is that request, byte by byte."""
     wanted = EXACT[operation.name]
     received = []
 
@@ -220,7 +216,6 @@ async def test_exact_bytes_on_a_socket(engine: Any, operation: operations.Operat
         async with GatewaySession(
             base_url + "/base",
             access_token="token-1",
-            engine=engine,
             tenant_id="acme",
             token_header="header-token",
         ) as gateway:
@@ -587,8 +582,7 @@ class Unread(httpx.AsyncBaseTransport):
 LONG = json.dumps({"text": "ä" * PIECE}, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_long_json_arrives_whole(engine: Any) -> None:
+async def test_long_json_arrives_whole() -> None:
     """JSON of more than a piece goes out in pieces, and can be sent again."""
     received: list[bytes] = []
 
@@ -599,9 +593,7 @@ async def test_long_json_arrives_whole(engine: Any) -> None:
 
     async with (
         raw_server(handler) as url,
-        GatewaySession(
-            url, access_token="t", engine=engine, retry=RetryPolicy(backoff=0.0)
-        ) as gateway,
+        GatewaySession(url, access_token="t", retry=RetryPolicy(backoff=0.0)) as gateway,
     ):
         body = json.loads(LONG)
         await gateway.send(operations.EXCHANGE_RATE_SERIES, body=body)

@@ -17,16 +17,16 @@ from tests.otel.telemetry import Collector, id_of, parent_of, reply, serving, tr
 from tests.support.calls import CALLS
 
 
-@pytest.fixture(params=["httpx", "asyncio", "transport=", "http_client="])
+@pytest.fixture(params=["the default", "transport=", "http_client="])
 async def way(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any]]:
-    """What sends the requests: each engine, and httpx itself, which is instrumented."""
+    """What sends the requests: the engine, and httpx itself, which is instrumented."""
     if request.param == "transport=":
         yield {"transport": httpx.AsyncHTTPTransport()}
     elif request.param == "http_client=":
         async with httpx.AsyncClient(timeout=60) as client:
             yield {"http_client": client}
     else:
-        yield {"engine": request.param}
+        yield {}
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The histograms: what they count, in which seconds, with which attributes."""
 
 import asyncio
-from typing import Any
 
 import httpx
 import pytest
@@ -72,8 +71,7 @@ async def test_calls_and_attempts_are_counted_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize("engine", ["httpx", "asyncio"])
-async def test_the_wait_for_a_slot_is_not_the_gateways(engine: Any) -> None:
+async def test_the_wait_for_a_slot_is_not_the_gateways() -> None:
     """It has a histogram of its own, and is taken off the duration of the request."""
     collector = Collector()
     may_answer = asyncio.Event()
@@ -90,7 +88,6 @@ async def test_the_wait_for_a_slot_is_not_the_gateways(engine: Any) -> None:
         GatewaySession(
             url,
             access_token="t",
-            engine=engine,
             max_connections=1,
             observers=[collector.observer],
             timeout=None,

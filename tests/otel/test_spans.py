@@ -1,4 +1,4 @@
-"""The spans of calls and attempts, on both engines, with the stock instrumentors beside."""
+"""The spans of calls and attempts, with the stock instrumentors beside."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,8 +24,6 @@ from tests.otel.telemetry import (
     traceparent_of,
 )
 from tests.support.calls import CALLS
-
-pytestmark = pytest.mark.parametrize("engine", ["httpx", "asyncio"])
 
 AT_ONCE = RetryPolicy(backoff=0.0)
 
@@ -60,9 +58,9 @@ def ending_of(span: ReadableSpan) -> tuple[StatusCode, str | None, Any]:
 FINE = StatusCode.UNSET, None, None
 
 
-async def test_a_call_and_its_attempt(engine: Any, collector: Collector) -> None:
+async def test_a_call_and_its_attempt(collector: Collector) -> None:
     """One INTERNAL span with one CLIENT span in it, and nothing else, with no address filled in."""
-    async with serving() as gateway, session(gateway, collector, engine=engine) as sending:
+    async with serving() as gateway, session(gateway, collector) as sending:
         await sending.wallet.cancel_order("w-1", "o-1")
 
     attempt, call = collector.spans
@@ -95,14 +93,12 @@ async def test_a_call_and_its_attempt(engine: Any, collector: Collector) -> None
     assert gateway.requests[0]["traceparent"] == traceparent_of(attempt)
 
 
-async def test_errors_that_a_retry_mended_are_not_those_of_the_call(
-    engine: Any, collector: Collector
-) -> None:
+async def test_errors_that_a_retry_mended_are_not_those_of_the_call(collector: Collector) -> None:
     """Each attempt has its own span and its own status; the call has an event for each retry."""
     replies = reply(503), reply(401), reply(200)
     async with (
         serving(*replies) as gateway,
-        session(gateway, collector, engine=engine, access_token=Renewing()) as sending,
+        session(gateway, collector, access_token=Renewing()) as sending,
     ):
         await CALLS["order_history"](sending)
 
@@ -145,7 +141,6 @@ async def test_errors_that_a_retry_mended_are_not_those_of_the_call(
     ],
 )
 async def test_a_call_that_fails(
-    engine: Any,
     collector: Collector,
     replies: list[bytes],
     error: str,
@@ -155,7 +150,7 @@ async def test_a_call_that_fails(
     """The class of the error and nothing of its text, and no event of an exception."""
     async with (
         serving(*replies) as gateway,
-        session(gateway, collector, engine=engine, access_token=Renewing()) as sending,
+        session(gateway, collector, access_token=Renewing()) as sending,
     ):
         with pytest.raises(GatewayError) as caught:
             await sending.send(SPOT_TRADING_AVAILABLE_BALANCE, into=dict)
@@ -169,14 +164,12 @@ async def test_a_call_that_fails(
     assert "exception" not in {event.name for span in collector.spans for event in span.events}
 
 
-async def test_a_gateway_that_is_silent(engine: Any, collector: Collector) -> None:
+async def test_a_gateway_that_is_silent(collector: Collector) -> None:
     """A time-out of ours is an error, and no cancellation."""
     timeout = httpx.Timeout(60.0, read=0.1)
     async with serving() as gateway:
         gateway.silent = True
-        async with session(
-            gateway, collector, engine=engine, timeout=timeout, retry=None
-        ) as sending:
+        async with session(gateway, collector, timeout=timeout, retry=None) as sending:
             with pytest.raises(GatewayError):
                 await CALLS["order_history"](sending)
 
@@ -184,11 +177,11 @@ async def test_a_gateway_that_is_silent(engine: Any, collector: Collector) -> No
     assert [ending_of(span) for span in collector.spans] == [failed, failed]
 
 
-async def test_a_gateway_that_is_not_there(engine: Any, collector: Collector) -> None:
+async def test_a_gateway_that_is_not_there(collector: Collector) -> None:
     """No status came, and nothing was sent."""
     async with serving() as gateway:
         pass  # it is closed again
-    async with session(gateway, collector, engine=engine, retry=None) as sending:
+    async with session(gateway, collector, retry=None) as sending:
         with pytest.raises(GatewayError):
             await CALLS["create_customer"](sending)
 
@@ -199,9 +192,9 @@ async def test_a_gateway_that_is_not_there(engine: Any, collector: Collector) ->
     assert "http.response.status_code" not in attributes
 
 
-async def test_arguments_that_are_refused(engine: Any, collector: Collector) -> None:
+async def test_arguments_that_are_refused(collector: Collector) -> None:
     """The call has a span, and no attempt."""
-    async with serving() as gateway, session(gateway, collector, engine=engine) as sending:
+    async with serving() as gateway, session(gateway, collector) as sending:
         with pytest.raises(GatewayError):
             await sending.wallet.cancel_order("", "o")
 
@@ -210,9 +203,9 @@ async def test_arguments_that_are_refused(engine: Any, collector: Collector) -> 
     assert attributes_of(call)["gateway.attempts"] == 0
 
 
-async def test_a_cancellation_is_no_error(engine: Any, collector: Collector) -> None:
+async def test_a_cancellation_is_no_error(collector: Collector) -> None:
     """The caller gave up: status and error.type stay unset, and its own span is current again."""
-    async with serving() as gateway, session(gateway, collector, engine=engine) as sending:
+    async with serving() as gateway, session(gateway, collector) as sending:
         gateway.silent = True
         call = asyncio.create_task(CALLS["create_customer"](sending))
         await gateway.taken.wait()
@@ -228,13 +221,13 @@ async def test_a_cancellation_is_no_error(engine: Any, collector: Collector) -> 
     ("way", "error"), [("deadline", "DeadlineExceededError"), ("close", "SessionStateError")]
 )
 async def test_a_call_that_is_cut_off_has_failed(
-    engine: Any, collector: Collector, way: str, error: str
+    collector: Collector, way: str, error: str
 ) -> None:
     """A deadline and the end of the session are errors, of the attempt too."""
     options: dict[str, Any] = {"deadline": 1.0} if way == "deadline" else {"drain": 0.0}
     async with serving() as gateway:
         gateway.silent = True
-        sending = session(gateway, collector, engine=engine, **options)
+        sending = session(gateway, collector, **options)
         call = asyncio.create_task(CALLS["create_customer"](sending))
         if way == "close":
             await gateway.taken.wait()
@@ -246,7 +239,7 @@ async def test_a_call_that_is_cut_off_has_failed(
     assert [ending_of(span) for span in collector.spans] == [(StatusCode.ERROR, None, error)] * 2
 
 
-async def test_two_tasks_share_a_session(engine: Any, collector: Collector) -> None:
+async def test_two_tasks_share_a_session(collector: Collector) -> None:
     """Each call belongs to the span of its own task, which is current again afterwards."""
 
     async def task(name: str) -> None:
@@ -257,7 +250,7 @@ async def test_two_tasks_share_a_session(engine: Any, collector: Collector) -> N
                 await sending.wallet.cancel_order("", "o")
             assert trace.get_current_span() is mine
 
-    async with serving() as gateway, session(gateway, collector, engine=engine) as sending:
+    async with serving() as gateway, session(gateway, collector) as sending:
         await asyncio.gather(task("one"), task("two"))
 
     for name in ("one", "two"):
@@ -270,12 +263,12 @@ async def test_two_tasks_share_a_session(engine: Any, collector: Collector) -> N
     assert not trace.get_current_span().get_span_context().is_valid
 
 
-async def test_a_call_that_is_given_up_between_attempts(engine: Any, collector: Collector) -> None:
+async def test_a_call_that_is_given_up_between_attempts(collector: Collector) -> None:
     """A cancellation during the wait for a retry leaves the call alone without an error."""
     patient = RetryPolicy(backoff=100.0, backoff_max=100.0, jitter=0.0)
     async with (
         serving(reply(503)) as gateway,
-        session(gateway, collector, engine=engine, retry=patient) as sending,
+        session(gateway, collector, retry=patient) as sending,
     ):
         waiting = asyncio.Event()
 

@@ -30,11 +30,10 @@ _AROUND: Final = 30
 """Calls that end before something happens to the server, and after."""
 
 
-def open_session(url: str, engine: str, witness: Witness, **options: Any) -> GatewaySession:
+def open_session(url: str, witness: Witness, **options: Any) -> GatewaySession:
     """Make a session that outlives a restart, and has a witness."""
     given: dict[str, Any] = {
         "access_token": "t",
-        "engine": engine,
         "observers": [witness],
         "retry": PATIENT,
         "retry_budget": None,

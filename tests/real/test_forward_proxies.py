@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import pytest
 
-from gateway_sdk._transport.factory import ENGINES
 from tests.real import forward_proxies
 from tests.real.load import MIX, PACE, check, disturb_under_load, lost, open_session, violations
 from tests.real.upstream import serving_upstream
@@ -34,10 +33,7 @@ def certified(scheme: str, folder: Path) -> tuple[ssl.SSLContext | None, dict[st
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", PROXIES)
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_proxy_that_is_killed(
-    engine: str, name: str, scheme: str, folder: Path, tmp_path: Path
-) -> None:
+async def test_a_proxy_that_is_killed(name: str, scheme: str, folder: Path, tmp_path: Path) -> None:
     """What is said of the calls of that time is true, and what may be repeated succeeds."""
     witness = Witness()
     context, trust = certified(scheme, tmp_path)
@@ -46,7 +42,6 @@ async def test_a_proxy_that_is_killed(
             serving_upstream(context) as upstream,
             open_session(
                 f"{scheme}://{HOST}:{upstream.port}",
-                engine,
                 witness,
                 proxy=f"http://{HOST}:{program.port}",
                 rate_limit=PACE,
@@ -61,9 +56,8 @@ async def test_a_proxy_that_is_killed(
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_proxy_that_refuses_to_hand_on_a_reply(
-    engine: str, scheme: str, folder: Path, tmp_path: Path
+    scheme: str, folder: Path, tmp_path: Path
 ) -> None:
     """Its 403 does not prove that a write was refused: the gateway has executed it."""
     witness = Witness()
@@ -73,7 +67,6 @@ async def test_a_proxy_that_refuses_to_hand_on_a_reply(
             serving_upstream(context) as upstream,
             open_session(
                 f"{scheme}://{HOST}:{upstream.port}",
-                engine,
                 witness,
                 proxy=f"http://{HOST}:{program.port}",
                 **trust,

@@ -9,7 +9,6 @@ from typing import Any, Final
 import pytest
 
 from gateway_sdk import RateLimit
-from gateway_sdk._transport.factory import ENGINES
 from tests.real import servers
 from tests.real.ledger import CALL, Ledger
 from tests.real.load import check, make_calls, open_session
@@ -31,28 +30,28 @@ SERVERS: Final[dict[str, tuple[servers.Serve, tuple[float, ...]]]] = {
 KEEP_ALIVE: Final = 1
 AT_ONCE: Final = 10
 
-Bursts = Callable[[Place, str, Witness], Coroutine[Any, Any, None]]
+Bursts = Callable[[Place, Witness], Coroutine[Any, Any, None]]
 
 
-async def at_once(place: Place, engine: str, witness: Witness) -> None:
+async def at_once(place: Place, witness: Witness) -> None:
     """Use connections again before they are closed."""
-    async with open_session(place.url, engine, witness) as gateway:
+    async with open_session(place.url, witness) as gateway:
         await make_calls(gateway, witness, "before-0", AT_ONCE)
         await make_calls(gateway, witness, "before-1", AT_ONCE)
 
 
-async def when_it_ends(place: Place, engine: str, witness: Witness, *, pause: float) -> None:
+async def when_it_ends(place: Place, witness: Witness, *, pause: float) -> None:
     """Use connections again when they are closed."""
     pace = RateLimit(AT_ONCE, seconds=pause)
     async with open_session(
-        place.url, engine, witness, rate_limit=pace, max_connections=AT_ONCE
+        place.url, witness, rate_limit=pace, max_connections=AT_ONCE
     ) as gateway:
         await make_calls(gateway, witness, f"at-{pause}", 2 * AT_ONCE)
 
 
-async def when_it_has_ended(place: Place, engine: str, witness: Witness) -> None:
+async def when_it_has_ended(place: Place, witness: Witness) -> None:
     """Use connections again after the server has closed one that became idle after them."""
-    async with open_session(place.url, engine, witness) as gateway:
+    async with open_session(place.url, witness) as gateway:
         await make_calls(gateway, witness, "after-0", AT_ONCE)
         while not await was_kept(place):
             pass
@@ -79,10 +78,7 @@ def connections(ledger: Ledger, name: str) -> set[Any]:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_connections_that_are_closed_after_a_second(
-    engine: str, name: str, folder: Path
-) -> None:
+async def test_connections_that_are_closed_after_a_second(name: str, folder: Path) -> None:
     """A write over a connection that is being closed is not lost, and not made twice."""
     serve, pauses = SERVERS[name]
     bursts: list[Bursts] = [at_once, when_it_has_ended]
@@ -90,7 +86,7 @@ async def test_connections_that_are_closed_after_a_second(
     witnesses = [Witness() for _ in bursts]
     async with serve(folder, KEEP_ALIVE) as place, asyncio.TaskGroup() as sessions:
         for make, witness in zip(bursts, witnesses, strict=True):
-            sessions.create_task(make(place, engine, witness))
+            sessions.create_task(make(place, witness))
 
     ledger = place.ledger()
     for witness in witnesses:

@@ -7,7 +7,6 @@ from typing import Any, Final
 import pytest
 
 from gateway_sdk import Outcome, StatusError
-from gateway_sdk._transport.factory import ENGINES
 from tests.real import servers
 from tests.real.load import TALLY, check, open_session
 from tests.support.calls import Call
@@ -56,9 +55,8 @@ def is_true(record: Record, status: int) -> bool:
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("document", DOCUMENTS)
 @pytest.mark.parametrize("name", SERVERS)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_an_upload_that_is_refused_before_it_was_read(
-    engine: str, name: str, document: str, status: int, folder: Path
+    name: str, document: str, status: int, folder: Path
 ) -> None:
     """It is refused with the status that the server sent; nothing was executed.
 
@@ -67,7 +65,7 @@ async def test_an_upload_that_is_refused_before_it_was_read(
     witness = Witness()
     async with (
         SERVERS[name](folder, 5) as place,
-        open_session(f"{place.url}/{status}", engine, witness, retry=None) as gateway,
+        open_session(f"{place.url}/{status}", witness, retry=None) as gateway,
     ):
         for number in range(TIMES):
             how = upload(DOCUMENTS[document](folder))
@@ -79,5 +77,5 @@ async def test_an_upload_that_is_refused_before_it_was_read(
     assert [record for record in witness.records if not is_true(record, status)] == []
     seen = sum(isinstance(record.error, StatusError) for record in witness.records)
     assert seen >= SEEN
-    TALLY[f"refusals of an upload by {name}, {engine}"] += TIMES
-    TALLY[f"refusals of an upload by {name}, {engine}, seen"] += seen
+    TALLY[f"refusals of an upload by {name}"] += TIMES
+    TALLY[f"refusals of an upload by {name}, seen"] += seen

@@ -8,7 +8,6 @@ from typing import Final
 
 import pytest
 
-from gateway_sdk._transport.factory import ENGINES
 from tests.real import servers
 from tests.real.load import PACE, check, disturb_under_load, lost, open_session
 from tests.real.servers import Place
@@ -36,14 +35,13 @@ SERVERS: Final[dict[str, tuple[servers.Serve, tuple[Disturb, ...]]]] = {
 
 
 @pytest.mark.parametrize("name", SERVERS)
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_server_that_is_reloaded_and_killed(engine: str, name: str, folder: Path) -> None:
+async def test_a_server_that_is_reloaded_and_killed(name: str, folder: Path) -> None:
     """What is said of the calls of that time is true, and what may be repeated succeeds."""
     witness = Witness()
     serve, disturbances = SERVERS[name]
     async with (
         serve(folder, 5) as place,
-        open_session(place.url, engine, witness, rate_limit=PACE) as gateway,
+        open_session(place.url, witness, rate_limit=PACE) as gateway,
     ):
         await disturb_under_load(
             gateway,

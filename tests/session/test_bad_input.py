@@ -261,7 +261,6 @@ SETTINGS: dict[str, list[Any]] = {
     "drain": [None, *[value for value in _NOT_SECONDS if value != 0]],
     "retry": [5, "3", True, {}, RetryPolicy],
     "headers": [[("X", "1")], "X: 1", 5, {1: "x"}, {"X": 1}, {"X": b"1"}, {"X": ""}],
-    "engine": [None, "", "curl", 5, []],
     "transport": [5, httpx.AsyncHTTPTransport, httpx.HTTPTransport()],
     "http_client": [5, httpx.Client(), httpx.AsyncClient],
     "max_connections": _NOT_COUNTS,
@@ -506,7 +505,6 @@ def test_argument_stands_in_for_a_variable(environment: pytest.MonkeyPatch) -> N
         ("GATEWAY_ACCESS_TOKEN", f"{CANARY}\n", "access_token has white space"),
         ("GATEWAY_TENANT_ID", f"{CANARY}\n", "tenant_id has white space"),
         ("GATEWAY_TOKEN_HEADER", f" {CANARY}", "token_header has white space"),
-        ("GATEWAY_ENGINE", "curl", "engine must be"),
     ],
 )
 def test_wrong_variable_is_a_wrong_setting(

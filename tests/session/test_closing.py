@@ -238,10 +238,9 @@ def test_a_transport_that_fails_to_close_is_told_once(cancel: bool) -> None:
 
 
 @pytest.mark.parametrize("opened", [True, False])
-@pytest.mark.parametrize("engine", ["httpx", "asyncio"])
-async def test_closing_at_once_is_free(engine: Any, opened: bool) -> None:
+async def test_closing_at_once_is_free(opened: bool) -> None:
     """A session without calls closes without waiting, whether it was opened or not."""
-    gateway = GatewaySession("https://gateway.test", access_token="token", engine=engine)
+    gateway = GatewaySession("https://gateway.test", access_token="token")
     if opened:
         await gateway.__aenter__()
     await asyncio.gather(*(gateway.aclose() for _ in range(3)))

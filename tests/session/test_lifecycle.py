@@ -24,6 +24,7 @@ from gateway_sdk._call import call as call_module
 from gateway_sdk._call import client
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._transport.factory import make_transport
+from gateway_sdk._transport.transmission import Transport
 from tests.support.calls import CALLS
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import OK, raw_server, read_request
@@ -383,11 +384,11 @@ async def test_authorities_are_loaded_beside_the_event_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """For https `async with` makes the transport in a thread; one that was made meanwhile stays."""
-    made: dict[threading.Thread, httpx.AsyncBaseTransport] = {}
+    made: dict[threading.Thread, Transport] = {}
     may_go_on = threading.Event()
     loop, started = asyncio.get_running_loop(), asyncio.Event()
 
-    def make(*given: Any) -> httpx.AsyncBaseTransport:
+    def make(*given: Any) -> Transport:
         thread = threading.current_thread()
         if thread is not threading.main_thread():
             loop.call_soon_threadsafe(started.set)

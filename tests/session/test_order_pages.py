@@ -11,8 +11,6 @@ from gateway_sdk import GatewaySession, InvalidArgumentError, UnexpectedReplyErr
 from gateway_sdk.outcome import Outcome
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 
-pytestmark = pytest.mark.httpx
-
 
 def replying(*pages: Any) -> tuple[GatewaySession, list[int]]:
     """Make a session with a gateway that has these pages, and the pages that it is asked for."""

@@ -45,6 +45,7 @@ def test_the_public_face_of_the_top() -> None:
         "Attempt",
         "CallInfo",
         "GatewaySession",
+        "GatewayTransport",
         "Multipart",
         "Observer",
         "Outcome",

@@ -45,7 +45,6 @@ FOREIGN = {
     "authlib": {"auth"},
     "opentelemetry": {"otel"},
     "h11": {"_transport", "auth"},
-    "httpcore": {"_transport"},
     "keyring": {"auth"},
     "asyncpg": {"fleet"},
     "fsspec": {"fleet"},

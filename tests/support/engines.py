@@ -6,11 +6,22 @@ from typing import Final, cast
 
 import httpx
 
+from gateway_sdk._transport import engine
+from gateway_sdk._transport.public import request_of, response_of
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
-IDLE: Final = "<AsyncioEngine <Slots 0 of 2 taken, 0 waiting>"
+IDLE: Final = "<Engine <Slots 0 of 2 taken, 0 waiting>"
 """How an engine with two slots begins to show itself when none is taken."""
 PIECE: Final = bytes(65536)
+
+
+class Engine(engine.Engine, httpx.AsyncBaseTransport):
+    """An engine that takes requests of httpx."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request, and tell its transmission what happened."""
+        transmission = request.extensions.get(EXTENSION) or Transmission(sent=False)
+        return response_of(await self.exchange(request_of(request, transmission)))
 
 
 def make_request(

@@ -142,12 +142,11 @@ class Place:
     proxy: Proxy
     address: str
 
-    def session(self, engine: str, **options: Any) -> GatewaySession:
+    def session(self, **options: Any) -> GatewaySession:
         """Make a session that knows the proxy."""
         given = {
             "base_url": f"https://{HOST}",
             "access_token": "token-1",
-            "engine": engine,
             "token_header": "token-2",
             "tenant_id": "acme",
             "retry": AT_ONCE,

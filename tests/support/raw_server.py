@@ -44,3 +44,14 @@ async def read_request(reader: asyncio.StreamReader) -> bytes:
         if name.lower() == b"content-length":
             return head + await reader.readexactly(int(value))
     return head
+
+
+def serve_always(reply: bytes = OK) -> Handler:
+    """Answer every request of a connection with one reply."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await read_request(reader)
+            writer.write(reply)
+
+    return serve

@@ -8,6 +8,7 @@ import pytest
 
 from gateway_sdk import GatewaySession
 from gateway_sdk._call import client
+from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk._transport.transmission import EXTENSION
 
 Step = httpx.Response | Exception | Callable[[httpx.Request], httpx.Response]
@@ -56,7 +57,7 @@ def scripted(
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(client, "make_transport", lambda *_, **__: engine)
+    monkeypatch.setattr(client, "make_transport", lambda *_: CustomTransport(engine, None))
     given = {"access_token": "token-1", "tenant_id": "acme", **options}
     gateway = GatewaySession("https://gateway.test", **given)
     gateway._caller.client.sleep = sleep

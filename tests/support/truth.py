@@ -64,11 +64,10 @@ def short(**phase: float) -> httpx.Timeout:
     return httpx.Timeout(**{**PATIENT.as_dict(), **phase})
 
 
-def open_session(url: str, engine: Any, witness: Witness, **options: Any) -> GatewaySession:
+def open_session(url: str, witness: Witness, **options: Any) -> GatewaySession:
     """Make a session that waits for nothing between its attempts, and has a witness."""
     gateway = GatewaySession(
         url,
-        engine=engine,
         observers=[witness],
         **{"access_token": "t", "tenant_id": "acme", "timeout": PATIENT, **options},
     )
@@ -80,12 +79,10 @@ def open_session(url: str, engine: Any, witness: Witness, **options: Any) -> Gat
     return gateway
 
 
-async def make(
-    url: str, engine: Any, operation: str, how: Call | None = None, **options: Any
-) -> Record:
+async def make(url: str, operation: str, how: Call | None = None, **options: Any) -> Record:
     """Make one call and return what is said of it."""
     witness = Witness()
-    async with open_session(url, engine, witness, **options) as gateway:
+    async with open_session(url, witness, **options) as gateway:
         return await witness.call(gateway, operation, how=how)
 
 

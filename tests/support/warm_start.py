@@ -33,8 +33,7 @@ FILES: Final = 3  # standard input, output and error
 # None of them starts a thread, which would not be there after a fork.
 IMPORTED: Final = (
     "gateway_sdk.session",
-    "gateway_sdk._transport.asyncio_engine",
-    "gateway_sdk._transport.httpx_engine",
+    "gateway_sdk._transport.engine",
     "gateway_sdk.auth._login",
     "gateway_sdk.auth._shared_source",
     "gateway_sdk.auth.flow",

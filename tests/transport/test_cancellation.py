@@ -10,7 +10,6 @@ from typing import Any, Final
 import pytest
 
 from gateway_sdk import GatewaySession, Outcome, RateLimit
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import Call
 from tests.support.certificates import Authority
 from tests.support.cutting import Cut, How, SentBytes
@@ -74,9 +73,6 @@ PLACES: Final[dict[str, Place]] = {
     "the token source": Place("create_customer", {"access_token": slow_token}, used=True),
 }
 
-
-FEWEST: Final = {"httpx": 4, "asyncio": 1}
-"""Suspensions of a call; ours writes without any, and reads in callbacks."""
 
 MOMENTS: Final = [
     pytest.param(name, how, id=f"{name}-{how.name}")
@@ -198,11 +194,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext,
 
 
 @pytest.mark.parametrize(("name", "how"), MOMENTS)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_call_can_be_cancelled_wherever_it_waits(
     monkeypatch: pytest.MonkeyPatch,
     authority: tuple[ssl.SSLContext, ssl.SSLContext],
-    engine: str,
     name: str,
     how: How,
 ) -> None:
@@ -216,7 +210,6 @@ async def test_a_call_can_be_cancelled_wherever_it_waits(
             sent.port = server.port
             async with open_session(
                 server.url,
-                engine,
                 witness,
                 max_connections=place.connections,
                 verify=authority[1],
@@ -226,4 +219,4 @@ async def test_a_call_can_be_cancelled_wherever_it_waits(
                 scene = Scene(gateway, server, witness, place)
                 if not await cut_once(scene, number, how, sent):
                     break
-    assert number > FEWEST[engine]
+    assert number > 1

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewayError, GatewaySession
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import CALLS
 from tests.support.papers import PASSWORD, Papers, demanding
 from tests.support.proxies import Gateway, server_context, serving
@@ -37,16 +36,13 @@ WAYS: dict[str, Given] = {
 
 
 @pytest.mark.parametrize("given", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_server_that_asks_for_a_certificate_gets_ours(
-    papers: Papers, engine: Any, given: Given
-) -> None:
+async def test_a_server_that_asks_for_a_certificate_gets_ours(papers: Papers, given: Given) -> None:
     """Each form of a client certificate is shown to the gateway."""
     gateway = Gateway()
     async with serving(gateway.handle, demanding(papers)) as port:
         options = {"verify": papers.authority.path, **given(papers)}
         async with GatewaySession(
-            f"https://127.0.0.1:{port}", access_token="t", engine=engine, **options
+            f"https://127.0.0.1:{port}", access_token="t", **options
         ) as session:
             assert await CALLS["order_history"](session) == {}
 
@@ -55,10 +51,7 @@ async def test_a_server_that_asks_for_a_certificate_gets_ours(
     assert ("DNS", "client.test") in peer["subjectAltName"]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_without_a_certificate_such_a_server_takes_no_call(
-    papers: Papers, engine: Any
-) -> None:
+async def test_without_a_certificate_such_a_server_takes_no_call(papers: Papers) -> None:
     """The server is the one to say so, and nothing that was sent reaches the gateway."""
     gateway = Gateway()
     async with (
@@ -66,7 +59,6 @@ async def test_without_a_certificate_such_a_server_takes_no_call(
         GatewaySession(
             f"https://127.0.0.1:{port}",
             access_token="t",
-            engine=engine,
             verify=papers.authority.path,
             retry=None,
         ) as session,
@@ -97,15 +89,13 @@ UNREADABLE: dict[str, Callable[[Papers], Any]] = {
 
 
 @pytest.mark.parametrize("cert", UNREADABLE.values(), ids=UNREADABLE)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_certificate_that_cannot_be_read_is_said_on_opening(
-    papers: Papers, engine: Any, cert: Callable[[Papers], Any]
+    papers: Papers, cert: Callable[[Papers], Any]
 ) -> None:
     """The message shows neither a path nor a password, causes included."""
     session = GatewaySession(
         "https://gateway.test",
         access_token="t",
-        engine=engine,
         verify=papers.authority.path,
         cert=cert(papers),
     )
@@ -183,9 +173,8 @@ def test_tls_cannot_be_left_unverified(verify: Any) -> None:
 
 
 @pytest.mark.parametrize("trust_env", [True, False])
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_the_environment_may_name_the_authorities(
-    monkeypatch: pytest.MonkeyPatch, papers: Papers, engine: Any, trust_env: bool
+    monkeypatch: pytest.MonkeyPatch, papers: Papers, trust_env: bool
 ) -> None:
     """SSL_CERT_FILE counts, as everywhere, unless trust_env is off."""
     monkeypatch.setenv("SSL_CERT_FILE", str(papers.authority.path))
@@ -195,7 +184,6 @@ async def test_the_environment_may_name_the_authorities(
         GatewaySession(
             f"https://127.0.0.1:{port}",
             access_token="t",
-            engine=engine,
             trust_env=trust_env,
             retry=None,
         ) as session,

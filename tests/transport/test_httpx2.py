@@ -21,8 +21,6 @@ from gateway_sdk import (
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
 
-pytestmark = pytest.mark.httpx
-
 BASE_URL = "https://gateway.test"
 
 

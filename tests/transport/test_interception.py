@@ -27,8 +27,6 @@ from gateway_sdk import (
 from tests.interface_table import COUNTRY
 from tests.support.calls import CALLS
 
-pytestmark = pytest.mark.httpx
-
 BASE_URL = "https://gateway.test"
 LIST = f"{BASE_URL}/countrydata/1.0.0/listData"
 CANARY_PATH = "canary" + "-path"

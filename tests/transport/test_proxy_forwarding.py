@@ -8,7 +8,6 @@ import pytest
 from gateway_sdk import DeadlineExceededError, GatewayError, Outcome, StatusError, UnauthorizedError
 from gateway_sdk._call import call as call_module
 from gateway_sdk._http.reply import RawReply
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.deadlines import pass_deadlines
@@ -28,10 +27,10 @@ def answer(status: int, body: bytes = PAGE, more: bytes = b"") -> bytes:
     return head + more + b"\r\n" + body
 
 
-def plain(place: Place, engine: str, **options: Any) -> Any:
+def plain(place: Place, **options: Any) -> Any:
     """Make a session with a gateway that is spoken to in clear."""
     given = {"base_url": f"http://{HOST}", "allow_insecure_http": True, **options}
-    return place.session(engine, **given)
+    return place.session(**given)
 
 
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
@@ -52,12 +51,11 @@ def plain(place: Place, engine: str, **options: Any) -> Any:
     ],
     ids=lambda value: value[9:12].decode() if isinstance(value, bytes) else value.name,
 )
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_what_may_be_the_proxys_proves_nothing(
-    engine: str, reply: bytes, outcome: Outcome, operation: str
+    reply: bytes, outcome: Outcome, operation: str
 ) -> None:
     """A refusal that is no JSON object may be the proxy's, after the gateway did it all."""
-    async with behind_a_proxy(None, reply) as place, plain(place, engine) as session:
+    async with behind_a_proxy(None, reply) as place, plain(place) as session:
         with pytest.raises(StatusError) as caught:
             await CALLS[operation](session)
 
@@ -69,22 +67,20 @@ async def test_what_may_be_the_proxys_proves_nothing(
     assert ("proxy" in str(error)) == (error.payload is None)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_429_is_tried_again_whoever_sent_it(engine: str) -> None:
+async def test_a_429_is_tried_again_whoever_sent_it() -> None:
     """Too many requests means that this one was not done."""
     async with (
         behind_a_proxy(None, answer(429, b"", b"Retry-After: 0\r\n")) as place,
-        plain(place, engine) as session,
+        plain(place) as session,
     ):
         assert await CALLS["create_customer"](session) == {}
 
     assert len(place.gateway.requests) == 1
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_407_is_the_proxys(engine: str) -> None:
+async def test_a_407_is_the_proxys() -> None:
     """The text says what the proxy wants."""
-    async with behind_a_proxy(None, answer(407)) as place, plain(place, engine) as session:
+    async with behind_a_proxy(None, answer(407)) as place, plain(place) as session:
         with pytest.raises(StatusError, match="the proxy wants a user name and a password"):
             await CALLS["create_customer"](session)
 
@@ -101,15 +97,14 @@ class Renewing:
 
 
 @pytest.mark.parametrize(("body", "renewed"), [(PAGE, 0), (b"{}", 1)])
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_only_the_gateways_401_is_followed_by_another_token(
-    engine: str, body: bytes, renewed: int
+    body: bytes, renewed: int
 ) -> None:
     """What may have been done is not sent a second time with a new token."""
     source = Renewing()
     async with (
         behind_a_proxy(None, answer(401, body)) as place,
-        plain(place, engine, access_token=source) as session,
+        plain(place, access_token=source) as session,
     ):
         if renewed:
             assert await CALLS["create_customer"](session) == {}
@@ -120,9 +115,8 @@ async def test_only_the_gateways_401_is_followed_by_another_token(
     assert (source.rejected, len(place.proxy.heads)) == (renewed, renewed + 1)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_deadline_before_the_body_came_proves_nothing_either(
-    monkeypatch: pytest.MonkeyPatch, engine: str
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whose 404 it was would have stood in the body."""
     reading = asyncio.Event()
@@ -140,7 +134,7 @@ async def test_a_deadline_before_the_body_came_proves_nothing_either(
     monkeypatch.setattr(call_module, "RawReply", Noting)
     async with serving(half) as port:
         place = Place(Gateway(), Proxy(port), f"127.0.0.1:{port}")
-        async with plain(place, engine) as session:
+        async with plain(place) as session:
             call = asyncio.create_task(CALLS["create_customer"](session))
             await reading.wait()
             pass_deadlines(session)
@@ -151,15 +145,12 @@ async def test_a_deadline_before_the_body_came_proves_nothing_either(
     assert [attempt.status for attempt in caught.value.attempts] == [404]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_inside_of_a_tunnel_nothing_changes(
-    engine: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+async def test_inside_of_a_tunnel_nothing_changes(tmp_path_factory: pytest.TempPathFactory) -> None:
     """There the proxy sees no request, so that a 404 is the gateway's, whatever its body."""
     authority = Authority(tmp_path_factory.mktemp("authority"), "tests")
     async with behind_a_proxy(authority) as place:
         place.gateway.answer = answer(404)
-        async with place.session(engine, verify=authority.path) as session:
+        async with place.session(verify=authority.path) as session:
             with pytest.raises(GatewayError, match="the gateway answered 404") as caught:
                 await CALLS["create_customer"](session)
 

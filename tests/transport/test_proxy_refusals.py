@@ -6,7 +6,6 @@ import traceback
 import pytest
 
 from gateway_sdk import ConnectionFailedError, DeadlineExceededError, Outcome, ReplyLostError
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.deadlines import pass_deadlines
@@ -36,14 +35,13 @@ WANTS_CREDENTIALS = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Leng
 
 
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_tunnel_that_is_refused_means_that_nothing_was_sent(
-    engine: str, authority: Authority, answer: bytes
+    authority: Authority, answer: bytes
 ) -> None:
     """However a proxy refuses, even what must happen once is tried again, and reported unsent."""
     async with (
         behind_a_proxy(authority, *[answer] * 3) as place,
-        place.session(engine, verify=authority.path) as session,
+        place.session(verify=authority.path) as session,
     ):
         with pytest.raises(ConnectionFailedError) as caught:
             await CALLS["create_customer"](session)
@@ -63,14 +61,11 @@ async def test_a_tunnel_that_is_refused_means_that_nothing_was_sent(
     assert "/create" not in shown  # of the address, nothing but the host
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_proxy_that_wants_credentials_is_not_asked_again(
-    engine: str, authority: Authority
-) -> None:
+async def test_a_proxy_that_wants_credentials_is_not_asked_again(authority: Authority) -> None:
     """The error says what has to change, and that a queue need not come again."""
     async with (
         behind_a_proxy(authority, WANTS_CREDENTIALS) as place,
-        place.session(engine, verify=authority.path) as session,
+        place.session(verify=authority.path) as session,
     ):
         with pytest.raises(ConnectionFailedError) as caught:
             await CALLS["create_customer"](session)
@@ -83,14 +78,11 @@ async def test_a_proxy_that_wants_credentials_is_not_asked_again(
     assert not caught.value.retryable
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_status_that_a_proxy_refuses_with_is_said(
-    engine: str, authority: Authority
-) -> None:
+async def test_a_status_that_a_proxy_refuses_with_is_said(authority: Authority) -> None:
     """It is the number alone, for the words are the proxy's."""
     async with (
         behind_a_proxy(authority, REFUSALS["403"]) as place,
-        place.session(engine, verify=authority.path, retry=None) as session,
+        place.session(verify=authority.path, retry=None) as session,
     ):
         with pytest.raises(ConnectionFailedError) as caught:
             await CALLS["create_customer"](session)
@@ -100,13 +92,12 @@ async def test_a_status_that_a_proxy_refuses_with_is_said(
     assert caught.value.retryable
 
 
-@pytest.mark.httpx
 async def test_an_interim_reply_of_a_proxy_is_passed_over(authority: Authority) -> None:
     """The one behind it is the answer."""
     answer = b"HTTP/1.1 103 Early Hints\r\n\r\n" + REFUSALS["403"]
     async with (
         behind_a_proxy(authority, answer) as place,
-        place.session("httpx", verify=authority.path, retry=None) as session,
+        place.session(verify=authority.path, retry=None) as session,
     ):
         with pytest.raises(ConnectionFailedError) as caught:
             await CALLS["create_customer"](session)
@@ -115,14 +106,13 @@ async def test_an_interim_reply_of_a_proxy_is_passed_over(authority: Authority) 
 
 
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_call_survives_a_tunnel_that_fails_once(
-    engine: str, authority: Authority, answer: bytes
+    authority: Authority, answer: bytes
 ) -> None:
     """A customer is created once, by the second attempt."""
     async with (
         behind_a_proxy(authority, answer) as place,
-        place.session(engine, verify=authority.path) as session,
+        place.session(verify=authority.path) as session,
     ):
         assert await CALLS["create_customer"](session) == {}
 
@@ -130,12 +120,11 @@ async def test_a_call_survives_a_tunnel_that_fails_once(
     assert len(place.proxy.heads) == 2
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_proxy_that_is_not_there(engine: str, authority: Authority) -> None:
+async def test_a_proxy_that_is_not_there(authority: Authority) -> None:
     """A proxy that nobody listens at is no connection."""
     async with behind_a_proxy(authority) as place:
         pass
-    async with place.session(engine, verify=authority.path) as session:
+    async with place.session(verify=authority.path) as session:
         with pytest.raises(ConnectionFailedError) as caught:
             await CALLS["create_customer"](session)
 
@@ -144,13 +133,11 @@ async def test_a_proxy_that_is_not_there(engine: str, authority: Authority) -> N
     assert f"no connection to the proxy {place.address}: connection refused" in str(caught.value)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_proxy_that_is_silent_for_too_long(engine: str, authority: Authority) -> None:
+async def test_a_proxy_that_is_silent_for_too_long(authority: Authority) -> None:
     """The time-out of a request for a tunnel is the one for connecting."""
     async with (
         behind_a_proxy(authority, b"") as place,
         place.session(
-            engine,
             verify=authority.path,
             retry=None,
             timeout=short(connect=0.05),
@@ -163,14 +150,13 @@ async def test_a_proxy_that_is_silent_for_too_long(engine: str, authority: Autho
 
 
 @pytest.mark.parametrize("way", ["deadline", "cancel"])
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_call_that_is_cut_off_in_its_tunnel_was_not_sent(
-    engine: str, authority: Authority, way: str
+    authority: Authority, way: str
 ) -> None:
     """To ask a proxy for a tunnel is not to send a call."""
     async with (
         behind_a_proxy(authority, b"") as place,
-        place.session(engine, verify=authority.path) as session,
+        place.session(verify=authority.path) as session,
     ):
         call = asyncio.create_task(CALLS["create_customer"](session))
         await place.proxy.asked.wait()
@@ -187,12 +173,11 @@ async def test_a_call_that_is_cut_off_in_its_tunnel_was_not_sent(
         assert "0 of 50 taken" in repr(session._caller.client._transport)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_tunnel_that_breaks_behind_the_request(engine: str, authority: Authority) -> None:
+async def test_a_tunnel_that_breaks_behind_the_request(authority: Authority) -> None:
     """What was sent through a tunnel and not answered is unknown, and not sent again."""
     async with (
         behind_a_proxy(authority) as place,
-        place.session(engine, verify=authority.path) as session,
+        place.session(verify=authority.path) as session,
     ):
         place.gateway.hangs_up = True
         with pytest.raises(ReplyLostError) as caught:

@@ -3,12 +3,10 @@
 import base64
 import ssl
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.papers import Papers, demanding
@@ -23,10 +21,7 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     return Papers(tmp_path_factory.mktemp("papers"))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(
-    engine: Any, papers: Papers
-) -> None:
+async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(papers: Papers) -> None:
     """`verify` is for an https proxy as well; `cert` is for the gateway within its tunnel."""
     gateway = Gateway()
     async with serving(gateway.handle, demanding(papers, "gateway.test")) as port:
@@ -38,7 +33,6 @@ async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(
             session = GatewaySession(
                 "https://gateway.test",
                 access_token="t",
-                engine=engine,
                 verify=papers.authority.path,
                 cert=papers.both,
                 proxy=f"https://127.0.0.1:{proxy_port}",
@@ -51,10 +45,7 @@ async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(
     assert len(gateway.requests) == 1
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_certificate_goes_through_the_tunnel_of_a_plain_proxy(
-    engine: Any, papers: Papers
-) -> None:
+async def test_a_certificate_goes_through_the_tunnel_of_a_plain_proxy(papers: Papers) -> None:
     """With an http proxy every engine can show `cert` to the gateway alone."""
     gateway = Gateway()
     async with serving(gateway.handle, demanding(papers, "gateway.test")) as port:
@@ -63,7 +54,6 @@ async def test_a_certificate_goes_through_the_tunnel_of_a_plain_proxy(
             session = GatewaySession(
                 "https://gateway.test",
                 access_token="t",
-                engine=engine,
                 verify=papers.authority.path,
                 cert=papers.both,
                 proxy=f"http://127.0.0.1:{proxy_port}",
@@ -77,10 +67,7 @@ async def test_a_certificate_goes_through_the_tunnel_of_a_plain_proxy(
 
 @pytest.mark.parametrize("given", ["a path", "a context"])
 @pytest.mark.parametrize("scheme", ["https", "http"])
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_proxy_is_verified_too(
-    engine: Any, scheme: str, given: str, papers: Papers
-) -> None:
+async def test_a_proxy_is_verified_too(scheme: str, given: str, papers: Papers) -> None:
     """`verify` is for an https proxy as well, whether the gateway behind it has TLS or not."""
     gateway, path = Gateway(), papers.authority.path
     verify = path if given == "a path" else ssl.create_default_context(cafile=path)
@@ -91,7 +78,6 @@ async def test_a_proxy_is_verified_too(
             session = GatewaySession(
                 f"{scheme}://gateway.test",
                 access_token="t",
-                engine=engine,
                 verify=verify,
                 proxy=f"https://u%C3%A9:%E2%82%AC%3A@127.0.0.1:{secure}",
                 allow_insecure_http=True,
@@ -106,9 +92,8 @@ async def test_a_proxy_is_verified_too(
 
 
 @pytest.mark.parametrize("base_url", ["https://gateway.test", "http://gateway.test"])
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_proxy_that_is_not_trusted_is_not_used(
-    tmp_path: Path, papers: Papers, engine: Any, base_url: str
+    tmp_path: Path, papers: Papers, base_url: str
 ) -> None:
     """A proxy with a certificate of somebody else's sees nothing."""
     proxy = Proxy(1)
@@ -116,7 +101,6 @@ async def test_a_proxy_that_is_not_trusted_is_not_used(
         session = GatewaySession(
             base_url,
             access_token="t",
-            engine=engine,
             verify=Authority(tmp_path, "other").path,
             proxy=f"https://127.0.0.1:{port}",
             allow_insecure_http=True,
@@ -132,9 +116,8 @@ async def test_a_proxy_that_is_not_trusted_is_not_used(
 @pytest.mark.parametrize(
     ("named", "trusted"), [("gateway.test", False), ("proxy.test", True)], ids=["issuer", "name"]
 )
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_proxy_cannot_pretend_to_be_the_gateway(
-    tmp_path: Path, papers: Papers, engine: Any, named: str, trusted: bool
+    tmp_path: Path, papers: Papers, named: str, trusted: bool
 ) -> None:
     """Within the tunnel the gateway's certificate is checked, before anything is sent."""
     gateway = Gateway()
@@ -145,7 +128,6 @@ async def test_a_proxy_cannot_pretend_to_be_the_gateway(
             session = GatewaySession(
                 "https://gateway.test",
                 access_token="t",
-                engine=engine,
                 tenant_id="acme",
                 verify=authority.path,
                 proxy=f"http://127.0.0.1:{proxy_port}",

@@ -8,7 +8,6 @@ import pytest
 from gateway_sdk import (
     GatewaySession,
 )
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.proxies import BASIC, CREDENTIALS, HOST, Gateway, behind_a_proxy, serving
@@ -30,9 +29,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.mark.parametrize("way", ["proxy=", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_call_goes_through_a_tunnel(
-    engine: Any, environment: pytest.MonkeyPatch, authority: Authority, way: str
+    environment: pytest.MonkeyPatch, authority: Authority, way: str
 ) -> None:
     """The proxy sees the gateway's name and its own credentials; the gateway sees the call."""
     async with behind_a_proxy(authority) as place:
@@ -40,7 +38,7 @@ async def test_a_call_goes_through_a_tunnel(
         if way != "proxy=":
             environment.setenv(way, f"http://{CREDENTIALS}@{place.address}")
             options["proxy"] = None
-        async with place.session(engine, **options) as session:
+        async with place.session(**options) as session:
             for _ in range(3):
                 assert await CALLS["cancel_order"](session) == {}
 
@@ -57,14 +55,11 @@ async def test_a_call_goes_through_a_tunnel(
 
 
 @pytest.mark.parametrize("path", ["", "/api"])
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_plain_http_is_forwarded(engine: Any, path: str) -> None:
+async def test_plain_http_is_forwarded(path: str) -> None:
     """The proxy gets the whole address and its credentials, and hands on what is the gateway's."""
     async with (
         behind_a_proxy(None) as place,
-        place.session(
-            engine, base_url=f"http://{HOST}:81{path}", allow_insecure_http=True
-        ) as session,
+        place.session(base_url=f"http://{HOST}:81{path}", allow_insecure_http=True) as session,
     ):
         assert await CALLS["cancel_order"](session) == {}
 
@@ -77,9 +72,7 @@ async def test_plain_http_is_forwarded(engine: Any, path: str) -> None:
     assert b"Authorization: Bearer token-1\r\n" in request
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_without_a_proxy_the_gateway_gets_none_of_its_credentials(
-    engine: Any,
     environment: pytest.MonkeyPatch,
 ) -> None:
     """A gateway on this machine is called directly, whatever the environment says."""
@@ -88,21 +81,18 @@ async def test_without_a_proxy_the_gateway_gets_none_of_its_credentials(
         environment.setenv(name, f"http://{CREDENTIALS}@127.0.0.1:1")
     async with (
         serving(gateway.handle) as port,
-        GatewaySession(
-            f"http://127.0.0.1:{port}", access_token="token-1", engine=engine, retry=None
-        ) as session,
+        GatewaySession(f"http://127.0.0.1:{port}", access_token="token-1", retry=None) as session,
     ):
         assert await CALLS["cancel_order"](session) == {}
 
     assert b"proxy" not in gateway.requests[0].lower()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_given_proxy_is_for_this_machine_too(engine: Any, authority: Authority) -> None:
+async def test_a_given_proxy_is_for_this_machine_too(authority: Authority) -> None:
     """What is given with proxy= is used for every address."""
     async with (
         behind_a_proxy(None) as place,
-        place.session(engine, base_url="http://127.0.0.1:9") as session,
+        place.session(base_url="http://127.0.0.1:9") as session,
     ):
         assert await CALLS["cancel_order"](session) == {}
 

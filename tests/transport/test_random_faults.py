@@ -13,7 +13,6 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from gateway_sdk import GatewaySession, Outcome, Repeatability
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import Call
 from tests.support.deadlines import pass_deadlines
 from tests.support.failing_line import Line
@@ -128,13 +127,12 @@ def faulty(plan: Plan) -> Script:
     return script
 
 
-async def run(engine: str, plan: Plan, totals: Counter[object]) -> None:
+async def run(plan: Plan, totals: Counter[object]) -> None:
     """Carry out a plan, and compare what is said with what came."""
     witness = Witness()
     async with FailingServer(faulty(plan)) as server:
         async with open_session(
             server.url,
-            engine,
             witness,
             access_token=Renewing(),
             max_connections=plan.connections,
@@ -219,8 +217,7 @@ def is_read(record: Record) -> bool:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("number", "sweep"), SWEEPS)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_whatever_happens_the_truth_is_told(engine: str, number: int, sweep: int) -> None:
+def test_whatever_happens_the_truth_is_told(number: int, sweep: int) -> None:
     """In random runs nothing is said that is not so, and nothing is left, lost or sent twice.
 
     The plans are the same each time and are not shrunk, which may take longer than a test may.
@@ -231,7 +228,7 @@ def test_whatever_happens_the_truth_is_told(engine: str, number: int, sweep: int
     @settings(max_examples=sweep, deadline=None, database=None, phases=[Phase.generate])
     @given(WILD | CALM)
     def runs(plan: Plan) -> None:
-        asyncio.run(run(engine, plan, totals))
+        asyncio.run(run(plan, totals))
 
     runs()
 

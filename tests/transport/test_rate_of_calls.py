@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from typing import Any
+from unittest.mock import Mock
 
-import httpcore
 import httpx
 import pytest
 
@@ -23,16 +23,15 @@ from gateway_sdk import (
     RetryPolicy,
     operations,
 )
-from gateway_sdk._transport.factory import ENGINES, EngineName
-from gateway_sdk._transport.httpcore_connection import HttpcoreConnection
+from gateway_sdk._transport import engine
+from gateway_sdk._transport.exchange import Exchange
 from gateway_sdk._transport.rate_limit import RateLimiter
-from gateway_sdk._transport.transmission import DirectRequest
+from gateway_sdk._transport.route import Route
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from tests.support.calls import CALLS
 from tests.support.ports import free_port
+from tests.support.raw_server import OK
 from tests.support.virtual_time import now, run
-
-pytestmark = pytest.mark.httpx
 
 
 class Gateway(httpx.AsyncBaseTransport):
@@ -67,18 +66,9 @@ Way = Callable[[pytest.MonkeyPatch, Gateway], dict[str, Any]]
 
 
 def _engine(monkeypatch: pytest.MonkeyPatch, gateway: Gateway) -> dict[str, Any]:
-    async def send(connection: HttpcoreConnection, request: DirectRequest) -> httpcore.Response:
-        request.transmission.end_turn()
-        fields = [*request.base.fields, *request.fields]
-        reply = await gateway.handle_async_request(
-            httpx.Request(request.base.method.decode(), request.base.address, headers=fields)
-        )
-        return httpcore.Response(
-            reply.status_code, headers=reply.headers.raw, content=await reply.aread()
-        )
-
-    monkeypatch.setattr(HttpcoreConnection, "send", send)
-    return {"engine": "httpx"}
+    monkeypatch.setattr(engine, "is_mocked", lambda: True)
+    monkeypatch.setattr(httpx, "AsyncHTTPTransport", lambda **_: gateway)
+    return {}
 
 
 WAYS: dict[str, Way] = {
@@ -202,13 +192,17 @@ def test_a_request_counts_from_when_it_is_sent(monkeypatch: pytest.MonkeyPatch) 
         gateway = Gateway()
         opening = iter([0.9, 0.9])
 
-        async def send(connection: HttpcoreConnection, request: DirectRequest) -> httpcore.Response:
+        async def connect(*_: object) -> Mock:
             await asyncio.sleep(next(opening, 0.0))
-            request.transmission.end_turn()
-            gateway.times.append(now())
-            return httpcore.Response(200, content=b"{}")
+            return Mock()
 
-        monkeypatch.setattr(HttpcoreConnection, "send", send)
+        async def send(exchange: Exchange, *_: object) -> None:
+            exchange._transmission.end_turn()
+            gateway.times.append(now())
+            exchange.reply.receive(OK)
+
+        monkeypatch.setattr(Route, "open", connect)
+        monkeypatch.setattr(Exchange, "send", send)
         async with session(rate_limit=RateLimit(2)) as sending:
             await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(6)])
 
@@ -342,18 +336,14 @@ def test_each_attempt_says_how_long_it_waited_for_a_slot(monkeypatch: pytest.Mon
     run(scenario())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("listens", [True, False])
-async def test_every_turn_of_a_request_ends(
-    monkeypatch: pytest.MonkeyPatch, engine: EngineName, listens: bool
-) -> None:
+async def test_every_turn_of_a_request_ends(monkeypatch: pytest.MonkeyPatch, listens: bool) -> None:
     """What was sent counts once, and so does what could not be sent: nothing keeps its place."""
     limit = RateLimit(4, 3600.0)
     limiter = RateLimiter(limit)
     monkeypatch.setattr(RateLimit, "make_limiter", lambda _: limiter)
     port = free_port()
     given: dict[str, Any] = {
-        "engine": engine,
         "access_token": SANDBOX_ACCESS_TOKEN,
         "tenant_id": "demo",
     }

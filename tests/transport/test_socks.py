@@ -1,12 +1,11 @@
 """SOCKS5 proxies, byte by byte (RFC 1928, RFC 1929)."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.proxies import HOST, Gateway, server_context, serving
@@ -73,9 +72,8 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
 @pytest.mark.parametrize("userinfo", ["", "user:pa%3Ass@"])
 @pytest.mark.parametrize("is_secure", [True, False])
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_call_through_a_socks_proxy(
-    engine: Any, authority: Authority, scheme: str, userinfo: str, is_secure: bool
+    authority: Authority, scheme: str, userinfo: str, is_secure: bool
 ) -> None:
     """The proxy looks the name up; what it is told stays with it."""
     gateway = Gateway()
@@ -86,7 +84,6 @@ async def test_a_call_through_a_socks_proxy(
             GatewaySession(
                 f"http{'s' * is_secure}://{HOST}",
                 access_token="t",
-                engine=engine,
                 tenant_id="acme",
                 verify=authority.path,
                 allow_insecure_http=True,

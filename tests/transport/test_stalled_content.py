@@ -14,14 +14,12 @@ from gateway_sdk import (
     ReplyLostError,
     StatusError,
 )
-from gateway_sdk._transport.factory import ENGINES, EngineName
 from gateway_sdk.observer import CallInfo
 from gateway_sdk.outcome import Attempt
 from tests.support.failing_steps import turns
 from tests.support.raw_server import OK, raw_server
 
 REFUSED: Final = OK.replace(b"200 OK", b"413 -")
-each_engine = pytest.mark.parametrize("engine", ENGINES)
 
 
 class Stalled:
@@ -82,24 +80,19 @@ class Answering:
             await self.may_end.wait()
 
 
-def session(url: str, engine: EngineName, *observers: Observer) -> GatewaySession:
+def session(url: str, *observers: Observer) -> GatewaySession:
     """Make a session in which nothing else ends an upload."""
-    return GatewaySession(
-        url, access_token="t", engine=engine, timeout=30, deadline=None, observers=observers
-    )
+    return GatewaySession(url, access_token="t", timeout=30, deadline=None, observers=observers)
 
 
-@each_engine
 @pytest.mark.parametrize("again", [b"", b"another piece"], ids=["ends", "goes on"])
 @pytest.mark.parametrize("closes", [False, True], ids=["stays", "closes"])
-async def test_a_refusal_ends_the_wait_for_content(
-    engine: EngineName, again: bytes, closes: bool
-) -> None:
+async def test_a_refusal_ends_the_wait_for_content(again: bytes, closes: bool) -> None:
     """The reply is the answer at once, and the task of the call is not cancelled by that."""
     content = Stalled(again)
     async with (
         raw_server(Answering(content, REFUSED, closes=closes).handle) as url,
-        session(url, engine) as gateway,
+        session(url) as gateway,
     ):
         with pytest.raises(StatusError) as caught:
             await gateway.aml.upload_document(content)
@@ -111,13 +104,12 @@ async def test_a_refusal_ends_the_wait_for_content(
     assert not task.cancelling()
 
 
-@each_engine
-async def test_a_server_that_hangs_up_ends_the_wait_for_content(engine: EngineName) -> None:
+async def test_a_server_that_hangs_up_ends_the_wait_for_content() -> None:
     """Nobody waits for content that can go nowhere."""
     content = Stalled()
     async with (
         raw_server(Answering(content, b"", closes=True).handle) as url,
-        session(url, engine) as gateway,
+        session(url) as gateway,
     ):
         with pytest.raises(ReplyLostError) as caught:
             await gateway.aml.upload_document(content)
@@ -126,8 +118,7 @@ async def test_a_server_that_hangs_up_ends_the_wait_for_content(engine: EngineNa
     assert content.ended
 
 
-@each_engine
-async def test_a_server_that_hangs_up_before_the_first_piece(engine: EngineName) -> None:
+async def test_a_server_that_hangs_up_before_the_first_piece() -> None:
     """Nothing was sent, and nothing is."""
     has_ended = asyncio.Event()
 
@@ -139,24 +130,23 @@ async def test_a_server_that_hangs_up_before_the_first_piece(engine: EngineName)
         await turns(20)
         yield b"the first piece"
 
-    async with raw_server(hang_up) as url, session(url, engine) as gateway:
+    async with raw_server(hang_up) as url, session(url) as gateway:
         with pytest.raises(ConnectionFailedError) as caught:
             await gateway.aml.upload_document(late())
 
     assert caught.value.outcome is Outcome.NOT_SENT
 
 
-@each_engine
 @pytest.mark.parametrize(
     ("reply", "outcome"), [(OK, Outcome.APPLIED), (b"", Outcome.UNKNOWN)], ids=["success", "none"]
 )
 async def test_a_call_that_is_cancelled_meanwhile_knows_the_reply(
-    engine: EngineName, reply: bytes, outcome: Outcome
+    reply: bytes, outcome: Outcome
 ) -> None:
     """An early success ends nothing, but it is what became of the call; a cancellation is one."""
     content, attempts = Stalled(), Attempts()
     server = Answering(content, reply)
-    async with raw_server(server.handle) as url, session(url, engine, attempts) as gateway:
+    async with raw_server(server.handle) as url, session(url, attempts) as gateway:
         call = asyncio.create_task(gateway.aml.upload_document(content))
         await server.answered.wait()
         await turns(20)  # it is in the same event loop, so that its reply is read by then
@@ -168,8 +158,7 @@ async def test_a_call_that_is_cancelled_meanwhile_knows_the_reply(
     assert [attempt.outcome for attempt in attempts.ended] == [outcome]
 
 
-@each_engine
-async def test_a_cancellation_beside_a_refusal_is_kept(engine: EngineName) -> None:
+async def test_a_cancellation_beside_a_refusal_is_kept() -> None:
     """A caller that is cancelled in the turn in which the refusal comes is cancelled."""
 
     class Beside(Stalled):
@@ -183,7 +172,7 @@ async def test_a_cancellation_beside_a_refusal_is_kept(engine: EngineName) -> No
     content, attempts = Beside(), Attempts()
     async with (
         raw_server(Answering(content, REFUSED).handle) as url,
-        session(url, engine, attempts) as gateway,
+        session(url, attempts) as gateway,
     ):
         call = asyncio.create_task(gateway.aml.upload_document(content))
         await asyncio.wait([call])

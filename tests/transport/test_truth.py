@@ -2,7 +2,6 @@
 
 import pytest
 
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.failing_line import Line
 from tests.support.failing_server import FailingServer
 from tests.support.failing_steps import (
@@ -103,13 +102,10 @@ STEPS = {
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("name", STEPS)
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_what_is_said_is_what_came(
-    engine: str, name: str, operation: str, policy: str
-) -> None:
+async def test_what_is_said_is_what_came(name: str, operation: str, policy: str) -> None:
     """Wherever a server fails, the session says what is true, and repeats what may be."""
     step, retry = STEPS[name], POLICIES[policy]
     async with FailingServer(step.script) as server:
-        record = await make(server.url, engine, operation, retry=retry, timeout=step.times)
+        record = await make(server.url, operation, retry=retry, timeout=step.times)
 
     check(record, step, server.receipts, retry)

@@ -6,7 +6,6 @@ from typing import Final
 import pytest
 
 from gateway_sdk import Outcome
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.failing_line import Line, reply
 from tests.support.failing_server import FailingServer, Script
 from tests.support.failing_steps import (
@@ -75,15 +74,14 @@ AGAIN: Final[dict[str, Script]] = {
 @pytest.mark.parametrize("noticed", [True, False], ids=["seen by the loop", "in the kernel only"])
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("what", IDLE)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_connection_that_ended_while_it_was_idle(
-    engine: str, what: str, operation: str, *, noticed: bool
+    what: str, operation: str, *, noticed: bool
 ) -> None:
     """The next call goes over another connection, or says that it does not know."""
     witness = Witness()
     async with (
         FailingServer(once_and_then(never_look), serve) as server,
-        open_session(server.url, engine, witness) as gateway,
+        open_session(server.url, witness) as gateway,
     ):
         await witness.call(gateway, operation, "first")
         IDLE[what](server.lines[0])
@@ -98,15 +96,14 @@ async def test_a_connection_that_ended_while_it_was_idle(
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("name", AGAIN)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_connection_that_ends_with_its_second_request(
-    engine: str, name: str, operation: str, policy: str
+    name: str, operation: str, policy: str
 ) -> None:
     """A request that went over a used connection may have been received, and came once."""
     witness = Witness()
     async with (
         FailingServer(once_and_then(AGAIN[name]), serve) as server,
-        open_session(server.url, engine, witness, retry=POLICIES[policy]) as gateway,
+        open_session(server.url, witness, retry=POLICIES[policy]) as gateway,
     ):
         await witness.call(gateway, operation, "first")
         record = await witness.call(gateway, operation, "second")
@@ -122,13 +119,12 @@ async def test_a_connection_that_ends_with_its_second_request(
 
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("what", TWICE)
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_second_reply_is_nobodys(engine: str, what: str, operation: str) -> None:
+async def test_a_second_reply_is_nobodys(what: str, operation: str) -> None:
     """What comes behind a reply is not taken for the reply to the next request."""
     witness = Witness()
     async with (
         FailingServer(TWICE[what], serve) as server,
-        open_session(server.url, engine, witness) as gateway,
+        open_session(server.url, witness) as gateway,
     ):
         assert end_of(await witness.call(gateway, operation, "1")) == DONE
         record = await witness.call(gateway, operation, "2")

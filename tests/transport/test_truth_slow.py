@@ -5,7 +5,6 @@ from typing import Final
 
 import pytest
 
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.calls import Call
 from tests.support.deadlines import pass_deadlines
 from tests.support.failing_line import Line
@@ -77,28 +76,26 @@ DRIPS: Final[dict[str, tuple[Script, End]]] = {
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("operation", UPLOADS)
 @pytest.mark.parametrize("name", STEPS)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_what_is_said_of_an_upload_is_what_came(
-    engine: str, name: str, operation: str, policy: str
+    name: str, operation: str, policy: str
 ) -> None:
     """Wherever a server fails while a body is sent to it, the session says what is true."""
     step, retry, how = STEPS[name], POLICIES[policy], UPLOADS[operation]
     async with FailingServer(step.script) as server:
-        record = await make(server.url, engine, operation, how, retry=retry, timeout=step.times)
+        record = await make(server.url, operation, how, retry=retry, timeout=step.times)
 
     check(record, step, server.receipts, retry)
 
 
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("what", DRIPS)
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_deadline_ends_what_drips(engine: str, what: str, operation: str) -> None:
+async def test_a_deadline_ends_what_drips(what: str, operation: str) -> None:
     """A reply that never ends and never pauses is cut by the deadline, and not asked for again."""
     script, end = DRIPS[what]
     witness = Witness()
     async with (
         FailingServer(script) as server,
-        open_session(server.url, engine, witness) as gateway,
+        open_session(server.url, witness) as gateway,
     ):
         call = asyncio.create_task(witness.call(gateway, operation))
         await server.until(lambda: any(line.sends > 20 for line in server.lines))

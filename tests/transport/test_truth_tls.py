@@ -6,7 +6,6 @@ from typing import Final
 
 import pytest
 
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.certificates import Authority
 from tests.support.failing_line import Line
 from tests.support.failing_server import FailingServer, Script
@@ -133,17 +132,14 @@ TWICE: Final[dict[str, Script]] = {
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("name", NO_TLS)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_without_a_handshake_nothing_is_sent(
-    certified: Certified, engine: str, name: str, operation: str, policy: str
+    certified: Certified, name: str, operation: str, policy: str
 ) -> None:
     """Where no secure connection comes about, no request is sent, and it is said so."""
     step, retry = NO_TLS[name], POLICIES[policy]
     async with FailingServer(step.script) as server:
         url = server.url.replace("http:", "https:")
-        record = await make(
-            url, engine, operation, retry=retry, timeout=step.times, verify=certified.path
-        )
+        record = await make(url, operation, retry=retry, timeout=step.times, verify=certified.path)
 
     check(record, step, server.receipts, retry)
     assert record.sent == 0
@@ -152,14 +148,13 @@ async def test_without_a_handshake_nothing_is_sent(
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("certificate", CERTIFICATES)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_certificate_that_will_not_do(
-    certified: Certified, engine: str, certificate: str, operation: str, policy: str
+    certified: Certified, certificate: str, operation: str, policy: str
 ) -> None:
     """A request is never sent to a server that is not the gateway."""
     step, retry = CERTIFICATES[certificate], POLICIES[policy]
     async with FailingServer(serve, tls=certified.contexts[certificate]) as server:
-        record = await make(server.url, engine, operation, retry=retry, verify=certified.path)
+        record = await make(server.url, operation, retry=retry, verify=certified.path)
 
     check(record, step, server.receipts, retry)
 
@@ -167,27 +162,25 @@ async def test_a_certificate_that_will_not_do(
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("name", STEPS)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_what_is_said_is_what_came_over_tls(
-    certified: Certified, engine: str, name: str, operation: str, policy: str
+    certified: Certified, name: str, operation: str, policy: str
 ) -> None:
     """Wherever a server fails after the handshake, the session says what is true."""
     step, retry = STEPS[name], POLICIES[policy]
     async with FailingServer(step.script, tls=certified.contexts[GOOD]) as server:
         record = await make(
-            server.url, engine, operation, retry=retry, timeout=step.times, verify=certified.path
+            server.url, operation, retry=retry, timeout=step.times, verify=certified.path
         )
 
     check(record, step, server.receipts, retry)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-async def test_a_secure_connection_is_used_again(certified: Certified, engine: str) -> None:
+async def test_a_secure_connection_is_used_again(certified: Certified) -> None:
     """Calls one after the other go over one connection."""
     witness = Witness()
     async with (
         FailingServer(serve, tls=certified.contexts[GOOD]) as server,
-        open_session(server.url, engine, witness, verify=certified.path) as gateway,
+        open_session(server.url, witness, verify=certified.path) as gateway,
     ):
         for number in "123":
             assert end_of(await witness.call(gateway, "order_history", number)) == DONE
@@ -197,15 +190,14 @@ async def test_a_secure_connection_is_used_again(certified: Certified, engine: s
 
 @pytest.mark.parametrize("end", [Line.close, Line.reset], ids=["closed", "reset"])
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_secure_connection_that_ended_while_it_was_idle(
-    certified: Certified, engine: str, operation: str, end: End
+    certified: Certified, operation: str, end: End
 ) -> None:
     """The next call goes over another connection."""
     witness = Witness()
     async with (
         FailingServer(once_and_then(never_look), serve, tls=certified.contexts[GOOD]) as server,
-        open_session(server.url, engine, witness, verify=certified.path) as gateway,
+        open_session(server.url, witness, verify=certified.path) as gateway,
     ):
         await witness.call(gateway, operation, "first")
         end(server.lines[0])
@@ -217,15 +209,14 @@ async def test_a_secure_connection_that_ended_while_it_was_idle(
 
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("what", TWICE)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_second_reply_over_tls_is_nobodys(
-    certified: Certified, engine: str, what: str, operation: str
+    certified: Certified, what: str, operation: str
 ) -> None:
     """What comes behind a reply is not taken for the reply to the next request."""
     witness = Witness()
     async with (
         FailingServer(TWICE[what], serve, tls=certified.contexts[GOOD]) as server,
-        open_session(server.url, engine, witness, verify=certified.path) as gateway,
+        open_session(server.url, witness, verify=certified.path) as gateway,
     ):
         assert end_of(await witness.call(gateway, operation, "1")) == DONE
         record = await witness.call(gateway, operation, "2")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk._transport.factory import ENGINES
 from tests.support.failing_steps import serve
 from tests.support.truth import (
     POLICIES,
@@ -60,13 +59,12 @@ def unknown_name(monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("operation", WRITES_AND_READS)
 @pytest.mark.parametrize("where", NOWHERE)
-@pytest.mark.parametrize("engine", ENGINES)
 async def test_where_nobody_answers_nothing_is_sent(
-    request: pytest.FixtureRequest, engine: str, where: str, operation: str, policy: str
+    request: pytest.FixtureRequest, where: str, operation: str, policy: str
 ) -> None:
     """A connection that does not come about is tried for again, unless that cannot help."""
     url, retry = request.getfixturevalue(where), POLICIES[policy]
-    record = await make(url, engine, operation, retry=retry, timeout=NOWHERE[where].times)
+    record = await make(url, operation, retry=retry, timeout=NOWHERE[where].times)
 
     check(record, NOWHERE[where], [], retry)
     assert len(record.attempts) == (3 if retry and NOWHERE[where].passes else 1)

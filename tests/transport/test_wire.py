@@ -1,25 +1,22 @@
-"""The bytes of requests on their way: what is given is sent, and no engine adds to it."""
+"""The bytes of requests on their way: what is given is sent, and the engine adds nothing to it."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession
-from gateway_sdk._transport.factory import ENGINES, EngineConfig, make_transport
+from gateway_sdk import GatewaySession, GatewayTransport
 from tests.support.raw_server import OK, raw_server, read_request
 
-each_engine = pytest.mark.parametrize("engine", ENGINES)
 Use = Callable[[GatewaySession], Awaitable[object]]
 
 COOKIE = OK.replace(b"\r\n\r\n", b"\r\nSet-Cookie: canary=1; Path=/\r\n\r\n")
 
 
 async def received(
-    engine: Any, use: Use, path: str = "", host: str = "127.0.0.1", **options: Any
+    use: Use, path: str = "", host: str = "127.0.0.1", **options: Any
 ) -> list[bytes]:
     """Return what a server that sets cookies gets over one connection at a time."""
     requests: list[bytes] = []
@@ -37,7 +34,6 @@ async def received(
             url.replace("127.0.0.1", host) + path,
             access_token="t",
             tenant_id="acme",
-            engine=engine,
             **options,
         ) as gateway,
     ):
@@ -74,39 +70,34 @@ def names_of(request: bytes) -> list[bytes]:
         ("/a//b", "w", "/a//b/wallet/1.0.0/w/orders/o"),
     ],
 )
-@each_engine
-async def test_a_target_is_sent_as_it_was_made(
-    engine: Any, path: str, wallet: str, target: str
-) -> None:
-    """No engine decodes, encodes, normalises or resolves anything in a path."""
-    (request,) = await received(engine, lambda to: to.wallet.cancel_order(wallet, "o"), path)
+async def test_a_target_is_sent_as_it_was_made(path: str, wallet: str, target: str) -> None:
+    """Nothing decodes, encodes, normalises or resolves anything in a path."""
+    (request,) = await received(lambda to: to.wallet.cancel_order(wallet, "o"), path)
 
     assert target_of(request) == target.encode()
 
 
-@each_engine
-async def test_no_cookie_comes_back(engine: Any) -> None:
+async def test_no_cookie_comes_back() -> None:
     """What a server sets is forgotten. Its name is one, for jars keep no cookies of numbers."""
 
     async def twice(gateway: GatewaySession) -> None:
         for _ in range(2):
             await gateway.wallet.order_history(1, 1)
 
-    first, second = await received(engine, twice, host="localhost")
+    first, second = await received(twice, host="localhost")
 
     assert first == second
     assert b"canary" not in second
 
 
-@each_engine
-async def test_a_stream_is_sent_in_its_own_chunks(engine: Any) -> None:
+async def test_a_stream_is_sent_in_its_own_chunks() -> None:
     """Each piece is a chunk, an empty one is none, and nothing promises a length."""
 
     async def pieces() -> AsyncIterator[bytes]:
         for piece in (b"", b"0123456789abcdef", b"", b"z"):
             yield piece
 
-    (request,) = await received(engine, lambda to: to.aml.upload_document(pieces()))
+    (request,) = await received(lambda to: to.aml.upload_document(pieces()))
 
     head, _, body = request.partition(b"\r\n\r\n")
     assert body == b"10\r\n0123456789abcdef\r\n1\r\nz\r\n0\r\n\r\n"
@@ -114,21 +105,19 @@ async def test_a_stream_is_sent_in_its_own_chunks(engine: Any) -> None:
     assert b"Content-Length" not in names_of(request)
 
 
-@each_engine
-async def test_an_empty_stream_is_sent_as_one(engine: Any) -> None:
+async def test_an_empty_stream_is_sent_as_one() -> None:
     """A stream without pieces is the last chunk alone."""
 
     async def nothing() -> AsyncIterator[bytes]:
         for piece in list[bytes]():
             yield piece
 
-    (request,) = await received(engine, lambda to: to.aml.upload_document(nothing()))
+    (request,) = await received(lambda to: to.aml.upload_document(nothing()))
 
     assert request.endswith(b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
 
 
-@each_engine
-async def test_what_has_no_body_promises_none(engine: Any) -> None:
+async def test_what_has_no_body_promises_none() -> None:
     """A DELETE and a GET have no length; a POST says that it is 0."""
 
     async def all_kinds(gateway: GatewaySession) -> None:
@@ -137,7 +126,7 @@ async def test_what_has_no_body_promises_none(engine: Any) -> None:
         await gateway.kyc.send_webhook()
         await gateway.aml.upload_document(b"")
 
-    requests = await received(engine, all_kinds)
+    requests = await received(all_kinds)
 
     lengths = [b"Content-Length: 0" in request.split(b"\r\n") for request in requests]
     assert lengths == [False, False, True, True]
@@ -145,29 +134,22 @@ async def test_what_has_no_body_promises_none(engine: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "a  b", "tab\there", '"quoted", \\ and more', "x" * 5000])
-@each_engine
-async def test_a_value_is_sent_as_it_is(engine: Any, text: str) -> None:
+async def test_a_value_is_sent_as_it_is(text: str) -> None:
     """The values of headers of the user's are neither stripped nor folded within."""
-    (request,) = await received(
-        engine, lambda to: to.wallet.order_history(1, 1), headers={"X-oWN": text}
-    )
+    (request,) = await received(lambda to: to.wallet.order_history(1, 1), headers={"X-oWN": text})
 
     assert f"X-oWN: {text}".encode() in request.split(b"\r\n")
 
 
-@each_engine
-async def test_a_value_outside_of_ascii_goes_out_as_latin_1(engine: str) -> None:
+async def test_a_value_outside_of_ascii_goes_out_as_latin_1() -> None:
     """As httpx encodes it."""
-    (request,) = await received(
-        engine, lambda to: to.wallet.order_history(1, 1), headers={"X-Own": "é"}
-    )
+    (request,) = await received(lambda to: to.wallet.order_history(1, 1), headers={"X-Own": "é"})
 
     assert "X-Own: é".encode("latin-1") in request.split(b"\r\n")
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
-@each_engine
-async def test_no_engine_adds_a_header(engine: Any, method: str) -> None:
+async def test_nothing_adds_a_header(method: str) -> None:
     """A request goes out with the headers that it was given, and with no other."""
     heads: list[bytes] = []
 
@@ -175,26 +157,14 @@ async def test_no_engine_adds_a_header(engine: Any, method: str) -> None:
         heads.append(await read_request(reader))
         writer.write(OK)
 
-    config = EngineConfig(
-        engine=engine,
-        transport=None,
-        http_client=None,
-        max_connections=1,
-        verify=ssl.create_default_context(),
-        cert=None,
-        proxy=None,
-        trust_env=False,
-        rate_limit=None,
-    )
     async with raw_server(handle) as url:
-        transport = make_transport(config, httpx.URL(url))
         request = httpx.Request(
             method,
             url,
             headers=[("Host", "gateway.test"), ("x-ONE", "1")],
             stream=httpx.ByteStream(b""),
         )
-        async with transport:
+        async with GatewayTransport() as transport:
             response = await transport.handle_async_request(request)
             await response.aread()
 

@@ -156,7 +156,6 @@ async def every_result() -> None:
     gateway = GatewaySession.from_env(tenant_id="acme", token_store="keyring", deadline=None)
     # A checker that takes one of the next two for right complains of the comment.
     GatewaySession.from_env(tenant="acme")  # type: ignore[call-arg]
-    GatewaySession("https://g.test", access_token="t", engine="curl")  # type: ignore[arg-type]
     async for result in bulk.run(gateway.wallet.trading_order_history, ["c-1", "c-2"]):
         assert_type(result.item, str)
         assert_type(result.attempts, int)

@@ -27,9 +27,8 @@ from gateway_sdk._http.request import (
 from gateway_sdk._transport.transmission import (
     DirectRequest,
     DirectResponse,
-    DirectTransport,
     Transmission,
-    send_by_httpx,
+    Transport,
 )
 from gateway_sdk.auth.source import authorization, fetch_token, invalidate, note_success
 from gateway_sdk.auth.token import AccessToken, text_of
@@ -115,7 +114,7 @@ class Call:
     """
 
     value: Any
-    _transport: httpx.AsyncBaseTransport
+    _transport: Transport
     _template: RequestTemplate
     _target: bytes
     _content: "bytes | Body"
@@ -309,12 +308,8 @@ class Call:
             self._options.timeout,
             transmission,
         )
-        transport = self._transport
         try:
-            if isinstance(transport, DirectTransport):
-                response = await transport.exchange(request)
-            else:
-                response = await send_by_httpx(transport, request, self._template.url(self._target))
+            response = await self._transport.exchange(request)
             transmission.status = response.status
             return await self._collected(response, forwarded=transmission.forwarded)
         except (GatewayError, httpx.HTTPError, httpx.InvalidURL, OSError) as error:

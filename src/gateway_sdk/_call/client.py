@@ -16,8 +16,9 @@ from gateway_sdk._call.retry import RetryBudget, bucket_of
 from gateway_sdk._config import DEFAULT_CUT, LOGGER, port_of
 from gateway_sdk._http.reply import ParseFloat
 from gateway_sdk._python import safe_repr
-from gateway_sdk._transport.factory import EngineConfig, make_transport
-from gateway_sdk._transport.transmission import DirectTransport
+from gateway_sdk._transport.config import EngineConfig
+from gateway_sdk._transport.factory import make_transport
+from gateway_sdk._transport.transmission import Transport
 from gateway_sdk.errors import (
     DeadlineExceededError,
     GatewayError,
@@ -81,13 +82,13 @@ class Client:
         self._number = 0
         self._engine = engine
         self._drain = drain
-        self._transport: httpx.AsyncBaseTransport | None = None
+        self._transport: Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self._closing: asyncio.Task[None] | None = None
         self._closers = 0
 
-    def open(self, made: httpx.AsyncBaseTransport | None = None) -> httpx.AsyncBaseTransport:
+    def open(self, made: Transport | None = None) -> Transport:
         """Return the transport; the first use creates it, or takes the one that was made.
 
         Raises:
@@ -114,9 +115,7 @@ class Client:
         _running_loop()  # without one, asyncio.to_thread would not say what to do
         if self._transport is None and self.tells_what_was_sent and self.base_url.scheme == "https":
             self.open(await asyncio.to_thread(make_transport, self._engine, self.base_url))
-        transport = self.open()
-        if isinstance(transport, DirectTransport):
-            await transport.prepare()
+        self.open()
 
     def count(self, operation: Operation[Any]) -> Watch | None:
         """Count a call, and return its observers; None if there are none."""

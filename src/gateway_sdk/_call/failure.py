@@ -16,7 +16,7 @@ import httpx
 from gateway_sdk._config import host_and_port, port_of
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.reply_errors import cut_reply, outcome_of_head
-from gateway_sdk._transport.transmission import DirectRequest, Transmission
+from gateway_sdk._transport.transmission import NOT_SENT, DirectRequest, Transmission
 from gateway_sdk.errors import (
     ConnectionFailedError,
     GatewayError,
@@ -26,15 +26,6 @@ from gateway_sdk.errors import (
     UnexpectedReplyError,
 )
 from gateway_sdk.outcome import Outcome
-
-_NOT_SENT: Final = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.ProxyError,
-    httpx.UnsupportedProtocol,
-)
-"""The errors that our engines raise when no byte of the request was sent."""
 
 _SELF_EXPLAINING: Final = (
     ConnectionFailedError,
@@ -61,7 +52,7 @@ def outcome_of_attempt(
         # A proxy may have made this reply; without its body that cannot be known.
         fields = reply.fields if reply else None
         return outcome_of_head(transmission.status, fields, doubtful=transmission.forwarded)
-    return Outcome.UNKNOWN if transmission.sent else Outcome.NOT_SENT
+    return Outcome.NOT_SENT if transmission.is_unsent(error) else Outcome.UNKNOWN
 
 
 def raise_failure(
@@ -94,7 +85,7 @@ def _failure_of(error: Exception, request: DirectRequest, reply: RawReply | None
     if reply is not None:
         reply.finish()
         return cut_reply(reply, what)
-    if isinstance(error, _NOT_SENT) and not request.transmission.sent:
+    if isinstance(error, NOT_SENT) and request.transmission.is_unsent(error):
         return _not_connected(error, request, gateway)
     kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
     reason = late_reason_of(error) or Reason(what, transient=True)

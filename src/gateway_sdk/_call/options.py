@@ -16,8 +16,8 @@ from pydantic import SecretStr
 from gateway_sdk._call.retry import RetryBudget, RetryPolicy
 from gateway_sdk._config import UNSET, check_seconds, check_timeout, origin_of, require_settings
 from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
+from gateway_sdk._transport.config import Certificate
 from gateway_sdk._transport.custom import AnyClient, AnyTransport
-from gateway_sdk._transport.factory import Certificate, EngineName
 from gateway_sdk._transport.rate_limit import AnyRateLimit
 from gateway_sdk.auth import AccessTokenGiven
 from gateway_sdk.auth.source import TokenSource, as_token_source
@@ -154,7 +154,6 @@ class Overrides(TypedDict, total=False):
     deadline: float | None
     retry: RetryPolicy | None
     headers: Mapping[str, str] | None
-    engine: EngineName
     transport: AnyTransport | None
     http_client: AnyClient | None
     max_connections: int

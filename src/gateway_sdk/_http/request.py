@@ -103,7 +103,7 @@ class RequestTemplate(RequestBase):
         InvalidArgumentError: the operation needs a tenant and none is configured.
     """
 
-    __slots__ = ("_names", "_parts", "_taken", "_url", "operation")
+    __slots__ = ("_names", "_parts", "_taken", "operation")
 
     def __init__(
         self,
@@ -130,8 +130,8 @@ class RequestTemplate(RequestBase):
         self._taken = frozenset(name.lower() for name, _ in fields)
         self._names = _PLACEHOLDER.findall(operation.path)
         path = _PLACEHOLDER.sub(_MARK, operation.path).encode("ascii")
-        self._url = base_url.copy_with(raw_path=base_url.raw_path.rstrip(b"/") + path)
-        self._parts = self._url.raw_path.split(_MARK.encode("ascii"))
+        whole = base_url.copy_with(raw_path=base_url.raw_path.rstrip(b"/") + path)
+        self._parts = whole.raw_path.split(_MARK.encode("ascii"))
 
     def target(self, values: Mapping[str, str]) -> bytes:
         """Return the path of a request; `fill_path` says how."""
@@ -149,10 +149,6 @@ class RequestTemplate(RequestBase):
     def _without(self, taken: set[bytes]) -> RequestBase:
         kept = [field for field in self.fields if field[0].lower() not in taken]
         return RequestBase(self.operation.method, self.address, kept)
-
-    def url(self, target: bytes) -> httpx.URL:
-        """Return the whole address of a target; httpx takes 25 µs to make one."""
-        return self.address.copy_with(raw_path=target) if self._names else self._url
 
 
 def fill_path(names: list[str], parts: list[bytes], values: Mapping[str, str]) -> bytes:

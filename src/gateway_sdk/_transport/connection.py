@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
         """Tell whether its socket is fit for another request: open, and without unread data.
 
         `Pool.take` asks before each use; whether the last reply allows another request is
-        `can_be_reused` of the engine. The system is asked too, because the event loop may not have
+        `Exchange.can_be_reused`. The system is asked too, because the event loop may not have
         seen the data or the end yet. A few bytes of TLS also make a connection unfit, and a part of
         a record, which may hold a reply.
         """

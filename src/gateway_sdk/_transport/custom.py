@@ -8,7 +8,13 @@ from typing import Any, Final, Protocol
 import httpx
 
 from gateway_sdk._transport.rate_limit import Limiter
-from gateway_sdk._transport.transmission import EXTENSION, Transmission, unread, with_content
+from gateway_sdk._transport.transmission import (
+    DirectRequest,
+    DirectResponse,
+    send_by_httpx,
+    unread,
+    with_content,
+)
 
 _LIBRARIES: Final = ("httpx", "httpx2")
 
@@ -137,23 +143,33 @@ def _failures_of(library: Any) -> Generator[None]:
         raise getattr(httpx, name)(str(error)) from None
 
 
-class PacedTransport(httpx.AsyncBaseTransport):
-    """The user's transport, with a rate limit before it."""
+class CustomTransport:
+    """The user's transport or client as that of a session, with a rate limit before it."""
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, limiter: Limiter) -> None:
+    def __init__(
+        self,
+        transport: httpx.AsyncBaseTransport,
+        limiter: Limiter | None,
+        *,
+        tells_what_was_sent: bool = False,
+    ) -> None:
         self._transport = transport
         self._limiter = limiter
+        self._tells_what_was_sent = tells_what_was_sent
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def exchange(self, request: DirectRequest) -> DirectResponse:
         """Wait for the turn of the request, and send it."""
-        transmission: Transmission = request.extensions[EXTENSION]
-        transmission.sent = False  # while it waits, nothing is sent
-        await self._limiter.admit(transmission)
-        transmission.sent = True
-        transmission.end_turn()
-        return await self._transport.handle_async_request(request)
+        transmission = request.transmission
+        if self._limiter is not None:
+            transmission.sent = False  # while it waits, nothing is sent
+            await self._limiter.admit(transmission)
+            transmission.sent = True
+            transmission.end_turn()
+        transmission.is_awaited = self._tells_what_was_sent
+        return await send_by_httpx(self._transport, request)
 
     async def aclose(self) -> None:
         """Close the wrapped transport, and the limiter."""
         await self._transport.aclose()
-        await self._limiter.aclose()
+        if self._limiter is not None:
+            await self._limiter.aclose()

@@ -1,228 +1,48 @@
-"""Make the transport of a session."""
+"""Make the transport of a session: the engine, or what the user gave in its place."""
 
-import ssl
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeAlias, get_args
+from functools import cache
 
 import httpx
 
-from gateway_sdk._config import DEFAULT_MAX_CONNECTIONS, UNSET, check_count, check_switch
+from gateway_sdk._config import LOGGER
+from gateway_sdk._transport.config import EngineConfig, make_engine
 from gateway_sdk._transport.custom import (
     AnyClient,
-    AnyTransport,
-    PacedTransport,
-    library_of,
+    CustomTransport,
     transport_of,
     transport_of_client,
 )
-from gateway_sdk._transport.rate_limit import AnyRateLimit, Limiter
-from gateway_sdk.errors import ConfigurationError
-
-EngineName: TypeAlias = Literal["httpx", "asyncio"]
-ENGINES: Final[tuple[EngineName, ...]] = get_args(EngineName)
-
-Certificate: TypeAlias = (
-    str | Path | tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str]
-)
-_CERT_SIZES: Final = (1, 2, 3)
-
-DEFAULTS: Final[dict[str, Any]] = {
-    "engine": ENGINES[0],
-    "max_connections": DEFAULT_MAX_CONNECTIONS,
-    "verify": True,
-    "cert": None,
-    "proxy": None,
-    "trust_env": True,
-}
-"""The settings of an engine's connections; a transport or client of the user has its own."""
+from gateway_sdk._transport.public import GatewayTransport
+from gateway_sdk._transport.transmission import Transport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineConfig:
-    """Which transport to make; `make_transport` makes it.
-
-    Attributes:
-        engine: One of `ENGINES`.
-        transport: The user's own transport in place of an engine, or None.
-        http_client: The user's own client in place of an engine, or None.
-        max_connections: The largest number of requests at the same time.
-        verify: True for the usual authorities, a path of a CA file or folder, or a context.
-        cert: The path of a client certificate with its key, or the paths of both, with or without
-            the key's password.
-        proxy: An address; None for that of the environment.
-        trust_env: Whether the environment may name a proxy, and other certificate authorities.
-        rate_limit: The limit of the rate of requests, or None.
-    """
-
-    engine: EngineName
-    transport: AnyTransport | None
-    http_client: AnyClient | None
-    max_connections: int
-    verify: ssl.SSLContext | str | Path | Literal[True]
-    cert: Certificate | None = field(repr=False)
-    proxy: str | None = field(repr=False)
-    trust_env: bool
-    rate_limit: AnyRateLimit | None
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        transport: AnyTransport | None,
-        http_client: AnyClient | None,
-        rate_limit: AnyRateLimit | None,
-        **given: Any,
-    ) -> Self:
-        """Replace UNSET by the defaults.
-
-        Raises:
-            ConfigurationError: a setting is wrong, or has no effect beside *transport* or
-                *http_client*; the message names it.
-        """
-        chosen = {name: value for name, value in given.items() if value is not UNSET}
-        _check_effect(chosen, transport, http_client)
-        return cls(
-            transport=transport,
-            http_client=http_client,
-            rate_limit=rate_limit,
-            **{**DEFAULTS, **chosen},
-        )
-
-    def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise ConfigurationError(f"engine must be {' or '.join(map(repr, ENGINES))}")
-        _check_type("transport", self.transport, "AsyncBaseTransport")
-        _check_type("http_client", self.http_client, "AsyncClient")
-        check_count("max_connections", self.max_connections)
-        if self.verify is not True and not isinstance(self.verify, ssl.SSLContext | str | Path):
-            raise ConfigurationError(
-                "verify must be True, the path of a CA file or folder, or an ssl.SSLContext"
-            )
-        _check_cert(self.cert, self.verify)
-        check_switch("trust_env", self.trust_env)
-        if self.proxy is not None:
-            from gateway_sdk._transport.proxy import parse_proxy  # noqa: PLC0415 - few have one
-
-            parse_proxy("proxy", self.proxy)
-        if self.rate_limit is not None and not isinstance(self.rate_limit, AnyRateLimit):
-            raise ConfigurationError("rate_limit must be a RateLimit, or None for no limit")
-        if self.is_ours:
-            _load(self.engine)
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether the transport is one of our engines, which report what was sent."""
-        return self.transport is None and self.http_client is None
-
-
-def make_transport(config: EngineConfig, base_url: httpx.URL) -> httpx.AsyncBaseTransport:
-    """Make a transport.
-
-    Args:
-        config: Which one.
-        base_url: The gateway's address. Certificate authorities are loaded for https only, because
-            that takes about 30 ms.
-
-    Raises:
-        ConfigurationError: the authorities or the certificate cannot be read, or the address of
-            the proxy is invalid.
-    """
-    from gateway_sdk._transport.proxy import proxy_for  # noqa: PLC0415 - it loads what opens connections
-
+def make_transport(config: EngineConfig, base_url: httpx.URL) -> Transport:
+    """Make the transport of a session with the gateway at this address."""
+    if config.is_ours:
+        return make_engine(config, base_url)
     limiter = None if config.rate_limit is None else config.rate_limit.make_limiter()
-    if config.transport is not None:
-        return _paced(transport_of(config.transport), limiter)
-    if config.http_client is not None:
-        return _paced(transport_of_client(config.http_client), limiter)
-    proxy = proxy_for(base_url, config.proxy, trust_env=config.trust_env)
-    if proxy is not None and proxy.url.scheme == "https":
-        proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
-    tls = base_url.scheme == "https"
-    context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    engine = _load(config.engine)
-    return engine(config.max_connections, context, proxy=proxy, limiter=limiter)
+    client = config.http_client
+    if client is None:
+        return CustomTransport(transport_of(config.transport), limiter)
+    return CustomTransport(
+        transport_of_client(client), limiter, tells_what_was_sent=_has_ours(client)
+    )
 
 
-def _load(engine: str) -> Callable[..., httpx.AsyncBaseTransport]:
-    """Return an engine. It is loaded when a session is made: the first call would wait 100 ms.
-
-    Raises:
-        ConfigurationError: a library that it needs is not installed.
-    """
-    if engine == "httpx":
-        from gateway_sdk._transport.httpx_engine import HttpxEngine  # noqa: PLC0415 - see above
-
-        return HttpxEngine
-    try:
-        from gateway_sdk._transport.asyncio_engine import AsyncioEngine  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError:
-        raise ConfigurationError(
-            "engine 'asyncio' needs the extra [fast]: pip install '.[fast]'"
-            " in a clone of gateway_sdk"
-        ) from None
-    return AsyncioEngine
+def _has_ours(client: AnyClient) -> bool:
+    """Tell whether the user's client sends through a `GatewayTransport`."""
+    # Exactly: around another transport, or in a subclass, it may be one of several that are tried.
+    # httpx (allowed: 0.28 to 1) has no public way to see it.
+    transport = vars(client).get("_transport")
+    if transport is None:
+        _warn(type(client).__module__.partition(".")[0])
+    return type(transport) is GatewayTransport
 
 
-def _paced(
-    transport: httpx.AsyncBaseTransport, limiter: Limiter | None
-) -> httpx.AsyncBaseTransport:
-    return transport if limiter is None else PacedTransport(transport, limiter)
-
-
-def _ssl_context(config: EngineConfig) -> ssl.SSLContext:
-    context = _authorities(config)
-    if config.cert is not None:
-        parts = config.cert if isinstance(config.cert, tuple) else (config.cert,)
-        certificate, key, password, *_ = (*map(str, parts), None, None)
-        try:
-            # Without any password OpenSSL would ask for one at the terminal, and wait.
-            context.load_cert_chain(str(certificate), key, password or "")
-        except (OSError, ValueError):
-            # Without the cause, whose text may hold the path of a key, or part of its password.
-            raise ConfigurationError("cert names no readable certificate and key") from None
-    return context
-
-
-def _authorities(config: EngineConfig) -> ssl.SSLContext:
-    if isinstance(config.verify, ssl.SSLContext):
-        return config.verify
-    try:
-        if config.verify is True:
-            return httpx.create_ssl_context(trust_env=config.trust_env)
-        path = Path(config.verify)
-        if path.is_dir():
-            return ssl.create_default_context(capath=path)
-        return ssl.create_default_context(cafile=path)
-    except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
-        what = "SSL_CERT_FILE or SSL_CERT_DIR" if config.verify is True else "verify"
-        raise ConfigurationError(f"{what} names no readable CA file or folder") from error
-
-
-def _check_effect(chosen: Mapping[str, object], transport: object, http_client: object) -> None:
-    if transport is not None and http_client is not None:
-        raise ConfigurationError("give transport= or http_client=, not both")
-    if transport is None and http_client is None:
-        return
-    ignored = [name for name, value in chosen.items() if value is not None or DEFAULTS[name]]
-    if ignored:
-        raise ConfigurationError(
-            f"leave out {', '.join(ignored)}: settings of an engine's connections have no effect "
-            f"beside {'transport' if http_client is None else 'http_client'}=, which has its own"
-        )
-
-
-def _check_cert(cert: object, verify: object) -> None:
-    if cert is None:
-        return
-    if isinstance(verify, ssl.SSLContext):
-        raise ConfigurationError("load the client certificate into verify=, or give cert= alone")
-    parts = cert if isinstance(cert, tuple) else (cert,)
-    if len(parts) not in _CERT_SIZES or not all(isinstance(part, str | Path) for part in parts):
-        raise ConfigurationError("cert must be a path, or (certificate, key) or with a password")
-
-
-def _check_type(name: str, value: object, kind: str) -> None:
-    if value is not None and library_of(value, kind) is None:
-        raise ConfigurationError(f"{name} must be an httpx.{kind}, or one of httpx2")
+@cache
+def _warn(library: str) -> None:
+    LOGGER.warning(
+        "this release of %s does not show which transport a client has: after a failure, "
+        "calls through http_client= have the outcome UNKNOWN",
+        library,
+    )

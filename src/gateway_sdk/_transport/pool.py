@@ -1,14 +1,14 @@
-"""The connections of an engine, and who may use one: slots, a rate limit, idle connections.
+"""The connections of the engine, and who may use one: slots, a rate limit, idle connections.
 
 A connection is kept only after a whole request and a whole reply that both allow another request,
-which each engine decides in its `can_be_reused`. It is reused for the same origin, within
+which `Exchange.can_be_reused` decides. It is reused for the same origin, within
 `KEEPALIVE_EXPIRY`, if nothing has come since (`Connection.is_fit`), and cut otherwise.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import httpx
 
@@ -18,13 +18,10 @@ from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.transmission import Transmission
 
-Sender = TypeVar("Sender")
 
-
-class _Idle(NamedTuple, Generic[Sender]):
+class _Idle(NamedTuple):
     origin: bytes
     since: float
-    sender: Sender
 
 
 class Slots:
@@ -124,16 +121,13 @@ class Admission:
             await self._limiter.aclose()
 
 
-class Pool(Generic[Sender]):
-    """Keeps connections between requests.
-
-    `Sender` is the object with which an engine sends over a connection.
-    """
+class Pool:
+    """Keeps connections between requests."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock: Final = clock
         self._open: set[Connection] = set()
-        self._idle: dict[Connection, _Idle[Sender]] = {}  # the one that is idle longest comes first
+        self._idle: dict[Connection, _Idle] = {}  # the one that is idle longest comes first
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, connection: Connection) -> None:
@@ -146,25 +140,25 @@ class Pool(Generic[Sender]):
         self._open.discard(connection)
         self._idle.pop(connection, None)
 
-    def take(self, origin: bytes) -> Sender | None:
-        """Return the last used idle sender for an origin that is fit; None if there is none.
+    def take(self, origin: bytes) -> Connection | None:
+        """Return the last used idle connection to an origin that is fit; None if there is none.
 
         Connections that are found unfit, or are to another origin, are cut.
         """
         oldest = self._clock() - KEEPALIVE_EXPIRY
         while self._idle:
-            connection, (its_origin, since, sender) = self._idle.popitem()
+            connection, (its_origin, since) = self._idle.popitem()
             if its_origin == origin and since > oldest and connection.is_fit():
-                return sender
+                return connection
             connection.abort()
         return None
 
-    def keep(self, connection: Connection, origin: bytes, sender: Sender) -> None:
+    def keep(self, connection: Connection, origin: bytes) -> None:
         """Keep a connection for another request; data that come meanwhile end it."""
         connection.rest()
         if connection.is_closing:
             return
-        self._idle[connection] = _Idle(origin, self._clock(), sender)
+        self._idle[connection] = _Idle(origin, self._clock())
         if self._timer is None:
             self._wait_and_prune()
 

@@ -39,7 +39,7 @@ class Route:
         made: Callable[[Connection], None],
         lost: Callable[[Connection], None],
     ) -> None:
-        self._ssl_context = ssl_context
+        self.ssl_context = ssl_context
         self.proxy = proxy
         self._made, self._lost = made, lost
         self.credentials = credentials_of(proxy)
@@ -82,7 +82,7 @@ class Route:
             if self.proxy is not None:
                 await self._pass(connection, self.proxy, url, transmission)
             if url.scheme == "https":
-                await connection.start_tls(self._ssl_context, address_of(url)[0])
+                await connection.start_tls(self.ssl_context, address_of(url)[0])
         except BaseException:
             connection.abort()
             raise

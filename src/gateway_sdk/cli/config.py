@@ -40,7 +40,6 @@ SHOWN: Final = {
     "tenant_id": "Tenant",
     "auth_url": "Login at",
     "client_id": "Client",
-    "engine": "Engine",
 }
 """The settings that `gateway status` shows, with their names there."""
 
@@ -148,8 +147,6 @@ class Settings:
     def _advice(self, name: str) -> str:
         if name == "--":
             return "--help shows what the command takes."
-        if name == "engine":
-            return "Set GATEWAY_ENGINE to one of them, or leave it unset."
         address = self.values.get(name, "")
         if name.endswith("_url") and address and "//" not in address and "@" not in address:
             scheme = "http" if is_loopback(address.partition(":")[0]) else "https"

@@ -37,7 +37,6 @@ class Status(IntEnum):
 
 EXTRAS: Final = {
     "cli": ("rich", "simplejson", "typer"),
-    "fast": ("httptools",),
     "fleet": ("asyncpg", "fsspec", "pyrate_limiter", "taskiq"),
     "keyring": ("keyring",),
     "parquet": ("pyarrow",),
@@ -47,7 +46,7 @@ EXTRAS: Final = {
 }
 """Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours."""
 
-APART: Final = frozenset({"fast", "fleet", "keyring", "parquet", "redis"})
+APART: Final = frozenset({"fleet", "keyring", "parquet", "redis"})
 """The extras that [demo] does not bring."""
 
 

@@ -17,6 +17,7 @@ from gateway_sdk import (
     ServerError,
     bulk,
 )
+from gateway_sdk._transport.custom import CustomTransport
 from tests.bulk.journal.journals import JOB, fetch, lines, refused
 from tests.support.scripted import Step, scripted
 
@@ -248,7 +249,9 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
     path = tmp_path / "journal.jsonl"
     gateway, _, _ = scripted(monkeypatch, CREATED)
     stuck = Stuck(sends=sends)
-    monkeypatch.setattr("gateway_sdk._call.client.make_transport", lambda *_: stuck)
+    monkeypatch.setattr(
+        "gateway_sdk._call.client.make_transport", lambda *_: CustomTransport(stuck, None)
+    )
     writes = operation == "create_customer"
 
     async def call(_: str) -> Any:

@@ -15,7 +15,6 @@ from gateway_sdk import DeadlineExceededError, GatewayError, GatewaySession, Mul
 from gateway_sdk._http import file as thread
 from gateway_sdk._http.file import from_thread
 from gateway_sdk._http.pieces import PIECE
-from gateway_sdk._transport.factory import ENGINES
 from tests.http.uploads.servers import open_files_below, taking, threads_end
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import raw_server
@@ -119,17 +118,16 @@ def end(call: asyncio.Task[Any], gateway: GatewaySession, way: str) -> None:
         call.cancel()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("look", [False, True], ids=["sent", "looked over"])
 @pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
 @pytest.mark.parametrize("way", ["deadline", "cancellation"])
 async def test_no_read_of_a_users_file_is_under_way_when_the_call_has_ended(
-    monkeypatch: pytest.MonkeyPatch, engine: str, look: bool, form: bool, way: str
+    monkeypatch: pytest.MonkeyPatch, look: bool, form: bool, way: str
 ) -> None:
     """The end waits for the read that has begun, and no other one begins."""
     monkeypatch.setattr(thread, "PATIENCE", 20.0)
     file = Hanging(bytes(4 * PIECE), at_first_look=look)
-    async with taking() as (url, _), session(url, engine=engine) as gateway:
+    async with taking() as (url, _), session(url) as gateway:
         content = Multipart({}, {"front": file}) if form else file
         call = asyncio.create_task(gateway.aml.upload_document(content))
         assert await asyncio.to_thread(file.reading.wait, 20)

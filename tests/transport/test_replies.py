@@ -8,15 +8,14 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from gateway_sdk._transport.asyncio_engine import AsyncioEngine
-from tests.support.engines import IDLE, body_of, make_request
+from tests.support.engines import IDLE, Engine, body_of, make_request
 from tests.support.raw_server import OK, raw_server, read_request
 
 
 @pytest.fixture
-async def engine() -> AsyncIterator[AsyncioEngine]:
+async def engine() -> AsyncIterator[Engine]:
     """An engine with two slots, closed after the test."""
-    made = AsyncioEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    made = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     yield made
     await made.aclose()
 
@@ -47,9 +46,7 @@ WHOLE: dict[str, tuple[bytes, bool]] = {
 
 
 @pytest.mark.parametrize(("reply", "stays"), WHOLE.values(), ids=WHOLE)
-async def test_a_reply_of_any_form_is_read(
-    engine: AsyncioEngine, reply: bytes, stays: bool
-) -> None:
+async def test_a_reply_of_any_form_is_read(engine: Engine, reply: bytes, stays: bool) -> None:
     """Every framing of a body is understood, and says whether the connection may be used again."""
     connections = 0
 
@@ -76,7 +73,7 @@ async def test_a_reply_of_any_form_is_read(
     assert IDLE in repr(engine)
 
 
-async def test_a_compressed_body_is_handed_over_as_it_came(engine: AsyncioEngine) -> None:
+async def test_a_compressed_body_is_handed_over_as_it_came(engine: Engine) -> None:
     """Who decompresses it bounds how large it becomes, which an engine does not."""
     packed = gzip.compress(BODY)
     head = f"Content-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n".encode()
@@ -91,7 +88,7 @@ async def test_a_compressed_body_is_handed_over_as_it_came(engine: AsyncioEngine
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_no_redirect_is_followed(engine: AsyncioEngine, status: int) -> None:
+async def test_no_redirect_is_followed(engine: Engine, status: int) -> None:
     """Who is sent elsewhere decides that himself."""
     requests: list[bytes] = []
 
@@ -118,7 +115,7 @@ BROKEN: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("reply", BROKEN.values(), ids=BROKEN)
-async def test_a_reply_that_is_none(engine: AsyncioEngine, reply: bytes) -> None:
+async def test_a_reply_that_is_none(engine: Engine, reply: bytes) -> None:
     """What cannot be read, or is too long to be, is a reply that was lost."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -135,7 +132,7 @@ async def test_a_reply_that_is_none(engine: AsyncioEngine, reply: bytes) -> None
 
 
 async def test_a_server_that_changes_its_protocol_keeps_no_connection(
-    engine: AsyncioEngine,
+    engine: Engine,
 ) -> None:
     """After 101 nobody would understand what comes: the connection is cut."""
     cut = asyncio.Event()
@@ -160,7 +157,7 @@ async def test_a_server_that_changes_its_protocol_keeps_no_connection(
     ids=["head", "body"],
 )
 async def test_a_silence_ends_with_the_read_time_out(
-    engine: AsyncioEngine, reply: bytes, body: bytes | None
+    engine: Engine, reply: bytes, body: bytes | None
 ) -> None:
     """In the head and in the body alike; the connection is cut."""
     cut = asyncio.Event()
@@ -186,7 +183,7 @@ async def test_a_silence_ends_with_the_read_time_out(
     assert IDLE in repr(engine)
 
 
-async def test_a_reply_that_did_not_come_whole_costs_its_connection(engine: AsyncioEngine) -> None:
+async def test_a_reply_that_did_not_come_whole_costs_its_connection(engine: Engine) -> None:
     """What is left of a reply is cut off, and its slot is free at once."""
     cut = asyncio.Event()
 

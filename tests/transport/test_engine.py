@@ -11,18 +11,17 @@ import httpx
 import pytest
 
 from gateway_sdk._config import KEEPALIVE_EXPIRY
-from gateway_sdk._transport.asyncio_engine import AsyncioEngine
 from gateway_sdk._transport.rate_limit import RateLimit, RateLimiter
 from gateway_sdk._transport.transmission import Transmission
-from tests.support.engines import IDLE, body_of, make_request
+from tests.support.engines import IDLE, Engine, body_of, make_request
 from tests.support.failing_steps import turns
 from tests.support.raw_server import OK, raw_server, read_request
 
 
 @pytest.fixture
-async def engine() -> AsyncIterator[AsyncioEngine]:
+async def engine() -> AsyncIterator[Engine]:
     """An engine with two slots, closed after the test."""
-    made = AsyncioEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    made = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     yield made
     await made.aclose()
 
@@ -50,7 +49,7 @@ class Server:
             writer.write(self._reply)
 
 
-async def test_a_connection_is_used_again(engine: AsyncioEngine) -> None:
+async def test_a_connection_is_used_again(engine: Engine) -> None:
     """Calls one after the other go over one connection."""
     server = Server()
     async with raw_server(server.handle) as url:
@@ -81,7 +80,7 @@ END: dict[str, Callable[[asyncio.StreamWriter], None]] = {
     [(how, noticed) for how in END for noticed in (True, False)],
 )
 async def test_connections_that_ended_while_they_were_idle(
-    engine: AsyncioEngine, how: str, noticed: bool
+    engine: Engine, how: str, noticed: bool
 ) -> None:
     """However many there are, a request goes over a new one, and over no other before."""
     server, both_came = Server(), asyncio.Barrier(2)
@@ -111,9 +110,7 @@ async def test_connections_that_ended_while_they_were_idle(
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
 @pytest.mark.parametrize("used", [True, False], ids=["used", "fresh"])
-async def test_nothing_is_sent_a_second_time(
-    engine: AsyncioEngine, method: str, used: bool
-) -> None:
+async def test_nothing_is_sent_a_second_time(engine: Engine, method: str, used: bool) -> None:
     """A server that hangs up on a request gets it once."""
     received: list[bytes] = []
 
@@ -139,7 +136,7 @@ async def test_nothing_is_sent_a_second_time(
     assert IDLE in repr(engine)
 
 
-async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: AsyncioEngine) -> None:
+async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: Engine) -> None:
     """A caller that finds no free slot in time gets PoolTimeout, and nothing was sent."""
     transmission = Transmission(sent=False)
     server = Server(OK[:-1])
@@ -159,7 +156,7 @@ async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: AsyncioEng
 
 async def test_the_rate_limit_is_asked_before_each_request() -> None:
     """A request that may not be sent yet has sent nothing, and gives its slot back."""
-    engine = AsyncioEngine(
+    engine = Engine(
         1, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), limiter=RateLimiter(RateLimit(1, 1000.0))
     )
     server = Server()
@@ -189,7 +186,7 @@ class Clock:
 async def test_old_idle_connections_are_not_used() -> None:
     """A connection that was idle for longer than load balancers allow is let go."""
     clock, server = Clock(), Server()
-    engine = AsyncioEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), clock=clock)
+    engine = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), clock=clock)
     async with raw_server(server.handle) as url, engine:
         for passed in (0.0, KEEPALIVE_EXPIRY - 1, KEEPALIVE_EXPIRY + 1):
             clock.now += passed
@@ -201,7 +198,7 @@ async def test_old_idle_connections_are_not_used() -> None:
 async def test_old_idle_connections_are_cut_without_another_call() -> None:
     """The engine looks from time to time; a younger one stays, and is looked at later."""
     clock, server = Clock(), Server(OK[:-1])
-    engine = AsyncioEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), clock=clock)
+    engine = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), clock=clock)
     async with raw_server(server.handle) as url, engine:
         held = [await engine.handle_async_request(make_request(url)) for _ in range(2)]
         for half, response in enumerate(held):
@@ -219,7 +216,7 @@ async def test_old_idle_connections_are_cut_without_another_call() -> None:
         assert engine._pool._timer is None
 
 
-async def test_a_connection_serves_its_own_origin_only(engine: AsyncioEngine) -> None:
+async def test_a_connection_serves_its_own_origin_only(engine: Engine) -> None:
     """A request to another origin goes over another connection."""
     servers = Server(), Server()
     async with raw_server(servers[0].handle) as one, raw_server(servers[1].handle) as other:
@@ -229,7 +226,7 @@ async def test_a_connection_serves_its_own_origin_only(engine: AsyncioEngine) ->
     assert [len(server.received) for server in servers] == [1, 1]
 
 
-async def test_closing_cuts_what_is_open(engine: AsyncioEngine) -> None:
+async def test_closing_cuts_what_is_open(engine: Engine) -> None:
     """Idle or used: both ends are closed when it returns."""
     server = Server(OK[:-1])
     async with raw_server(server.handle) as url:
@@ -247,7 +244,7 @@ async def test_closing_cuts_what_is_open(engine: AsyncioEngine) -> None:
 
 
 async def test_a_connection_that_is_lost_at_once_is_not_kept_track_of(
-    engine: AsyncioEngine,
+    engine: Engine,
 ) -> None:
     """Nothing would ever take it away again."""
     async with raw_server(Server().handle) as url:

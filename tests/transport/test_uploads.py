@@ -9,11 +9,10 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession, Observer, Outcome
-from gateway_sdk._transport.asyncio_engine import AsyncioEngine
 from gateway_sdk._transport.connection import MOST_UNREAD
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk.observer import CallInfo
-from tests.support.engines import IDLE, PIECE, Greedy, Pieces, body_of, make_request
+from tests.support.engines import IDLE, PIECE, Engine, Greedy, Pieces, body_of, make_request
 from tests.support.failing_steps import turns
 from tests.support.raw_server import OK, raw_server
 
@@ -21,9 +20,9 @@ LARGE = 20_000_000
 
 
 @pytest.fixture
-async def engine() -> AsyncIterator[AsyncioEngine]:
+async def engine() -> AsyncIterator[Engine]:
     """An engine with two slots, closed after the test."""
-    made = AsyncioEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    made = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     yield made
     await made.aclose()
 
@@ -35,9 +34,7 @@ EARLY = {
 
 
 @pytest.mark.parametrize("reply", EARLY.values(), ids=EARLY)
-async def test_a_reply_that_overtakes_its_content_ends_it(
-    engine: AsyncioEngine, reply: bytes
-) -> None:
+async def test_a_reply_that_overtakes_its_content_ends_it(engine: Engine, reply: bytes) -> None:
     """The reply counts, the rest is not sent, and the connection is used by nobody else."""
     pieces, server = Pieces(), Greedy(reply)
     async with raw_server(server.handle) as url:
@@ -57,9 +54,7 @@ async def test_a_reply_that_overtakes_its_content_ends_it(
 
 @pytest.mark.parametrize("piece", [len(PIECE), LARGE], ids=["in pieces", "in one"])
 @pytest.mark.parametrize("how", ["cancelled", "closed in its reply"])
-async def test_an_upload_that_is_given_up_is_cut(
-    engine: AsyncioEngine, how: str, piece: int
-) -> None:
+async def test_an_upload_that_is_given_up_is_cut(engine: Engine, how: str, piece: int) -> None:
     """What waits to be sent is thrown away: a server receives far less than all of it."""
     content, server = bytes(LARGE), Greedy(b"" if how == "cancelled" else EARLY["413"][:-2])
     transmission = Transmission(sent=False)
@@ -86,7 +81,7 @@ async def test_an_upload_that_is_given_up_is_cut(
 
 
 async def test_a_server_that_does_not_read_ends_with_the_write_time_out(
-    engine: AsyncioEngine,
+    engine: Engine,
 ) -> None:
     """The time-out for writing is kept, and it is none of reading."""
     pieces, server = Pieces(), Greedy()
@@ -98,7 +93,7 @@ async def test_a_server_that_does_not_read_ends_with_the_write_time_out(
     assert IDLE in repr(engine)
 
 
-async def test_a_server_that_hangs_up_while_it_is_sent_to(engine: AsyncioEngine) -> None:
+async def test_a_server_that_hangs_up_while_it_is_sent_to(engine: Engine) -> None:
     """The connection's end is told, whether reading or writing met it first."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -118,7 +113,7 @@ EARLY_SUCCESS = OK.replace(b"200 OK", b"202 -")
 
 
 async def test_an_early_success_is_followed_by_the_rest_of_the_content(
-    engine: AsyncioEngine,
+    engine: Engine,
 ) -> None:
     """The server may want it; then the connection is used again."""
     received: list[int] = []
@@ -143,7 +138,7 @@ async def test_an_early_success_is_followed_by_the_rest_of_the_content(
 
 
 async def test_an_early_success_stands_when_the_server_takes_no_more(
-    engine: AsyncioEngine,
+    engine: Engine,
 ) -> None:
     """The time-out for writing ends the sending, and the reply is the answer."""
     pieces, server = Pieces(), Greedy(EARLY_SUCCESS)
@@ -156,7 +151,7 @@ async def test_an_early_success_stands_when_the_server_takes_no_more(
     assert "0 of 2 taken, 0 waiting>, 0 idle" in repr(engine)
 
 
-async def test_a_server_may_hang_up_behind_its_early_success(engine: AsyncioEngine) -> None:
+async def test_a_server_may_hang_up_behind_its_early_success(engine: Engine) -> None:
     """It wants no more, and the reply is the answer."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -188,7 +183,7 @@ async def test_a_call_that_is_cut_behind_an_early_success_was_applied() -> None:
     pieces, server = Pieces(), Greedy(EARLY_SUCCESS)
     async with (
         raw_server(server.handle) as url,
-        GatewaySession(url, access_token="t", engine="asyncio", observers=[Ends()]) as gateway,
+        GatewaySession(url, access_token="t", observers=[Ends()]) as gateway,
     ):
         call = asyncio.create_task(gateway.aml.upload_document(aiter(pieces)))
         await server.has_head.wait()
@@ -203,7 +198,7 @@ async def test_a_call_that_is_cut_behind_an_early_success_was_applied() -> None:
     assert ends == [Outcome.APPLIED]
 
 
-async def test_a_large_early_success_takes_bounded_memory(engine: AsyncioEngine) -> None:
+async def test_a_large_early_success_takes_bounded_memory(engine: Engine) -> None:
     """What nobody has read yet makes the server wait."""
     size = 8 * 2**20
 
@@ -222,7 +217,7 @@ async def test_a_large_early_success_takes_bounded_memory(engine: AsyncioEngine)
 
 @pytest.mark.parametrize(("given", "declared"), [(3, 2), (1, 2)])
 async def test_content_of_another_length_is_an_error(
-    engine: AsyncioEngine, given: int, declared: int
+    engine: Engine, given: int, declared: int
 ) -> None:
     """What comes next on the connection would be taken for a part of it."""
 
@@ -240,7 +235,7 @@ async def test_content_of_another_length_is_an_error(
 
 
 @pytest.mark.parametrize("value", ["a\r\nX: b", "a\rb", "a\0b"])
-async def test_a_header_cannot_end_the_head(engine: AsyncioEngine, value: str) -> None:
+async def test_a_header_cannot_end_the_head(engine: Engine, value: str) -> None:
     """Nothing is sent of a request with a line break in a header."""
     transmission, server = Transmission(sent=False), Greedy()
     async with raw_server(server.handle) as url:
@@ -253,7 +248,7 @@ async def test_a_header_cannot_end_the_head(engine: AsyncioEngine, value: str) -
     assert not server.connections
 
 
-async def test_a_server_that_speaks_first_is_not_sent_to(engine: AsyncioEngine) -> None:
+async def test_a_server_that_speaks_first_is_not_sent_to(engine: Engine) -> None:
     """What it says before it has a request is no reply to it."""
     transmission = Transmission(sent=False)
     spoken = asyncio.Event()

@@ -9,23 +9,22 @@ import httpx
 import pytest
 
 from gateway_sdk import DeadlineExceededError, GatewaySession, Outcome, UploadFailedError
-from gateway_sdk._transport.asyncio_engine import AsyncioEngine
 from gateway_sdk._transport.transmission import Transmission
-from tests.support.engines import IDLE, Greedy, body_of, make_request
+from tests.support.engines import IDLE, Engine, Greedy, body_of, make_request
 from tests.support.failing_steps import turns
 from tests.support.raw_server import OK, raw_server
 
 
 @pytest.fixture
-async def engine() -> AsyncIterator[AsyncioEngine]:
+async def engine() -> AsyncIterator[Engine]:
     """An engine with two slots, closed after the test."""
-    made = AsyncioEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    made = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     yield made
     await made.aclose()
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
-async def test_the_error_of_a_content_is_the_errors_own(engine: AsyncioEngine, after: int) -> None:
+async def test_the_error_of_a_content_is_the_errors_own(engine: Engine, after: int) -> None:
     """It comes up as it is, with what it hides; before the first piece nothing was sent."""
     transmission, bug = Transmission(sent=False), ZeroDivisionError("bug")
     server = Greedy()
@@ -51,7 +50,7 @@ async def test_the_error_of_a_content_is_the_errors_own(engine: AsyncioEngine, a
 
 
 @pytest.mark.parametrize("length", ["0", None])
-async def test_an_empty_content_is_sent(engine: AsyncioEngine, length: str | None) -> None:
+async def test_an_empty_content_is_sent(engine: Engine, length: str | None) -> None:
     """With a length of 0 and without any, and the content was asked."""
     asked: list[bool] = []
     received: list[bytes] = []
@@ -82,7 +81,7 @@ async def test_an_empty_content_is_sent(engine: AsyncioEngine, length: str | Non
 
 @pytest.mark.parametrize("turn", [0, 1, 2])
 async def test_what_is_cancelled_before_its_first_piece_is_not_sent(
-    engine: AsyncioEngine, turn: int
+    engine: Engine, turn: int
 ) -> None:
     """The piece is there, and the caller has not had its turn yet to notice that it is over."""
     transmission, server = Transmission(sent=False), Greedy()
@@ -107,7 +106,7 @@ async def test_what_is_cancelled_before_its_first_piece_is_not_sent(
 @pytest.mark.parametrize("turn", [0, 1])
 @pytest.mark.parametrize("after", [0, 1])
 async def test_a_content_that_is_cancelled_itself_cancels_the_call(
-    engine: AsyncioEngine, after: int, turn: int
+    engine: Engine, after: int, turn: int
 ) -> None:
     """Whatever it waited for was cancelled: that comes up as it is, as from any coroutine."""
     transmission, server = Transmission(sent=False), Greedy()
@@ -130,7 +129,7 @@ async def test_a_content_that_is_cancelled_itself_cancels_the_call(
 
 
 async def test_a_connection_that_ends_before_the_first_piece_was_sent_nothing(
-    engine: AsyncioEngine,
+    engine: Engine,
 ) -> None:
     """The head goes with the first piece: as long as that is awaited, nothing was sent."""
     transmission, hung_up = Transmission(sent=False), asyncio.Event()
@@ -159,7 +158,7 @@ async def test_a_connection_that_ends_before_the_first_piece_was_sent_nothing(
 
 
 async def test_a_connection_that_ends_in_the_turn_of_the_first_piece_was_sent_nothing(
-    engine: AsyncioEngine,
+    engine: Engine,
 ) -> None:
     """Writing looks itself whether there is a connection: reading may tell a turn later."""
     transmission, server = Transmission(sent=False), Greedy()
@@ -190,7 +189,7 @@ async def test_a_deadline_in_the_first_piece_was_sent_nothing() -> None:
     server = Greedy()
     async with (
         raw_server(server.handle) as url,
-        GatewaySession(url, access_token="t", engine="asyncio", deadline=0.1) as gateway,
+        GatewaySession(url, access_token="t", deadline=0.1) as gateway,
     ):
         with pytest.raises(DeadlineExceededError) as caught:
             await gateway.aml.upload_document(never())

@@ -10,22 +10,21 @@ import httpx
 import pytest
 
 from gateway_sdk._call.failure import reason_of
-from gateway_sdk._transport.asyncio_engine import AsyncioEngine
 from gateway_sdk._transport.transmission import Transmission
-from tests.support.engines import IDLE, make_request
+from tests.support.engines import IDLE, Engine, make_request
 from tests.support.raw_server import raw_server
 
 
 @pytest.fixture
-async def engine() -> AsyncIterator[AsyncioEngine]:
+async def engine() -> AsyncIterator[Engine]:
     """An engine with two slots, closed after the test."""
-    made = AsyncioEngine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    made = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     yield made
     await made.aclose()
 
 
 async def test_a_handshake_that_hangs_ends_with_the_connect_time_out(
-    engine: AsyncioEngine,
+    engine: Engine,
 ) -> None:
     """It is a part of connecting, and nothing was sent."""
 
@@ -45,7 +44,7 @@ async def test_a_handshake_that_hangs_ends_with_the_connect_time_out(
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".test", "a..test", "2130706433", "no such.test"])
-async def test_a_host_that_cannot_be(engine: AsyncioEngine, host: str) -> None:
+async def test_a_host_that_cannot_be(engine: Engine, host: str) -> None:
     """A name that cannot be looked up is no connection, whatever the system says."""
     with pytest.raises(httpx.ConnectError):
         await engine.handle_async_request(make_request(f"http://{host.replace(' ', '-' * 70)}"))
@@ -54,7 +53,7 @@ async def test_a_host_that_cannot_be(engine: AsyncioEngine, host: str) -> None:
 
 
 async def test_a_time_out_of_the_system_is_not_ours(
-    engine: AsyncioEngine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system gives up by its own clock, so the seconds of `timeout` are not named."""
 

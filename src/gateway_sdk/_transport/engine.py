@@ -1,0 +1,175 @@
+"""The engine: HTTP/1.1 directly on our own connections."""
+
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import cast
+
+import httpx
+
+from gateway_sdk._http.request import field_lines
+from gateway_sdk._python import safe_repr
+from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.exchange import Exchange
+from gateway_sdk._transport.interception import is_mocked
+from gateway_sdk._transport.pool import Admission, Pool
+from gateway_sdk._transport.proxy import forwards
+from gateway_sdk._transport.rate_limit import Limiter
+from gateway_sdk._transport.route import Route
+from gateway_sdk._transport.transmission import (
+    NOT_SENT,
+    DirectRequest,
+    DirectResponse,
+    send_by_httpx,
+)
+
+
+class Engine:
+    """Sends requests; it is safe to cancel, and reports what was sent.
+
+    `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte was sent.
+    """
+
+    def __init__(
+        self,
+        max_connections: int,
+        ssl_context: ssl.SSLContext,
+        *,
+        proxy: httpx.Proxy | None = None,
+        limiter: Limiter | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        ssl_context.set_alpn_protocols(["http/1.1"])
+        self._admission = Admission(max_connections, limiter)
+        self._pool = Pool(clock)
+        self._route = Route(ssl_context, proxy, made=self._pool.add, lost=self._pool.forget)
+        self._mocked: httpx.AsyncHTTPTransport | None = None
+
+    async def exchange(self, request: DirectRequest) -> DirectResponse:
+        """Send a request; the stream of the reply, if any, holds a slot until it is closed."""
+        head = self._head(request)
+        base, timeout, transmission = request.base, request.timeout, request.transmission
+        await self._admission.enter(timeout.pool, transmission)
+        connection = None
+        try:
+            if is_mocked():
+                return await self._exchange_by_httpx(request)
+            connection = self._pool.take(base.origin)
+            if connection is None:
+                connection = await self._route.open(base.address, transmission, timeout.connect)
+            exchange = Exchange(connection, transmission, write=timeout.write, read=timeout.read)
+            await exchange.send(head, request.content, request.length)
+        except BaseException:
+            if connection is not None:
+                connection.abort()
+            self._admission.leave()
+            transmission.end_turn()
+            raise
+        reply = exchange.reply
+        if reply.is_whole:
+            body = reply.take()
+            self.end(exchange, connection, base.origin)
+            return DirectResponse(reply.status, reply.fields, body, None)
+        stream = _ReplyStream(self, exchange, connection, base.origin)
+        return DirectResponse(reply.status, reply.fields, b"", stream)
+
+    async def _exchange_by_httpx(self, request: DirectRequest) -> DirectResponse:
+        """Send through httpx, whose network a test has replaced; see `interception`."""
+        if self._mocked is None:
+            route = self._route
+            self._mocked = httpx.AsyncHTTPTransport(verify=route.ssl_context, proxy=route.proxy)
+        transmission = request.transmission
+        transmission.end_turn()
+        try:
+            response = await send_by_httpx(self._mocked, request)
+        except NOT_SENT:
+            raise
+        except BaseException:
+            transmission.sent = True
+            raise
+        transmission.sent = True
+        stream = cast("httpx.AsyncByteStream", response.stream)
+        return DirectResponse(
+            response.status, response.fields, b"", _MockedStream(stream, self._admission.leave)
+        )
+
+    async def aclose(self) -> None:
+        """Cut all open connections, and wait until they are closed."""
+        await self._pool.aclose()
+        await self._admission.aclose()
+        if self._mocked is not None:  # vcrpy records over real connections of its
+            await self._mocked.aclose()
+
+    def _head(self, request: DirectRequest) -> bytes:
+        base, target, fields = request.base, request.target, request.fields
+        if self._route.proxy is not None and forwards(self._route.proxy, base.address):
+            request.transmission.forwarded = True
+            target = b"http://%b%b" % (base.address.netloc, target)
+            fields = [*fields, *self._route.credentials]
+        return b"%b %b HTTP/1.1\r\n%b%b\r\n" % (
+            base.method,
+            target,
+            base.lines,
+            field_lines(fields),
+        )
+
+    def end(self, exchange: Exchange, connection: Connection, origin: bytes) -> None:
+        """Give the slot back, and keep the connection if it can serve another request."""
+        if exchange.can_be_reused:
+            self._pool.keep(connection, origin)
+        else:
+            connection.abort()
+        self._admission.leave()
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<Engine {self._admission.slots!r}, {self._pool!r}>"
+
+
+class _ReplyStream(httpx.AsyncByteStream):
+    """The body of a reply as it arrives; closing it gives the slot back."""
+
+    __slots__ = ("_connection", "_engine", "_exchange", "_origin")
+
+    def __init__(
+        self, engine: Engine, exchange: Exchange, connection: Connection, origin: bytes
+    ) -> None:
+        self._engine = engine
+        self._exchange = exchange
+        self._connection: Connection | None = connection
+        self._origin = origin
+
+    def __aiter__(self) -> "_ReplyStream":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._connection is None:
+            raise httpx.StreamClosed
+        piece = await self._exchange.read()
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+    async def aclose(self) -> None:
+        """Keep the connection, or cut it if the reply is not complete."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._engine.end(self._exchange, connection, self._origin)
+
+
+class _MockedStream(httpx.AsyncByteStream):
+    """The body of a mock's reply; closing it gives the slot back."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, leave: Callable[[], None]) -> None:
+        self._stream = stream
+        self._leave: Callable[[], None] | None = leave
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return aiter(self._stream)
+
+    async def aclose(self) -> None:
+        """Close the mock's stream too."""
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
+            await self._stream.aclose()

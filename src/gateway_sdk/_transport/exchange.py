@@ -1,0 +1,230 @@
+"""One request and its reply on a connection: sends, looks for an early reply, and reads."""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import suppress
+from typing import Final, Self, cast
+
+import httpx
+
+from gateway_sdk._http.pieces import PIECE
+from gateway_sdk._transport.connection import MOST_UNREAD, Connection
+from gateway_sdk._transport.reply_reader import ReplyReader
+from gateway_sdk._transport.transmission import TURN, Transmission, stream_of
+
+_REDIRECTED: Final = 300
+
+
+class Exchange:
+    """Sends one request, and reads its reply."""
+
+    __slots__ = (
+        "_connection",
+        "_gives_up",
+        "_has_begun",
+        "_is_sent",
+        "_read_timeout",
+        "_transmission",
+        "_write_timeout",
+        "reply",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        transmission: Transmission,
+        *,
+        write: float | None = None,
+        read: float | None = None,
+    ) -> None:
+        self._connection = connection  # used by nobody else until the reply has ended
+        self._transmission = transmission
+        self._write_timeout = write
+        self._read_timeout = read
+        self.reply = ReplyReader()
+        self._has_begun = self._is_sent = self._gives_up = False
+
+    @property
+    def can_be_reused(self) -> bool:
+        """Whether the connection may serve another request."""
+        return self._is_sent and self.reply.can_be_reused
+
+    async def send(
+        self, head: bytes, content: bytes | httpx.AsyncByteStream, length: int | None
+    ) -> None:
+        """Send a request with its content, in chunks if *length* is None, and read a head."""
+        # An early reply with an error status ends the sending. After an early success the rest is
+        # sent too, because the server may need it, until the server closes the connection or the
+        # time-out for a piece passes. The first piece leaves together with the head.
+        if isinstance(content, bytes) and len(content) <= PIECE:
+            self._is_sent = await self._write(head + content)
+        else:
+            pieces = _WatchedPieces(stream_of(content), self._connection, self._is_overtaken)
+            with suppress(_OvertakenError):
+                await self._send_pieces(head, pieces, length)
+        while not self.reply.status:
+            await self._read_more()
+
+    async def _send_pieces(
+        self, head: bytes, content: AsyncIterable[bytes], length: int | None
+    ) -> None:
+        caller = cast("asyncio.Task[object]", asyncio.current_task())
+        cancelled = caller.cancelling()
+        unsent, left = head, length
+        async for piece in content:
+            # A content that cancels its own caller: the error is raised at the next wait.
+            if caller.cancelling() > cancelled:
+                await asyncio.sleep(0)
+            if left is None:
+                unsent += b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
+            elif (left := left - len(piece)) < 0:
+                raise httpx.LocalProtocolError("more content than its Content-Length")
+            else:
+                unsent += piece
+            if not await self._write(unsent) or self._is_unwanted:
+                break
+            unsent = b""
+        else:
+            if left:
+                raise httpx.LocalProtocolError("less content than its Content-Length")
+            if left is None:
+                unsent += b"0\r\n\r\n"
+            self._is_sent = not unsent or await self._write(unsent)
+
+    async def read(self) -> bytes:
+        """Return received bytes of the body, as soon as there are any; b"" at its end."""
+        while not self.reply.buffered:
+            if self.reply.is_whole:
+                return b""
+            await self._read_more()
+        return self.reply.take()
+
+    @property
+    def _is_unwanted(self) -> bool:
+        """Whether the rest of the request need not be sent (RFC 9112, 9.3)."""
+        reply = self.reply
+        return (
+            reply.status >= _REDIRECTED
+            or reply.failure is not None
+            or self._gives_up
+            or self._connection.is_closing
+        )
+
+    def _is_overtaken(self) -> bool:
+        """Look for the reply while the content is waited for; what was not begun has none."""
+        if self._has_begun:
+            self._look()
+        return self._has_begun and self._is_unwanted
+
+    async def _write(self, data: bytes) -> bool:
+        """Send a piece and return True; return False if the reply makes it unnecessary."""
+        if not self._has_begun:
+            if asyncio.get_running_loop().time() >= self._transmission.deadline:
+                await asyncio.sleep(TURN)
+            self._begin()
+        else:
+            self._look()
+            if self._is_unwanted:
+                return False
+        self._connection.write(data)
+        while not (self._connection.can_write or self._is_unwanted):
+            await self._wait_for_writing()
+            self._look()
+        return True
+
+    async def _wait_for_writing(self) -> None:
+        try:
+            await self._connection.wait_to_write(self._write_timeout)
+        except TimeoutError:
+            if not self.reply.status:
+                raise httpx.WriteTimeout("") from None
+            self._gives_up = True
+
+    def _begin(self) -> None:
+        """Set `sent`; refuse a connection that is closed, or has received bytes already."""
+        if self._connection.is_closing or self._connection.has_unread:
+            raise httpx.ConnectError("the connection was closed") from self._connection.failure
+        self._has_begun = self._transmission.sent = True
+        if self._transmission.on_sent is not None:
+            self._transmission.end_turn()
+
+    def _look(self) -> None:
+        """Take received bytes of the reply while the request is sent, up to a limit."""
+        if self.reply.buffered > MOST_UNREAD:
+            return
+        if data := self._connection.take():
+            self._receive(data)
+
+    async def _read_more(self) -> None:
+        if self.reply.failure is not None:
+            raise httpx.RemoteProtocolError(self.reply.failure)
+        try:
+            data = await self._connection.read(self._read_timeout)
+        except TimeoutError:
+            raise httpx.ReadTimeout("") from None
+        except OSError as error:
+            raise httpx.ReadError(type(error).__name__) from error
+        if data:
+            self._receive(data)
+        else:
+            self.reply.receive_end(cleanly=self._connection.is_clean)
+
+    def _receive(self, data: bytes) -> None:
+        self.reply.receive(data)
+        self._transmission.status = self.reply.status or None
+
+
+class _OvertakenError(Exception):
+    """The reply came while a piece was waited for: the rest is of no use."""
+
+
+class _WatchedPieces(AsyncIterator[bytes]):
+    """Pieces to send over a connection; the wait for one ends when it is of no use any more."""
+
+    __slots__ = (
+        "_cancelled",
+        "_connection",
+        "_is_cut",
+        "_is_useless",
+        "_next",
+        "_pieces",
+        "_task",
+    )
+
+    def __init__(
+        self,
+        pieces: AsyncIterable[bytes],
+        connection: Connection,
+        is_useless: Callable[[], bool],
+    ) -> None:
+        self._pieces = pieces
+        self._connection = connection
+        self._is_useless = is_useless  # asked when something happens on the connection
+        self._is_cut = False
+        self._task = cast("asyncio.Task[object]", asyncio.current_task())
+        self._cancelled = self._task.cancelling()
+
+    def __aiter__(self) -> Self:
+        # Not before: content that has begun may be impossible to send again.
+        self._next = aiter(self._pieces).__anext__
+        return self
+
+    async def __anext__(self) -> bytes:
+        self._connection.on_event = self._cut
+        try:
+            return await self._next()
+        except asyncio.CancelledError:
+            if not self._is_cut or self._task.cancelling() > self._cancelled + 1:
+                raise  # it comes from others
+            raise _OvertakenError from None
+        finally:
+            self._connection.on_event = None
+            if self._is_cut:
+                self._is_cut = False
+                self._task.uncancel()
+
+    def _cut(self) -> None:
+        """Cancel the wait, as a time-out does: the task itself reads the pieces."""
+        if not self._is_cut and self._is_useless():
+            self._is_cut = True
+            self._task.cancel()

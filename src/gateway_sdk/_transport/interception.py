@@ -1,0 +1,57 @@
+"""Notices that a test has replaced httpx's network: a default session then sends through httpx.
+
+respx replaces a method of httpcore's pool; pytest-httpx and vcrpy replace one of httpx's transport.
+Tracers wrap the same method in production, and must not change how a session sends.
+"""
+
+import sys
+from functools import cache
+from typing import Any, Final
+
+import httpx
+
+from gateway_sdk._config import LOGGER
+
+_MOCKS: Final = frozenset({"pytest_httpx", "respx", "vcr"})
+_ORIGINALS: Final = frozenset({"httpcore", "httpx"})
+_METHOD: Final = "handle_async_request"
+
+_judged: dict[tuple[object, object], bool] = {}
+
+
+def is_mocked() -> bool:
+    """Tell whether a known mock has replaced httpx's network."""
+    pool: Any = getattr(sys.modules.get("httpcore"), "AsyncConnectionPool", None)
+    methods = vars(httpx.AsyncHTTPTransport)[_METHOD], pool and vars(pool)[_METHOD]
+    verdict = _judged.get(methods)
+    if verdict is None:
+        _judged.clear()  # each test of a mock has functions of its own
+        verdict = _judged[methods] = _judge({_package_of(method) for method in methods if method})
+    return verdict
+
+
+def _judge(packages: set[str]) -> bool:
+    if packages & _MOCKS:
+        return True
+    for package in packages - _ORIGINALS:
+        _warn(package)
+    return False
+
+
+def _package_of(method: Any) -> str:
+    # wrapt's layers are known by the name of their class, because tracers carry copies of wrapt.
+    # `inspect.unwrap` would go on, to what vcrpy has replaced with `functools.wraps`.
+    while any(kind.__name__ == "ObjectProxy" for kind in type(method).__mro__):
+        method = method.__wrapped__
+    # The globals are those of the file that the code comes from, also after `functools.wraps`.
+    module: str = getattr(method, "__globals__", {}).get("__name__") or type(method).__module__
+    return module.partition(".")[0]
+
+
+@cache
+def _warn(package: str) -> None:
+    LOGGER.warning(
+        "%s has replaced the network of httpx, and gateway_sdk does not know it: calls still go to "
+        "the gateway; to send them through httpx, give the session an http_client=",
+        package,
+    )

@@ -1,0 +1,131 @@
+"""The engine as a transport for the user's own `httpx.AsyncClient`."""
+
+import asyncio
+import ssl
+from pathlib import Path
+from typing import Literal, cast
+
+import httpx
+
+from gateway_sdk._config import UNSET, UnsetType
+from gateway_sdk._http.request import RawHeaders, RequestBase
+from gateway_sdk._python import safe_repr
+from gateway_sdk._transport.config import Certificate, EngineConfig, make_engine
+from gateway_sdk._transport.transmission import (
+    EXTENSION,
+    DirectRequest,
+    DirectResponse,
+    Transmission,
+    Transport,
+)
+
+_PHASES = ("connect", "read", "write", "pool")
+
+
+class GatewayTransport(httpx.AsyncBaseTransport):
+    """The SDK's own connections, for an `httpx.AsyncClient` that a session gets as `http_client=`.
+
+    The client keeps its event hooks and what instruments it, and the session still knows what was
+    sent: it recognises this transport inside the client. With any other transport, every failure
+    has the outcome UNKNOWN.
+
+        async with httpx.AsyncClient(transport=GatewayTransport()) as client:
+            gateway = GatewaySession(url, access_token="...", http_client=client)
+
+    Each origin has its own connections. The arguments are those of `GatewaySession`.
+
+    Raises:
+        ConfigurationError: an argument is wrong; the message names it.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_connections: int | UnsetType = UNSET,
+        verify: ssl.SSLContext | str | Path | Literal[True] | UnsetType = UNSET,
+        cert: Certificate | None = None,
+        proxy: str | None = None,
+        trust_env: bool | UnsetType = UNSET,
+    ) -> None:
+        self._config = EngineConfig.of(
+            transport=None,
+            http_client=None,
+            rate_limit=None,
+            max_connections=max_connections,
+            verify=verify,
+            cert=cert,
+            proxy=proxy,
+            trust_env=trust_env,
+        )
+        self._engines: dict[bytes, Transport] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request.
+
+        Raises:
+            httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
+            ConfigurationError: the authorities or the certificate cannot be read.
+        """
+        transmission: Transmission | None = request.extensions.get(EXTENSION)
+        if transmission is None or not transmission.is_awaited:
+            return response_of(await self._exchange(request, Transmission(sent=False)))
+        # Once: if something in the client sends the request again, the outcome is unknown.
+        transmission.is_awaited = transmission.sent = False
+        try:
+            return response_of(await self._exchange(request, transmission))
+        except BaseException as error:
+            if not transmission.sent:
+                transmission.failed_unsent, transmission.sent = error, True
+            raise
+
+    async def _exchange(self, request: httpx.Request, own: Transmission) -> DirectResponse:
+        sent = request_of(request, own)
+        engine = self._engines.get(sent.base.origin)
+        if engine is None:
+            # In a thread: to load the authorities takes 30 ms.
+            made = await asyncio.to_thread(make_engine, self._config, request.url)
+            engine = self._engines.setdefault(sent.base.origin, made)
+        return await engine.exchange(sent)
+
+    async def aclose(self) -> None:
+        """Cut all open connections, and wait until they are closed."""
+        for engine in self._engines.values():
+            await engine.aclose()
+
+    @safe_repr
+    def __repr__(self) -> str:
+        return f"<GatewayTransport {list(self._engines.values())}>"
+
+
+def request_of(request: httpx.Request, transmission: Transmission) -> DirectRequest:
+    """Return a request of httpx as the engine takes it."""
+    fields = request.headers.raw
+    times = request.extensions.get("timeout", {})
+    return DirectRequest(
+        RequestBase(request.method, request.url, fields),
+        request.url.raw_path,
+        [],
+        cast("httpx.AsyncByteStream", request.stream),
+        _length_of(fields),
+        httpx.Timeout(**{phase: times.get(phase) for phase in _PHASES}),
+        transmission,
+    )
+
+
+def response_of(response: DirectResponse) -> httpx.Response:
+    """Return a reply of the engine as one of httpx."""
+    stream = response.stream or httpx.ByteStream(response.body)
+    return httpx.Response(response.status, headers=response.fields, stream=stream)
+
+
+def _length_of(fields: RawHeaders) -> int | None:
+    """Return the length of a request's content in bytes; None if it is sent in chunks."""
+    for name, value in fields:
+        match name.lower():
+            case b"content-length":
+                return int(value)
+            case b"transfer-encoding":
+                return None
+            case _:
+                pass
+    return 0

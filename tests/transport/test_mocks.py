@@ -1,0 +1,217 @@
+"""Who has replaced the network of httpx: a test's mock is sent through, a tracer is not.
+
+A session with no setting does the right thing with every tool; respx: see test_interception.
+"""
+
+import functools
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+import respx
+import sentry_sdk
+import vcr
+from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
+from pytest_httpx import HTTPXMock
+from sentry_sdk.integrations.httpx import HttpxIntegration
+
+from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RateLimit, ReplyLostError
+from gateway_sdk._transport import interception
+from gateway_sdk._transport.exchange import Exchange
+from tests.interface_table import COUNTRY
+from tests.support.raw_server import OK, raw_server, serve_always
+
+URL: Final = "https://gateway.test"
+LIST: Final = f"{URL}/countrydata/1.0.0/listData"
+LISTED: Final = OK.replace(b"{}", b"[]")
+
+
+def session(url: str = URL, **options: Any) -> GatewaySession:
+    """Make a session with the defaults, but for a single attempt."""
+    return GatewaySession(url, access_token="t", tenant_id="acme", **{"retry": None, **options})
+
+
+@pytest.fixture
+def by_engine(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Note the heads of the requests that the engine sends itself."""
+    heads: list[bytes] = []
+    send = Exchange.send
+
+    async def noting(exchange: Exchange, head: bytes, *given: Any) -> None:
+        heads.append(head)
+        await send(exchange, head, *given)
+
+    monkeypatch.setattr(Exchange, "send", noting)
+    return heads
+
+
+@pytest.fixture
+def instrumented() -> Iterator[None]:
+    """Install OpenTelemetry's instrumentor of httpx, and Sentry's."""
+    instrumentor = HTTPXClientInstrumentor()
+    instrumentor.instrument()
+    sentry_sdk.init(integrations=[HttpxIntegration()], default_integrations=False)
+    yield
+    sentry_sdk.init()
+    instrumentor.uninstrument()
+
+
+# --- mocks ----------------------------------------------------------------------------------
+
+
+async def test_pytest_httpx(httpx_mock: HTTPXMock, by_engine: list[bytes]) -> None:
+    """Its fixture answers a default session."""
+    httpx_mock.add_response(url=LIST, json=[COUNTRY])
+
+    async with session() as gateway:
+        countries = await gateway.country_data.list_countries()
+
+    assert countries[0].currency == "PLN"
+    assert not by_engine
+
+
+async def test_vcrpy_records_and_plays(tmp_path: Path, by_engine: list[bytes]) -> None:
+    """The first call reaches the server, the second is read from the cassette."""
+    cassette = str(tmp_path / "cassette.yaml")
+    async with raw_server(serve_always(LISTED)) as url:
+        with vcr.use_cassette(cassette):
+            async with session(url) as gateway:
+                assert await gateway.country_data.list_countries() == []
+    with vcr.use_cassette(cassette, record_mode="none") as tape:
+        async with session(url) as gateway:
+            assert await gateway.country_data.list_countries() == []
+
+    assert tape.play_count == 1
+    assert not by_engine
+
+
+@pytest.mark.parametrize(
+    ("side_effect", "error", "outcome"),
+    [
+        (httpx.ConnectError("x"), ConnectionFailedError, Outcome.NOT_SENT),
+        (httpx.PoolTimeout("x"), ConnectionFailedError, Outcome.NOT_SENT),
+        (httpx.ReadTimeout("x"), ReplyLostError, Outcome.UNKNOWN),
+        (httpx.RemoteProtocolError("x"), ReplyLostError, Outcome.UNKNOWN),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+async def test_failures_of_a_mock(
+    side_effect: Exception, error: type[Exception], outcome: Outcome
+) -> None:
+    """They have the outcomes that the engine's own failures have, so users can test theirs."""
+    async with respx.mock() as router, session() as gateway:
+        router.post(f"{URL}/aml/1.0.0/document/upload").mock(side_effect=side_effect)
+        with pytest.raises(error) as caught:
+            await gateway.aml.upload_document(b"x")
+
+    assert caught.value.outcome is outcome  # type: ignore[attr-defined]
+
+
+async def test_a_mock_holds_slot_and_permit_as_a_server_does() -> None:
+    """What a session limits is limited in tests too, and comes back."""
+    async with (
+        respx.mock() as router,
+        session(max_connections=1, rate_limit=RateLimit(100)) as gateway,
+    ):
+        router.post(LIST).respond(json=[COUNTRY])
+        for _ in range(3):
+            await gateway.country_data.list_countries()
+        shown = repr(gateway._caller.client._transport)
+
+    assert "0 of 1 taken" in shown
+
+
+async def test_a_session_goes_back_to_the_engine_after_the_mock(by_engine: list[bytes]) -> None:
+    """What is decided is decided at each request, also in one session."""
+    async with raw_server(serve_always(LISTED)) as url, session(url) as gateway:
+        await gateway.country_data.list_countries()
+        async with respx.mock() as router:
+            router.post(f"{url}/countrydata/1.0.0/listData").respond(json=[COUNTRY])
+            assert len(await gateway.country_data.list_countries()) == 1
+        await gateway.country_data.list_countries()
+
+    assert len(by_engine) == 2
+
+
+# --- tracers --------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("instrumented")
+async def test_tracers_do_not_change_the_engine(
+    by_engine: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    """OpenTelemetry's instrumentor and Sentry's integration, as in production."""
+    method = vars(httpx.AsyncHTTPTransport)["handle_async_request"]
+    assert hasattr(method, "__wrapped__"), "the instrumentor wraps another method now"
+    with caplog.at_level(logging.WARNING, "gateway_sdk"):
+        async with raw_server(serve_always(LISTED)) as url, session(url) as gateway:
+            await gateway.country_data.list_countries()
+
+    assert len(by_engine) == 1
+    assert not caplog.records
+
+
+@pytest.mark.usefixtures("instrumented")
+async def test_a_mock_below_a_tracer_is_still_a_mock(by_engine: list[bytes]) -> None:
+    """Whichever of them came first."""
+    async with respx.mock() as router, session() as gateway:
+        router.post(LIST).respond(json=[COUNTRY])
+        assert len(await gateway.country_data.list_countries()) == 1
+
+    assert not by_engine
+
+
+async def test_a_tracer_around_a_mock(httpx_mock: HTTPXMock, by_engine: list[bytes]) -> None:
+    """The instrumentor's layer is peeled off, and the mock is found below it."""
+    httpx_mock.add_response(url=LIST, json=[COUNTRY])
+    instrumentor = HTTPXClientInstrumentor()
+    instrumentor.instrument()
+    try:
+        async with session() as gateway:
+            assert len(await gateway.country_data.list_countries()) == 1
+    finally:
+        instrumentor.uninstrument()
+
+    assert not by_engine
+
+
+@pytest.mark.parametrize("wraps", [True, False])
+async def test_what_is_unknown_keeps_the_engine_and_is_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    by_engine: list[bytes],
+    wraps: bool,
+) -> None:
+    """A write must not go another way because some library has replaced a method."""
+    interception._warn.cache_clear()
+    original = httpx.AsyncHTTPTransport.handle_async_request
+
+    async def replaced(*given: Any) -> httpx.Response:
+        raise AssertionError(given)
+
+    if wraps:
+        functools.update_wrapper(replaced, original)
+    monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", replaced)
+    with caplog.at_level(logging.WARNING, "gateway_sdk"):
+        async with raw_server(serve_always(LISTED)) as url, session(url) as gateway:
+            for _ in range(3):
+                await gateway.country_data.list_countries()
+
+    assert len(by_engine) == 3
+    (record,) = caplog.records
+    assert "calls still go to the gateway" in record.getMessage()
+    assert __name__.partition(".")[0] in record.getMessage()
+
+
+async def test_something_without_a_module_is_unknown_too(
+    monkeypatch: pytest.MonkeyPatch, by_engine: list[bytes]
+) -> None:
+    """Any object may stand in the place of the method."""
+    monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", object())
+    async with raw_server(serve_always(LISTED)) as url, session(url) as gateway:
+        await gateway.country_data.list_countries()
+
+    assert len(by_engine) == 1

@@ -1,0 +1,240 @@
+"""The engine inside the user's own client: hooks run, and the session knows what was sent."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    GatewayError,
+    GatewaySession,
+    GatewayTransport,
+    Outcome,
+    RateLimit,
+    ReplyLostError,
+    RetryPolicy,
+    UploadFailedError,
+)
+from gateway_sdk._transport import factory
+from tests.support.calls import CALLS
+from tests.support.ports import free_port
+from tests.support.raw_server import OK, raw_server, read_request, serve_always
+
+AT_ONCE: Final = RetryPolicy(backoff=0.0)
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
+
+
+async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Read a request, and close without a reply."""
+    await read_request(reader)
+    writer.close()
+
+
+def session(url: str, client: httpx.AsyncClient, **options: Any) -> GatewaySession:
+    """Make a session that sends through a client."""
+    given = {"access_token": "t", "tenant_id": "acme", "retry": AT_ONCE, **options}
+    return GatewaySession(url, http_client=client, **given)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+async def test_hooks_run_and_a_refused_connection_was_not_sent(limited: bool) -> None:
+    """A write is tried three times, because each time it is proven that nothing left."""
+    seen: list[str] = []
+
+    async def hook(request: httpx.Request) -> None:
+        seen.append(request.url.path)
+
+    options = {"rate_limit": RateLimit(100)} if limited else {}
+    async with httpx.AsyncClient(
+        transport=GatewayTransport(), event_hooks={"request": [hook]}
+    ) as client:
+        gateway = session(f"http://127.0.0.1:{free_port()}", client, **options)
+        with pytest.raises(ConnectionFailedError, match="connection refused") as caught:
+            await CALLS["create_customer"](gateway)
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert len(caught.value.attempts) == len(seen) == 3
+
+
+@pytest.mark.parametrize("operation", ["create_customer", "order_history"])
+async def test_what_was_sent_and_lost_is_unknown(operation: str) -> None:
+    """A write is not sent again, a read is."""
+    async with (
+        raw_server(hang_up) as url,
+        httpx.AsyncClient(transport=GatewayTransport()) as client,
+    ):
+        with pytest.raises(ReplyLostError) as caught:
+            await CALLS[operation](session(url, client))
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert len(caught.value.attempts) == (1 if operation == "create_customer" else 3)
+
+
+async def test_replies_come_as_they_do_without_a_client() -> None:
+    """Connections are kept between calls; other requests of the client share them."""
+    connections = 0
+
+    async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await serve_always(OK)(reader, writer)
+
+    transport = GatewayTransport()
+    async with raw_server(count) as url, httpx.AsyncClient(transport=transport) as client:
+        gateway = session(url, client)
+        for _ in range(3):
+            assert await gateway.wallet.order_history(1, 1) == {}
+        assert (await client.get(url)).json() == {}
+        assert "1 idle" in repr(transport)
+
+    assert connections == 1
+    assert "0 idle" in repr(transport)
+
+
+async def test_a_deadline_before_the_first_byte() -> None:
+    """The cancellation itself proves that nothing was sent."""
+
+    async def never() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async with (
+        raw_server(serve_always(OK)) as url,
+        httpx.AsyncClient(transport=GatewayTransport()) as client,
+    ):
+        with pytest.raises(DeadlineExceededError) as caught:
+            await session(url, client, deadline=0.05).aml.upload_document(never())
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+
+
+async def test_content_that_fails_before_the_first_byte() -> None:
+    """The error of the content is the call's, and nothing was sent."""
+
+    async def failing() -> AsyncIterator[bytes]:
+        if not connected:
+            raise OSError("gone")
+        yield b""
+
+    connected: list[object] = []
+    async with (
+        raw_server(serve_always(OK)) as url,
+        httpx.AsyncClient(transport=GatewayTransport()) as client,
+    ):
+        with pytest.raises(UploadFailedError) as caught:
+            await session(url, client).aml.upload_document(failing())
+
+    assert caught.value.outcome is Outcome.NOT_SENT
+
+
+# --- what must stay unknown -----------------------------------------------------------------
+
+
+class Repeating(httpx.AsyncBaseTransport):
+    """A transport of the user's around ours, which tries again by itself."""
+
+    def __init__(self, *ways: httpx.AsyncBaseTransport) -> None:
+        self._ways = ways
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Try one way after the other."""
+        *others, last = self._ways
+        for way in others:
+            try:
+                return await way.handle_async_request(request)
+            except httpx.TransportError:
+                pass
+        return await last.handle_async_request(request)
+
+
+def failing(error: Exception) -> httpx.MockTransport:
+    """Make a transport that fails."""
+
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise error
+
+    return httpx.MockTransport(fail)
+
+
+LOST: Final = failing(httpx.ReadError("lost"))
+REFUSED: Final = failing(httpx.ConnectError("refused"))
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        lambda ours: (ours, ours),
+        lambda ours: (LOST, ours),
+        lambda ours: (ours, LOST),
+        lambda ours: (ours, REFUSED),
+    ],
+    ids=["ours twice", "another first", "another that loses it", "another that is refused"],
+)
+@pytest.mark.parametrize("handler", [hang_up, None], ids=["lost", "refused"])
+async def test_a_transport_around_ours_proves_nothing(
+    ways: Callable[[GatewayTransport], tuple[httpx.AsyncBaseTransport, ...]],
+    handler: Handler | None,
+) -> None:
+    """It may have sent the request in another way before, or after."""
+    async with raw_server(handler or hang_up) as url:
+        address = url if handler else f"http://127.0.0.1:{free_port()}"
+        transport = Repeating(*ways(GatewayTransport()))
+        async with httpx.AsyncClient(transport=transport) as client:
+            with pytest.raises(GatewayError) as caught:
+                await CALLS["create_customer"](session(address, client))
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert len(caught.value.attempts) == 1
+
+
+@pytest.mark.parametrize("first", ["lost", "refused"])
+async def test_a_client_that_sends_twice(first: str) -> None:
+    """The second sending inside of one attempt says nothing about the first."""
+    sendings = 0
+
+    class Twice(httpx.AsyncClient):
+        async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+            nonlocal sendings
+            sendings += 1
+            try:
+                return await super().send(request, **options)
+            except httpx.TransportError:
+                sendings += 1
+                request.url = httpx.URL(f"http://127.0.0.1:{port}/x")
+                return await super().send(request, **options)
+
+    port = free_port()
+    async with raw_server(hang_up) as url, Twice(transport=GatewayTransport()) as client:
+        address = url if first == "lost" else f"http://127.0.0.1:{port}"
+        with pytest.raises(GatewayError) as caught:
+            await CALLS["create_customer"](session(address, client))
+
+    assert sendings == 2
+    assert caught.value.outcome is Outcome.UNKNOWN
+
+
+def test_a_client_whose_transport_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """If httpx renames its attribute, outcomes are unknown, which is said once."""
+    factory._warn.cache_clear()
+    with caplog.at_level(logging.WARNING, "gateway_sdk"):
+        for _ in range(2):
+            assert not factory._has_ours(cast("httpx.AsyncClient", SimpleNamespace()))
+
+    (record,) = caplog.records
+    assert "have the outcome UNKNOWN" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_connections", 0), ("verify", False), ("proxy", "ftp://x")]
+)
+def test_its_settings_are_checked_when_it_is_made(name: str, value: object) -> None:
+    """By the same table as those of a session."""
+    with pytest.raises(ConfigurationError, match=f"^{name} "):
+        GatewayTransport(**{name: value})  # type: ignore[arg-type]
