@@ -49,13 +49,20 @@ def by_engine(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 @pytest.fixture
-def instrumented() -> Iterator[None]:
-    """Install OpenTelemetry's instrumentor of httpx, and Sentry's."""
+def instrumented(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install OpenTelemetry's instrumentor of httpx, and Sentry's, until the end of the test."""
+    for client in (httpx.AsyncClient, httpx.Client):  # Sentry has no way to take its layer off
+        monkeypatch.setattr(client, "send", client.send)
     instrumentor = HTTPXClientInstrumentor()
     instrumentor.instrument()
-    sentry_sdk.init(integrations=[HttpxIntegration()], default_integrations=False)
+    sentry_sdk.init(
+        integrations=[HttpxIntegration()],
+        default_integrations=False,
+        auto_enabling_integrations=False,
+    )
+    HttpxIntegration.setup_once()  # `init` does it only once in a process
     yield
-    sentry_sdk.init()
+    sentry_sdk.get_global_scope().set_client(None)
     instrumentor.uninstrument()
 
 
