@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from gateway_sdk import ConnectionFailedError, GatewayError, Outcome, ReplyLostError
-from gateway_sdk._call.failure import Reason, late_reason_of, reason_of
+from gateway_sdk._call.failure import Reason, reason_of, reason_of_loss
 from gateway_sdk._config import host_and_port, port_of
-from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.engines import Engine, make_request
@@ -25,6 +25,7 @@ from tests.support.failing_line import Line
 from tests.support.failing_server import FailingServer, Script
 from tests.support.failing_steps import at_once, never_look, serve, while_shaking_hands
 from tests.support.proxies import HOST, Proxy, server_context, serving
+from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.truth import open_session, short
 from tests.support.witness import Witness
 
@@ -461,15 +462,94 @@ def test_what_no_server_here_can_show(error: Exception, text: str, transient: bo
     assert (reason.text, reason.transient) == (text, transient)
 
 
-def test_only_a_client_certificate_is_a_late_reason() -> None:
+def test_only_a_client_certificate_is_a_late_reason_of_tls() -> None:
     """Other troubles of TLS behind a request say nothing of the next one."""
+    cut = Reason("the connection broke off", transient=True)
     wanted, other = ssl.SSLError(1, "no"), ssl.SSLError(1, "no")
     wanted.reason, other.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED", "WRONG_VERSION_NUMBER"
 
-    assert late_reason_of(_caused(httpx.ReadError("-"), wanted)) is not None
-    assert late_reason_of(_caused(httpx.ReadError("-"), other)) is None
-    assert late_reason_of(_caused(httpx.ReadError("-"), ssl.SSLError())) is None
-    assert late_reason_of(httpx.ReadError("-")) is None
+    assert not reason_of_loss(_caused(httpx.ReadError("-"), wanted), PLAIN).transient
+    assert reason_of_loss(_caused(httpx.ReadError("-"), other), PLAIN) == cut
+    assert reason_of_loss(_caused(httpx.ReadError("-"), ssl.SSLError()), PLAIN) == cut
+    assert reason_of_loss(httpx.ReadError("-"), PLAIN) == cut
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "transient"),
+    [
+        (httpx.ReadTimeout("CANARY"), "timed out while waiting for the reply", True),
+        (httpx.WriteTimeout("CANARY"), "timed out while sending", True),
+        (httpx.WriteError("CANARY"), "the connection broke off", True),
+        (httpx.RemoteProtocolError("CANARY"), "RemoteProtocolError", True),
+        (UnreadableReplyError("it closed the connection"), "it closed the connection", True),
+        (UnreadableReplyError("it speaks HTTP/2 only"), "it speaks HTTP/2 only", False),
+    ],
+)
+def test_why_a_reply_is_lost(error: Exception, text: str, transient: bool) -> None:
+    """In words; those of a foreign transport may show what came, and are not shown."""
+    assert reason_of_loss(error, PLAIN) == Reason(text, transient)
+
+
+HTTP_2: Final = b"\0\0\x12\x04\0\0\0\0\0" + bytes(18)
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "attempts"),
+    [
+        (HTTP_2, "it speaks HTTP/2 only", 1),
+        (b"220 mail.test ESMTP\r\n", "it sent bytes that are no HTTP", 3),
+        (OK[:15] + b"\r\nX\r\n\r\n", "its reply is not HTTP/1.1 (Invalid header token)", 3),
+        (b"", "it closed the connection", 3),
+    ],
+)
+async def test_what_is_no_reply_is_named(data: bytes, text: str, attempts: int) -> None:
+    """What cannot pass by itself is not tried again."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(data)
+        writer.write_eof()
+        await reader.read()
+
+    async with raw_server(answer) as url, open_session(url, Witness()) as gateway:
+        with pytest.raises(ReplyLostError) as caught:
+            await CALLS["order_history"](gateway)
+
+    assert caught.value.args[0].endswith(f": {text}")
+    assert len(caught.value.attempts) == attempts
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "transient"),
+    [
+        (HTTP_2, "it speaks HTTP/2 only", False),
+        (b"220 mail.test ESMTP\r\n", "it sent bytes that are no HTTP", True),
+        (OK, "it sent bytes before the request", True),
+    ],
+)
+async def test_bytes_before_the_request_are_named(data: bytes, text: str, transient: bool) -> None:
+    """They cannot be its reply: nothing is sent."""
+    engine = Engine(1, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    transmission = Transmission(sent=False)
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        assert not await reader.read()
+
+    async def document() -> AsyncIterator[bytes]:
+        while not any(one.has_unread for one in engine._pool._open):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        yield b"{}"
+
+    async with raw_server(speak) as url:
+        with pytest.raises(httpx.ConnectError) as caught:
+            await engine.handle_async_request(
+                make_request(url, "POST", transmission, content=document())
+            )
+        await engine.aclose()
+
+    assert not transmission.sent
+    assert reason_of(caught.value, PLAIN) == Reason(text, transient)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,16 @@
-"""Replies of every form over the asyncio engine: whole, broken, and those that never end."""
+"""Replies of every form over the engine: whole, broken, and those that never end."""
 
 import asyncio
 import gzip
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import httpx
 import pytest
 
 from tests.support.engines import IDLE, Engine, body_of, make_request
+from tests.support.raw_replies import BOTH, DIFFERENT, Seen
 from tests.support.raw_server import OK, raw_server, read_request
 
 
@@ -22,54 +24,41 @@ async def engine() -> AsyncIterator[Engine]:
 
 BODY = b'{"a": 1}'
 HEAD = b"HTTP/1.1 200 OK\r\n"
-WHOLE: dict[str, tuple[bytes, bool]] = {
-    "Content-Length": (HEAD + b"Content-Length: 8\r\n\r\n" + BODY, True),
-    "chunks": (HEAD + b"Transfer-Encoding: chunked\r\n\r\n8\r\n" + BODY + b"\r\n0\r\n\r\n", True),
-    "to the connection's end": (HEAD + b"\r\n" + BODY, False),
-    "HTTP/1.0": (b"HTTP/1.0 200 OK\r\nContent-Length: 8\r\n\r\n" + BODY, False),
-    "HTTP/1.0 to its end": (b"HTTP/1.0 200 OK\r\n\r\n" + BODY, False),
-    "1xx before it": (
-        b"HTTP/1.1 102 Processing\r\n\r\n" * 3 + HEAD + b"Content-Length: 8\r\n\r\n" + BODY,
-        True,
-    ),
-    "Connection: close": (HEAD + b"Connection: close\r\nContent-Length: 8\r\n\r\n" + BODY, False),
-    "a field of 90 KB": (
-        HEAD + b"X: " + b"x" * 90_000 + b"\r\nContent-Length: 8\r\n\r\n" + BODY,
-        True,
-    ),
-    "900 fields": (HEAD + b"X: x\r\n" * 900 + b"Content-Length: 8\r\n\r\n" + BODY, True),
-    "a reason of 90 KB": (
-        b"HTTP/1.1 200 " + b"x" * 90_000 + b"\r\nContent-Length: 8\r\n\r\n" + BODY,
-        True,
-    ),
+REPLIES = {
+    **BOTH,
+    **{name: (data, seen) for name, (data, seen, _) in DIFFERENT.items()},
 }
 
 
-@pytest.mark.parametrize(("reply", "stays"), WHOLE.values(), ids=WHOLE)
-async def test_a_reply_of_any_form_is_read(engine: Engine, reply: bytes, stays: bool) -> None:
-    """Every framing of a body is understood, and says whether the connection may be used again."""
+async def read(engine: Engine, url: str) -> tuple[int, bytes]:
+    """Make a request, and return the status and the body of its reply."""
+    response = await engine.handle_async_request(make_request(url))
+    async with aclosing(response):
+        return response.status_code, await body_of(response)
+
+
+@pytest.mark.parametrize(("reply", "seen"), REPLIES.values(), ids=REPLIES)
+async def test_a_reply_of_any_form(engine: Engine, reply: bytes, seen: Seen) -> None:
+    """It is read, or lost with a reason; and it says whether the connection may be used again."""
     connections = 0
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal connections
         connections += 1
-        await read_request(reader)
-        writer.write(reply)
-        if stays:
-            await read_request(reader)
+        while await read_request(reader):
             writer.write(reply)
-            await reader.read()
-        else:
-            writer.close()
-            await writer.wait_closed()
+            if not seen.again:
+                writer.write_eof()
 
     async with raw_server(handle) as url:
         for _ in range(2):
-            response = await engine.handle_async_request(make_request(url))
-            assert response.status_code == 200
-            assert await body_of(response) == BODY
+            if seen.whole:
+                assert await read(engine, url) == (seen.status, seen.body)
+            else:
+                with pytest.raises(httpx.RemoteProtocolError, match=r"\w"):
+                    await read(engine, url)
 
-    assert connections == (1 if stays else 2)
+    assert connections == (1 if seen.again else 2)
     assert IDLE in repr(engine)
 
 
@@ -103,32 +92,6 @@ async def test_no_redirect_is_followed(engine: Engine, status: int) -> None:
 
     assert response.status_code == status
     assert len(requests) == 1
-
-
-BROKEN: dict[str, bytes] = {
-    "a field of 200 KB": HEAD + b"X: " + b"x" * 200_000 + b"\r\n\r\n",
-    "2000 fields": HEAD + b"X: x\r\n" * 2000 + b"\r\n",
-    "a reason of 200 KB": b"HTTP/1.1 200 " + b"x" * 200_000 + b"\r\n\r\n",
-    "two lengths": HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
-    "nothing": b"",
-}
-
-
-@pytest.mark.parametrize("reply", BROKEN.values(), ids=BROKEN)
-async def test_a_reply_that_is_none(engine: Engine, reply: bytes) -> None:
-    """What cannot be read, or is too long to be, is a reply that was lost."""
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await read_request(reader)
-        writer.write(reply)
-        await reader.read()
-
-    async with raw_server(handle) as url:
-        with pytest.raises(httpx.TransportError) as caught:
-            await engine.handle_async_request(make_request(url, read=0.5))
-
-    assert isinstance(caught.value, httpx.RemoteProtocolError if reply else httpx.ReadTimeout)
-    assert IDLE in repr(engine)
 
 
 async def test_a_server_that_changes_its_protocol_keeps_no_connection(

@@ -1,6 +1,5 @@
 """Replies as httptools and our guards read them, beside h11: what is ambiguous is an error."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -9,33 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway_sdk._transport.reply_reader import LONGEST_HEAD, MOST_FIELDS, ReplyReader
-
-OK: Final = b"HTTP/1.1 200 OK\r\n"
-SIZED: Final = b"Content-Length: 2\r\n\r\n{}"
-CHUNKED: Final = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a parser makes of some bytes and the end of the connection behind them.
-
-    Attributes:
-        status: 0 without a head.
-        body: What came of it.
-        whole: Whether that is all of it.
-        again: Whether the connection may be used again.
-    """
-
-    status: int
-    body: bytes = b""
-    whole: bool = False
-    again: bool = False
-
-
-LOST: Final = Seen(0)
-EARLY: Final = b"HTTP/1.1 103 E\r\nX: y\r\n\r\n"
-CLOSING: Final = EARLY.replace(b"X: y", b"Connection: close")
+from gateway_sdk._transport.reply_reader import LONGEST_HEAD, ReplyReader
+from tests.support.raw_replies import (
+    BOTH,
+    CHUNKED,
+    DIFFERENT,
+    DONE,
+    LOST,
+    OK,
+    REASONS,
+    SIZED,
+    Seen,
+)
 
 
 def ours(data: bytes, *cuts: int, cleanly: bool = True) -> Seen:
@@ -67,7 +51,7 @@ def can_go_on(connection: h11.Connection) -> bool:
 
 
 def by_h11(data: bytes) -> Seen:
-    """Read with h11, as the httpx engine does."""
+    """Read with h11."""
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
     connection.send(h11.Request(method="GET", target="/", headers=[("Host", "g.test")]))
     connection.send(h11.EndOfMessage())
@@ -92,133 +76,6 @@ def by_h11(data: bytes) -> Seen:
     return Seen(status, body)
 
 
-DONE: Final = Seen(200, b"{}", whole=True, again=True)
-LAST: Final = Seen(200, b"{}", whole=True)
-BOTH: Final[dict[str, tuple[bytes, Seen]]] = {
-    "Content-Length": (OK + SIZED, DONE),
-    "no reason": (b"HTTP/1.1 200\r\n" + SIZED, DONE),
-    "an empty field": (OK + b"X:\r\nY: \r\n" + SIZED, DONE),
-    "a field in Latin-1": (OK + b"X: \xe9\r\n" + SIZED, DONE),
-    "a length with zeros": (OK + b"Content-Length: 02\r\n\r\n{}", DONE),
-    "chunks": (CHUNKED + b"1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", DONE),
-    "a chunk extension": (CHUNKED + b'2;a="b;c"\r\n{}\r\n0\r\n\r\n', DONE),
-    "trailers": (CHUNKED + b"2\r\n{}\r\n0\r\nX: 1\r\n\r\n", DONE),
-    "Chunked": (CHUNKED.replace(b"chunked", b"Chunked") + b"2\r\n{}\r\n0\r\n\r\n", DONE),
-    "interim replies": (
-        b"HTTP/1.1 100 C\r\nX: y\r\n\r\nHTTP/1.1 103 E\r\nContent-Length: 9\r\n\r\n" + OK + SIZED,
-        DONE,
-    ),
-    "an offer of an upgrade": (OK + b"Upgrade: h2c\r\nConnection: upgrade\r\n" + SIZED, DONE),
-    "204": (b"HTTP/1.1 204 -\r\n\r\n", Seen(204, whole=True, again=True)),
-    "204 with a length": (
-        b"HTTP/1.1 204 -\r\nContent-Length: 9\r\n\r\n",
-        Seen(204, whole=True, again=True),
-    ),
-    "304 with a length": (
-        b"HTTP/1.1 304 -\r\nContent-Length: 9\r\n\r\n",
-        Seen(304, whole=True, again=True),
-    ),
-    "205 with a body": (b"HTTP/1.1 205 -\r\n" + SIZED, Seen(205, b"{}", whole=True, again=True)),
-    "600": (b"HTTP/1.1 600 -\r\n" + SIZED, Seen(600, b"{}", whole=True, again=True)),
-    "to the end": (OK + b"\r\n{}", LAST),
-    "HTTP/1.0": (b"HTTP/1.0 200 OK\r\n" + SIZED, LAST),
-    "chunks in HTTP/1.0 that stays": (
-        CHUNKED.replace(b"1.1 200 OK", b"1.0 200 OK\r\nConnection: keep-alive")
-        + b"2\r\n{}\r\n0\r\n\r\n",
-        LAST,
-    ),
-    "Connection: close": (OK + b"Connection: x, CLOSE\r\n" + SIZED, LAST),
-    "a second reply": (OK + SIZED + OK + SIZED, LAST),
-    "a byte behind it": (OK + SIZED + b"H", LAST),
-    "a reply behind 304": (b"HTTP/1.1 304 -\r\n\r\n" + OK + SIZED, Seen(304, whole=True)),
-    "a body cut": (OK + b"Content-Length: 3\r\n\r\n{}", Seen(200, b"{}")),
-    "a chunk cut": (CHUNKED + b"3\r\n{}", Seen(200, b"{}")),
-    "no last chunk": (CHUNKED + b"2\r\n{}\r\n", Seen(200, b"{}")),
-    "a chunk that is too long": (CHUNKED + b"2\r\n{}}\r\n0\r\n\r\n", Seen(200, b"{}")),
-    "a chunk of size 0x2": (CHUNKED + b"0x2\r\n{}\r\n0\r\n\r\n", Seen(200)),
-    "nothing": (b"", LOST),
-    "a head cut": (OK + b"X: y\r\n", LOST),
-    "another protocol": (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", LOST),
-    "101": (b"HTTP/1.1 101 -\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", LOST),
-    "ICY": (b"ICY 200 OK\r\n" + SIZED, LOST),
-    "two lengths": (OK + b"Content-Length: 3\r\n" + SIZED, LOST),
-    "an empty length": (OK + b"Content-Length:\r\n\r\n{}", LOST),
-    "a negative length": (OK + b"Content-Length: -2\r\n\r\n{}", LOST),
-    "a length with a sign": (OK + b"Content-Length: +2\r\n\r\n{}", LOST),
-    "a length with a blank": (OK + b"Content-Length: 2 2\r\n\r\n{}", LOST),
-    "a length of 1_0": (OK + b"Content-Length: 1_0\r\n\r\n0123456789", LOST),
-    "gzip, chunked": (CHUNKED.replace(b"chunked", b"gzip, chunked") + b"0\r\n\r\n", LOST),
-    "identity": (CHUNKED.replace(b"chunked", b"identity") + b"{}", LOST),
-    "gzip and chunked": (OK + b"Transfer-Encoding: gzip\r\n" + CHUNKED[len(OK) :] + b"0", LOST),
-    "chunked twice": (OK + b"Transfer-Encoding: chunked\r\n" + CHUNKED[len(OK) :] + b"0", LOST),
-    "a blank before the colon": (OK + b"Content-Length : 2\r\n\r\n{}", LOST),
-    "no colon": (OK + b"X\r\n" + SIZED, LOST),
-    "no name": (OK + b": x\r\n" + SIZED, LOST),
-    "a fold in the first field": (OK + b" X: y\r\n" + SIZED, LOST),
-    "NUL in a value": (OK + b"X: a\0b\r\n" + SIZED, LOST),
-    "CR in a value": (OK + b"X: a\rb\r\n" + SIZED, LOST),
-    "a status of 2 digits": (b"HTTP/1.1 20 OK\r\n" + SIZED, LOST),
-    "a status of 4 digits": (b"HTTP/1.1 2000 OK\r\n" + SIZED, LOST),
-    "status 000": (b"HTTP/1.1 000 OK\r\n" + SIZED, LOST),
-    "status 099": (b"HTTP/1.1 099 OK\r\n" + SIZED, LOST),
-    "a head without end": (OK + b"X: " + b"x" * LONGEST_HEAD, LOST),
-    "interim replies without end": (b"HTTP/1.1 100 -\r\n\r\n" * 8_000, LOST),
-}
-"""What both make of it."""
-
-DIFFERENT: Final[dict[str, tuple[bytes, Seen, Seen]]] = {
-    # What h11 reads and we do not: each can be read in two ways, and is obsolete or forbidden.
-    "a folded field": (OK + b"X: a\r\n  b\r\n" + SIZED, LOST, DONE),
-    "bare LF": (OK + b"X: y\n" + SIZED, LOST, DONE),
-    "bare LF everywhere": ((OK + SIZED).replace(b"\r", b""), LOST, DONE),
-    "a length and chunks": (
-        OK + b"Content-Length: 2\r\n" + CHUNKED[len(OK) :] + b"2\r\n{}\r\n0\r\n\r\n",
-        LOST,
-        DONE,
-    ),
-    "one length twice": (OK + b"Content-Length: 2\r\n" + SIZED, LOST, DONE),
-    "a list of one length": (OK + b"Content-Length: 2, 2\r\n\r\n{}", LOST, DONE),
-    "a length of 20 digits": (
-        OK + b"Content-Length: 99999999999999999999\r\n\r\n{}",
-        LOST,
-        Seen(200, b"{}"),
-    ),
-    "a chunk of 68 bits": (CHUNKED + b"fffffffffffffffff\r\n{}", Seen(200), Seen(200, b"{}")),
-    "a blank behind a chunk's size": (CHUNKED + b"2 \r\n{}\r\n0\r\n\r\n", Seen(200), DONE),
-    "a length among trailers": (
-        CHUNKED + b"2\r\n{}\r\n0\r\nContent-Length: 9\r\n\r\n",
-        Seen(200, b"{}"),
-        DONE,
-    ),
-    "an encoding among trailers": (
-        CHUNKED + b"2\r\n{}\r\n0\r\nTransfer-Encoding: gzip\r\n\r\n",
-        DONE,
-        Seen(200, b"{}"),
-    ),
-    "a head of 110 KiB": (OK + b"X: " + b"x" * 110 * 1024 + b"\r\n" + SIZED, LOST, DONE),
-    "a control character in a value": (OK + b"X: a\x01b\r\n" + SIZED, LOST, DONE),
-    "HTTP/1.2": (b"HTTP/1.2 200 OK\r\n" + SIZED, LOST, DONE),
-    "HTTP/2": (b"HTTP/2.0 200 OK\r\n" + SIZED, LOST, DONE),
-    "HTTP/0.9": (b"HTTP/0.9 200 OK\r\n" + SIZED, LOST, LAST),
-    "thousands of fields": (OK + b"X: y\r\n" * MOST_FIELDS + SIZED, LOST, DONE),
-    "two interim replies that close": (CLOSING * 2 + OK + SIZED, LOST, DONE),
-    # What we read and h11 does not: none of it can be read in two ways.
-    "blank lines before it": (b"\r\n\r\n" + OK + SIZED, DONE, LOST),
-    "NUL in the reason": (OK.replace(b"OK", b"O\0K") + SIZED, DONE, LOST),
-    # What both read, and only one uses the connection again.
-    "HTTP/1.0 that stays": (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n" + SIZED, DONE, LAST),
-    "blank lines behind it": (OK + SIZED + b"\r\n", DONE, LAST),
-    "an interim reply that closes": (CLOSING + OK + SIZED, LAST, DONE),
-    "one that closes among others": (EARLY + CLOSING + EARLY + OK + SIZED, LAST, DONE),
-    "one that closes before chunks": (
-        CLOSING + CHUNKED + b"2\r\n{}\r\n0\r\n\r\n",
-        LAST,
-        DONE,
-    ),
-}
-"""What each makes of it: ours, h11."""
-
-
 @pytest.mark.parametrize(("data", "seen"), BOTH.values(), ids=BOTH)
 def test_what_both_parsers_agree_on(data: bytes, seen: Seen) -> None:
     """However it is cut, and it is what h11 says, too."""
@@ -229,13 +86,38 @@ def test_what_both_parsers_agree_on(data: bytes, seen: Seen) -> None:
 
 @pytest.mark.parametrize(("data", "seen", "other"), DIFFERENT.values(), ids=DIFFERENT)
 def test_where_the_parsers_differ(data: bytes, seen: Seen, other: Seen) -> None:
-    """Each difference is known and decided; docs/engines.md lists them."""
+    """Each difference is known and decided; docs/engine.md lists them."""
     assert ours(data) == seen
     assert by_h11(data) == other
     cuts = [(cut,) for cut in range(1, min(len(data), 200))]
     steps = [range(1, len(data), step) for step in (1, 2, 3)]
     for cut in (*cuts, *steps):
         assert read_of(ours(data, *cut)) == read_of(seen)
+
+
+@pytest.mark.parametrize(("data", "reason"), REASONS.items(), ids=REASONS.values())
+def test_why_a_reply_cannot_be_read(data: bytes, reason: str) -> None:
+    """In words that name the way out where there is one, and hold nothing of the reply."""
+    reader = ReplyReader()
+    reader.receive(data)
+    reader.receive_end(cleanly=True)
+
+    assert reader.failure == reason
+
+
+def test_a_folded_field_is_one_field() -> None:
+    """Each fold becomes a blank (RFC 9112, 5.2)."""
+    reader = ReplyReader()
+    reader.receive(OK + b"X-One: a \r\n\t b\r\n" + SIZED)
+    assert reader.fields[0] == (b"X-One", b"a b")
+
+
+def test_a_head_byte_by_byte_takes_no_more_than_its_length() -> None:
+    """The work for bytes that come one by one is bounded, in unusual heads too."""
+    reader, data = ReplyReader(), OK + b"X: a\r\n " + b"x" * LONGEST_HEAD
+    for place in range(len(data)):
+        reader.receive(data[place : place + 1])
+    assert reader.failure == "its reply has a head or a line without end"
 
 
 def test_a_reply_to_the_end_needs_a_clean_one() -> None:

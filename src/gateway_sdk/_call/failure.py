@@ -16,7 +16,13 @@ import httpx
 from gateway_sdk._config import host_and_port, port_of
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.reply_errors import cut_reply, outcome_of_head
-from gateway_sdk._transport.transmission import NOT_SENT, DirectRequest, Transmission
+from gateway_sdk._transport.reply_reader import HTTP_2_ONLY
+from gateway_sdk._transport.transmission import (
+    NOT_SENT,
+    DirectRequest,
+    Transmission,
+    UnreadableReplyError,
+)
 from gateway_sdk.errors import (
     ConnectionFailedError,
     GatewayError,
@@ -79,16 +85,15 @@ def raise_failure(
 
 
 def _failure_of(error: Exception, request: DirectRequest, reply: RawReply | None) -> GatewayError:
-    what = type(error).__name__
     address = request.base.address
     gateway = host_and_port(address.host, port_of(address))
     if reply is not None:
         reply.finish()
-        return cut_reply(reply, what)
+        return cut_reply(reply, reason_of_loss(error, request.timeout).text)
     if isinstance(error, NOT_SENT) and request.transmission.is_unsent(error):
         return _not_connected(error, request, gateway)
     kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
-    reason = late_reason_of(error) or Reason(what, transient=True)
+    reason = reason_of_loss(error, request.timeout)
     lost = kind(f"no reply from {gateway}: {reason.text}")
     lost.transient = reason.transient
     return lost
@@ -121,6 +126,7 @@ class Reason:
 
 
 _BROKEN: Final = Reason("the connection broke off before anything was sent", transient=True)
+_CUT: Final = Reason("the connection broke off", transient=True)
 _REFUSED: Final = Reason("connection refused", transient=True)
 _NO_NAME: Final = Reason("the name is not known", transient=False)
 _NO_LOOKUP: Final = Reason("the name could not be looked up", transient=True)
@@ -179,19 +185,30 @@ def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
             return Reason(f"timed out{_after(timeout.connect)} while connecting", transient=True)
         case httpx.ProxyError():
             return _reason_of_proxy(str(error))
+        case httpx.ConnectError(__cause__=UnreadableReplyError() as early):
+            return _reason_of_bytes(early)
         case _:
             found = map(_reason_of_cause, reversed(list(_causes(error))))
             return next(filter(None, found), _BROKEN)
 
 
-def late_reason_of(error: Exception) -> Reason | None:
-    """Say what is wrong with the client certificate; None if that is not the cause.
-
-    In TLS 1.3 the client may send its request before the server checks the certificate.
-    """
-    names = [_name_of(cause) for cause in _causes(error) if isinstance(cause, ssl.SSLError)]
-    found = [_found(_CLIENT_CERTIFICATES, name) for name in names]
-    return next(filter(None, found), None)
+def reason_of_loss(error: Exception, timeout: httpx.Timeout) -> Reason:
+    """Say why there is no reply, or not all of it; no text of a foreign transport is shown."""
+    match error:
+        case UnreadableReplyError():
+            return _reason_of_bytes(error)
+        case httpx.ReadTimeout():
+            text = f"timed out{_after(timeout.read)} while waiting for the reply"
+        case httpx.WriteTimeout():
+            text = f"timed out{_after(timeout.write)} while sending"
+        case httpx.NetworkError():
+            # In TLS 1.3 the request may leave before the server checks the client's certificate.
+            names = [_name_of(cause) for cause in _causes(error) if isinstance(cause, ssl.SSLError)]
+            found = (_found(_CLIENT_CERTIFICATES, name) for name in names)
+            return next(filter(None, found), _CUT)
+        case _:
+            text = type(error).__name__
+    return Reason(text, transient=True)
 
 
 def _after(seconds: float | None) -> str:
@@ -224,6 +241,10 @@ def _reason_of_cause(cause: BaseException) -> Reason | None:
             return Reason(text[:1].lower() + text[1:], transient=True)
         case _:
             return None
+
+
+def _reason_of_bytes(error: UnreadableReplyError) -> Reason:
+    return Reason(str(error), transient=str(error) != HTTP_2_ONLY)
 
 
 def _reason_of_tls(error: ssl.SSLError) -> Reason:

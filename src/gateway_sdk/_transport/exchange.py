@@ -10,7 +10,7 @@ import httpx
 from gateway_sdk._http.pieces import PIECE
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
-from gateway_sdk._transport.transmission import TURN, Transmission, stream_of
+from gateway_sdk._transport.transmission import TURN, Transmission, UnreadableReplyError, stream_of
 
 _REDIRECTED: Final = 300
 
@@ -142,7 +142,11 @@ class Exchange:
 
     def _begin(self) -> None:
         """Set `sent`; refuse a connection that is closed, or has received bytes already."""
-        if self._connection.is_closing or self._connection.has_unread:
+        if self._connection.has_unread:  # it cannot be the reply
+            self.reply.receive(self._connection.take())
+            early = self.reply.failure or "it sent bytes before the request"
+            raise httpx.ConnectError("") from UnreadableReplyError(early)
+        if self._connection.is_closing:
             raise httpx.ConnectError("the connection was closed") from self._connection.failure
         self._has_begun = self._transmission.sent = True
         if self._transmission.on_sent is not None:
@@ -157,7 +161,7 @@ class Exchange:
 
     async def _read_more(self) -> None:
         if self.reply.failure is not None:
-            raise httpx.RemoteProtocolError(self.reply.failure)
+            raise UnreadableReplyError(self.reply.failure)
         try:
             data = await self._connection.read(self._read_timeout)
         except TimeoutError:

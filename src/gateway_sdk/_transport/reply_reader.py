@@ -5,6 +5,7 @@ the connection, transfer codings, replies without a body, and bytes after a repl
 reply is an error.
 """
 
+import re
 from typing import Final, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -20,29 +21,30 @@ _SWITCHING: Final = 101
 _NO_BODY: Final = frozenset({204, 304})
 _VERSIONS: Final = ("1.1", "1.0")
 
+_HEAD_END: Final = b"\r\n\r\n"
+# What a user agent has to read, and the parser refuses: folded fields (RFC 9112, 5.2), one length
+# several times (6.3), and heads behind an interim reply with `Connection: close` (9.6).
+_UNUSUAL: Final = re.compile(rb"(?i)\s*HTTP/1(?:\.. 1|.*?\r\n(?:[ \t]|content-length:))", re.DOTALL)
+_FOLD: Final = re.compile(rb"[ \t]*\r\n[ \t]+")
+_LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length:([^\r\n]*)(?=\r\n)")
+HTTP_2_ONLY: Final = "it speaks HTTP/2 only"
+# SETTINGS or GOAWAY, with which HTTP/2 begins (RFC 9113, 3.4, 4.1).
+_HTTP_2: Final = re.compile(rb"...[\x04\x07].\0\0\0\0", re.DOTALL)
+
 
 class ReplyReader:
-    """Reads one reply; the parser calls the methods whose names begin with `on_`.
-
-    Attributes:
-        status: 0 until the head has arrived.
-        fields: The header fields, as they were sent, without trailers.
-        buffered: Bytes of the body that `take` would return.
-        is_whole: Whether the whole reply has arrived.
-        failure: Why the rest of it cannot be read, or None.
-        has_excess: Whether bytes came after it.
-    """
+    """Reads one reply; the parser calls the methods whose names begin with `on_`."""
 
     __slots__ = (
         "_closes",
-        "_interims",
+        "_head",
         "_is_sized",
         "_keeps_alive",
         "_number",
         "_overhead",
         "_parser",
         "_pieces",
-        "_seam",
+        "_reads_by_head",
         "_size",
         "buffered",
         "failure",
@@ -53,17 +55,18 @@ class ReplyReader:
     )
 
     def __init__(self) -> None:
-        self.status = 0
-        self.fields: list[tuple[bytes, bytes]] = []
-        self.buffered = 0
+        self.status = 0  # until the head has arrived
+        self.fields: list[tuple[bytes, bytes]] = []  # as they were sent, without trailers
+        self.buffered = 0  # bytes of the body that `take` would return
         self.is_whole = False
-        self.failure: str | None = None
+        self.failure: str | None = None  # why the rest of it cannot be read
+        self.has_excess = False  # whether bytes came after it
         self._pieces: list[bytes] = []
         # The parser refers to this object (a cycle), so it is dropped when the reply has ended.
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
-        self._is_sized = self._keeps_alive = self._closes = self.has_excess = False
-        self._overhead = self._number = self._size = self._interims = 0
-        self._seam = b""  # the last received bytes: the end of a head may begin in them
+        self._is_sized = self._keeps_alive = self._closes = self._reads_by_head = False
+        self._overhead = self._number = self._size = 0
+        self._head = b""  # what has come of a head that is not complete
 
     @property
     def is_over(self) -> bool:
@@ -77,44 +80,62 @@ class ReplyReader:
 
     def receive(self, data: bytes) -> None:
         """Read bytes from the server."""
-        parser = self._parser
-        if parser is None:
+        if self._parser is None:
             self.has_excess = self.has_excess or bool(data)
             return
         self._overhead += len(data)
-        self._interims = 0
-        try:
-            parser.feed_data(data)
-        except (HttpParserError, HttpParserUpgrade) as error:
-            if parser is not self._parser:
-                self.receive(self._behind_interims(data))
-                return
-            self.has_excess = True
-            self._fail(type(error).__name__)
-        if not self.status:
-            self._seam = (self._seam + data)[-3:]
+        if self._reads_by_head:
+            self._receive_by_head(data)
+        else:
+            self._feed(data)
         if self._overhead > LONGEST_HEAD:
-            self._fail("a head or a line without end")
+            self._fail("its reply has a head or a line without end")
         if self.is_over:
             self._parser = None
 
-    def _behind_interims(self, data: bytes) -> bytes:
-        """Return the bytes after the interim replies that ended in these data."""
-        data = self._seam + data if self._interims else data
-        for _ in range(self._interims):
-            data = data.partition(b"\r\n\r\n")[2]
-        return data
+    def _feed(self, data: bytes) -> None:
+        try:
+            cast("HttpResponseParser", self._parser).feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            begun = self._head + data
+            if self.status or self.failure or not _UNUSUAL.match(begun):
+                self.has_excess = True
+                self._fail(_reason(error, begun))
+                return
+            self._head, self.fields, self._number, self._size = b"", [], 0, 0
+            self._reads_by_head = True
+            self._receive_by_head(begun)
+        else:
+            if not self.status:
+                self._head += data
+
+    def _receive_by_head(self, data: bytes) -> None:
+        """Read each head when it is complete, in its usual form, with a parser of its own."""
+        self._head += data
+        if _HEAD_END not in self._head[-len(data) - 3 :]:
+            return
+        while not (self.status or self.is_over) and _HEAD_END in self._head:
+            head, end, rest = self._head.partition(_HEAD_END)
+            self._parser = HttpResponseParser(self)
+            try:
+                self._parser.feed_data(_usual(head + end))
+            except (HttpParserError, HttpParserUpgrade) as error:
+                self.has_excess = True
+                self._fail(_reason(error, head))
+            self._head = rest
+        if self.status and not self.is_over:
+            self._reads_by_head, rest, self._head = False, self._head, b""
+            self._overhead = len(rest)
+            self._feed(rest)
+        elif self.is_whole and self._head:
+            self.has_excess = True
 
     def receive_end(self, *, cleanly: bool) -> None:
-        """Note the end of the connection, which also ends a reply without a length.
-
-        Args:
-            cleanly: Whether the server closed it correctly; if not, bytes may be missing.
-        """
+        """Note the end of the connection; a clean one also ends a reply without a length."""
         self._keeps_alive = False
         if self.status and not self._is_sized and cleanly and not self.is_over:
             self.is_whole = True
-        self._fail("the server hung up")
+        self._fail("it closed the connection")
         self._parser = None
 
     def take(self) -> bytes:
@@ -132,12 +153,16 @@ class ReplyReader:
         """Note a reply: this one, an interim one before it, or one that was not asked for."""
         self.has_excess = self.is_whole
 
+    def on_status(self, reason: bytes) -> None:
+        """Count the reason phrase, which may come in one piece with the rest."""
+        self._size += len(reason)
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """Store a header field."""
         self._number += 1
         self._size += len(name) + len(value) + 4
         if self._number > MOST_FIELDS or self._size > LONGEST_HEAD:
-            self._fail("too many header fields, or too long ones")
+            self._fail("its reply has too many header fields, or too long ones")
         elif not self.status:
             self.fields.append((name, value.rstrip(b" \t")))
 
@@ -148,9 +173,9 @@ class ReplyReader:
             return
         status, version = parser.get_status_code(), parser.get_http_version()
         if status == _SWITCHING:
-            self._fail("another protocol")
+            self._fail("it switched to another protocol (101)")
         elif status < _FIRST or version not in _VERSIONS:
-            self._fail("no status, or another version")
+            self._fail("its reply is not HTTP/1.1 (another version)")
         elif status < _FINAL:
             self.fields = []
         else:
@@ -169,7 +194,7 @@ class ReplyReader:
         if codings:
             self._is_sized = True
             if codings != [b"chunked"]:
-                self._fail("a transfer coding that was not asked for")
+                self._fail("its reply has a transfer coding that was not asked for")
                 return
             # In HTTP/1.0 the framing cannot be trusted: the connection ends (RFC 9112, 6.1).
             self._closes = self._closes or version == "1.0"
@@ -195,16 +220,27 @@ class ReplyReader:
         if self.status:
             self.is_whole = True
             return
-        self._interims += 1
-        if not parser.should_keep_alive():
-            self._go_on()
+        # An interim one. Its `Connection: close` means that the connection ends after the final
+        # reply (RFC 9112, 9.6); the parser refuses what follows.
+        self._closes = self._closes or not parser.should_keep_alive()
 
-    def _go_on(self) -> None:
-        """Read the next head with a new parser: a parser refuses what follows `Connection: close`.
 
-        In an interim reply, the field means that the connection ends after the final reply
-        (RFC 9112, 9.6).
-        """
-        if not self._closes:  # a second one is not allowed: then the parser refuses what follows
-            self._closes = True
-            self._parser = HttpResponseParser(self)
+def _usual(head: bytes) -> bytes:
+    """Return a head without folds, and with its length once."""
+    line, end, fields = head.partition(b"\r\n")
+    if not fields.startswith((b" ", b"\t")):  # that would be a part of no field
+        head = line + end + _FOLD.sub(b" ", fields)
+    lengths = [one.strip(b" \t") for found in _LENGTH.findall(head) for one in found.split(b",")]
+    if len(lengths) > 1 and len(set(lengths)) == 1:
+        line, _, fields = _LENGTH.sub(b"", head).partition(b"\r\n")
+        head = b"%b\r\nContent-Length: %b\r\n%b" % (line, lengths[0], fields)
+    return head
+
+
+def _reason(error: Exception, data: bytes) -> str:
+    """Say why bytes cannot be read; the parser's texts hold nothing of the reply."""
+    if _HTTP_2.match(data):
+        return HTTP_2_ONLY
+    if not data.lstrip().startswith(b"HTTP/"):
+        return "it sent bytes that are no HTTP"
+    return f"its reply is not HTTP/1.1 ({error})"

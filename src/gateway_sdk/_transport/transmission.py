@@ -23,6 +23,12 @@ NOT_SENT: Final = (
     httpx.UnsupportedProtocol,
 )
 """The errors that our engine raises when no byte of the request was sent."""
+
+
+class UnreadableReplyError(httpx.RemoteProtocolError):
+    """A reply of our engine that cannot be read; unlike httpx's texts, it shows nothing of it."""
+
+
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
