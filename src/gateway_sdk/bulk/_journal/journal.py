@@ -203,7 +203,9 @@ def _no_json(error: Exception, observer: ItemObserver) -> JournalError:
 
 
 _KINDS: Final[dict[str, type[GatewayError]]] = {
-    name: getattr(errors, name) for name in errors.__all__
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, GatewayError)
 }
 _REPEATABILITY: Final = {operation.name: operation.repeatability for operation in OPERATIONS}
 

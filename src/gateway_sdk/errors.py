@@ -1,10 +1,51 @@
-"""The root of every error, and the errors that hold no reply."""
+"""Every error of this package.
+
+    GatewayError
+    ├── ConfigurationError            also ValueError: a wrong or missing setting
+    ├── InvalidArgumentError          also ValueError: a wrong argument, before anything is sent
+    ├── SessionStateError             also RuntimeError: closed, another event loop, after a fork
+    ├── JournalError                  the journal of a bulk run cannot be used
+    │   └── PlanStoreError            the store of a fleet's plan cannot be used
+    ├── PoisonChunkError              a chunk of a fleet's plan was started too often
+    ├── ConnectionFailedError         the last attempt was not sent
+    ├── UploadFailedError             the content raised an error or changed while it was sent
+    ├── ReplyLostError                sent, but no complete reply came
+    │   └── ReplyTimeoutError         no reply within the time-out
+    ├── DeadlineExceededError         also TimeoutError: the whole call took too long
+    ├── StatusError                   the gateway answered with an error status
+    │   ├── InvalidRequestError       400, 422
+    │   ├── UnauthorizedError         401
+    │   ├── ForbiddenError            403
+    │   ├── NotFoundError             404
+    │   ├── ConflictError             409
+    │   ├── RateLimitedError          429
+    │   ├── ServerError               5xx
+    │   └── RedirectError             3xx
+    ├── UnexpectedReplyError          the reply is not what the interface promises
+    └── AuthError                     no usable access token
+        ├── LoginRequiredError        this process cannot ask a user to log in
+        ├── LoginError                a login failed
+        │   ├── AuthorizationDeniedError   the user or the server refused
+        │   ├── StateMismatchError         a response of another login
+        │   ├── MalformedResponseError     a response that violates RFC 6749
+        │   ├── LoginTimeoutError          also TimeoutError: not finished in time
+        │   └── ReceiverUnavailableError   the redirect URI's port is in use
+        ├── TokenStoreError           the store cannot be read or written
+        └── TokenRejectedError        also UnauthorizedError: a renewed token was refused too
+
+Messages and pickles hold no body, no text of the gateway, no path with values and no secret. The
+reply of the gateway is in the attributes of the error, in its own process only.
+"""
 
 from collections.abc import Mapping
-from typing import Any, Self, cast
+from types import MappingProxyType
+from typing import Any, Final, Self, cast
 
+from gateway_sdk.models.records import ErrorPayload
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
 
+_TRANSIENT_4XX: Final = frozenset({408, 429})
+_LASTING_5XX: Final = frozenset({501, 505})  # unknown method or HTTP version: no retry helps
 _OUTCOME_TEXT = {
     Outcome.NOT_SENT: "nothing was sent",
     Outcome.REFUSED: "the gateway refused it: nothing was changed",
@@ -179,6 +220,94 @@ class DeadlineExceededError(GatewayError, TimeoutError):
     transient = True
 
 
+class _ReplyError(GatewayError):
+    """The base of the two errors that hold a reply."""
+
+    body: bytes = b""
+    headers: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        body: bytes = b"",
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
+        self.headers = headers
+        self.transient = status in _TRANSIENT_4XX or (
+            status in range(500, 600) and status not in _LASTING_5XX
+        )
+
+
+class StatusError(_ReplyError):
+    """The gateway answered with an error status.
+
+    Attributes:
+        status: The HTTP status; only it decides the class of the error.
+        payload: The gateway's error record; None if the body is not a JSON object.
+        body: The decompressed bytes of the reply. They are incomplete if the reply was too large
+            or the connection broke off; the message then says so.
+        headers: The reply's headers; case does not matter in names.
+        retry_after: Seconds that the gateway asks to wait; None if it does not ask.
+    """
+
+    payload: ErrorPayload | None = None
+    retry_after: float | None = None
+
+    def _pickled(self) -> dict[str, Any]:
+        payload = self.payload and self.payload.without_text()
+        return {**super()._pickled(), "payload": payload}
+
+
+class InvalidRequestError(StatusError):
+    """400 or 422: the gateway did not understand the request."""
+
+
+class UnauthorizedError(StatusError):
+    """401: the gateway did not accept the access token."""
+
+
+class ForbiddenError(StatusError):
+    """403: the access token does not allow this."""
+
+
+class NotFoundError(StatusError):
+    """404: the resource does not exist."""
+
+
+class ConflictError(StatusError):
+    """409: the state of the resource does not allow this."""
+
+
+class RateLimitedError(StatusError):
+    """429: too many requests; `retry_after` is the wait that the gateway asks for, if any."""
+
+
+class ServerError(StatusError):
+    """5xx: the gateway, or a server behind it, failed."""
+
+
+class RedirectError(StatusError):
+    """3xx: the gateway names another address; the SDK never sends credentials there."""
+
+
+class UnexpectedReplyError(_ReplyError):
+    """The status is 2xx, but the body is not what the interface promises.
+
+    Attributes:
+        status: The HTTP status.
+        body: The bytes of the reply, decompressed where that was possible.
+        headers: The reply's headers; case does not matter in names.
+        problems: The wrong fields and the reasons, without values; empty if it is not JSON.
+    """
+
+    problems: str = ""
+
+
 class AuthError(GatewayError):
     """There is no access token to send."""
 
@@ -244,3 +373,11 @@ class ReceiverUnavailableError(LoginError):
 
 class TokenStoreError(AuthError):
     """The token store cannot be read or written; its record is unchanged."""
+
+
+class TokenRejectedError(UnauthorizedError, AuthError):
+    """401, and 401 again with a renewed access token.
+
+    If a call did not send it, because the tokens of the last two logins were refused to others,
+    its outcome is NOT_SENT and the body is empty.
+    """
