@@ -15,6 +15,7 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import JSONResponse
 
 from gateway_sdk import (
+    Advice,
     AuthError,
     ConfigurationError,
     ConflictError,
@@ -71,7 +72,7 @@ async def answer(_: Request, error: GatewayError) -> JSONResponse:
     content = {
         "error": str(error),
         "outcome": error.outcome.name,
-        "retryable": error.retryable,
+        "advice": error.advice,
     }
     wait = error.retry_after if isinstance(error, StatusError) else None
     headers = {} if wait is None else {"Retry-After": str(round(wait))}
@@ -84,12 +85,12 @@ def status_of(error: GatewayError) -> int:
     The first rule comes first because many clients and proxies repeat a request after 502, 503
     or 504: a write that may have been done needs a status that they do not repeat.
     """
-    if not error.safe_to_repeat:
+    if error.advice is Advice.CHECK:
         return CONFLICT
     for kind, status in STATUSES.items():
         if isinstance(error, kind):
             return status
-    return UNAVAILABLE if error.retryable else BAD_GATEWAY
+    return BAD_GATEWAY if error.advice is Advice.FIX else UNAVAILABLE
 
 
 STATUSES: dict[type[GatewayError], int] = {
@@ -106,4 +107,4 @@ STATUSES: dict[type[GatewayError], int] = {
     UnauthorizedError: UNAVAILABLE,
 }
 """A limit of the gateway (429) is one for this service, not for its caller: it is not listed here,
-and becomes 503 because it is retryable."""
+and becomes 503 because its advice is to repeat it."""

@@ -23,8 +23,9 @@ from taskiq import Context, SimpleRetryMiddleware, TaskiqDepends, TaskiqEvents, 
 from taskiq.serializers import JSONSerializer
 from taskiq_nats import NATSObjectStoreResultBackend, PullBasedJetStreamBroker
 
-from gateway_sdk import GatewayError, GatewaySession
+from gateway_sdk import Advice, GatewayError, GatewaySession
 
+PAUSE = 10.0  # seconds
 NATS_URL = os.environ.get("NATS_URL", "nats://127.0.0.1:4222")
 
 broker = (
@@ -58,12 +59,17 @@ async def close_session(state: TaskiqState) -> None:
 async def upload(path: str, context: Context = TaskiqDepends()) -> dict[str, Any]:
     """Upload a file; raise what may succeed later and cannot store the file twice."""
     gateway: GatewaySession = context.state.gateway
-    try:
-        return {"stored": await gateway.aml.upload_document(Path(path))}
-    except GatewayError as error:
-        if error.retryable:
-            raise  # the middleware puts the task into the queue again
-        return {"check": str(error), "outcome": error.outcome.name}
+    while True:
+        try:
+            return {"stored": await gateway.aml.upload_document(Path(path))}
+        except GatewayError as error:
+            if error.advice is Advice.REPEAT:
+                raise  # the middleware puts the task into the queue again
+            if error.advice is not Advice.LOG_IN:
+                return {error.advice.value: str(error), "outcome": error.outcome.name}
+        # Nothing was sent. The task keeps its place, so that the worker takes no more of them
+        # before somebody has logged in.
+        await asyncio.sleep(PAUSE)
 
 
 async def main(paths: list[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, Response
 
-from gateway_sdk import GatewayError, GatewaySession, NotFoundError
+from gateway_sdk import Advice, GatewayError, GatewaySession, NotFoundError
 
 ACCEPTED, NOT_FOUND, CONFLICT, UNAVAILABLE = 202, 404, 409, 503
 
@@ -59,8 +59,9 @@ async def create_customer(
     try:
         created = await gateway.customer.create_customer({"externalCustomerId": reference})
     except GatewayError as error:
-        if error.safe_to_repeat:
-            raise HTTPException(UNAVAILABLE if error.retryable else CONFLICT) from error
+        if error.advice is not Advice.CHECK:
+            status = CONFLICT if error.advice is Advice.FIX else UNAVAILABLE
+            raise HTTPException(status) from error
         request.app.state.to_check.append(reference)
         response.status_code = ACCEPTED
         return {"state": "to be checked"}

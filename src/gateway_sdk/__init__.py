@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         UploadFailedError,
     )
     from gateway_sdk.observer import CallInfo, Observer, RunInfo
-    from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply
+    from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, Reply
     from gateway_sdk.session import GatewaySession
 else:
     # The command line answers --version and --help without the SDK.
@@ -108,12 +108,13 @@ else:
             "gateway_sdk.models": (),
             "gateway_sdk.observer": ("CallInfo", "Observer", "RunInfo"),
             "gateway_sdk.operations": (),
-            "gateway_sdk.outcome": ("Attempt", "Outcome", "Repeatability", "Reply"),
+            "gateway_sdk.outcome": ("Advice", "Attempt", "Outcome", "Repeatability", "Reply"),
             "gateway_sdk.session": ("GatewaySession",),
         },
     )
 
 __all__ = [
+    "Advice",
     "Attempt",
     "AuthError",
     "AuthorizationDeniedError",

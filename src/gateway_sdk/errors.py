@@ -42,10 +42,10 @@ from types import MappingProxyType
 from typing import Any, Final, Self, cast
 
 from gateway_sdk.models.records import ErrorPayload
-from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
+from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, outcome_of
 
-_TRANSIENT_4XX: Final = frozenset({408, 429})
-_LASTING_5XX: Final = frozenset({501, 505})  # unknown method or HTTP version: no retry helps
+_TEMPORARY: Final = frozenset({408, 429, *range(500, 600)} - {501, 505})
+"""Statuses after which the same request may succeed; no retry helps an unknown method."""
 _OUTCOME_TEXT = {
     Outcome.NOT_SENT: "nothing was sent",
     Outcome.REFUSED: "the gateway refused it: nothing was changed",
@@ -63,7 +63,7 @@ _PICKLED = frozenset(
         "retry_after",
         "reason",
         "refused",
-        "transient",
+        "_advice",
     }
 )
 
@@ -75,16 +75,15 @@ class GatewayError(Exception):
         operation: The operation's name, such as "cancel_order"; None outside of a call.
         outcome: What the gateway did, over all attempts of the call.
         attempts: Every attempt, oldest first; empty if none was made.
-        repeatability: What sending the operation twice would do; None outside of a call.
-        transient: Whether the cause may disappear, so that the same call may succeed later.
-            False where the SDK cannot know.
+        repeatability: What sending the operation twice would do; None outside of a call. ONCE for
+            an idempotent operation under `RetryPolicy(repeat_idempotent=False)`.
     """
 
     operation: str | None = None
     outcome: Outcome = Outcome.NOT_SENT
     attempts: tuple[Attempt, ...] = ()
     repeatability: Repeatability | None = None
-    transient: bool = False
+    _advice: Advice = Advice.FIX
 
     def of_call(
         self, operation: str, repeatability: Repeatability, attempts: tuple[Attempt, ...]
@@ -97,21 +96,22 @@ class GatewayError(Exception):
         return self
 
     @property
-    def safe_to_repeat(self) -> bool:
-        """Whether it is safe to make the same call again."""
-        return self.repeatability is not Repeatability.ONCE or self.outcome in (
-            Outcome.NOT_SENT,
-            Outcome.REFUSED,
-        )
+    def advice(self) -> Advice:
+        """What to do next.
 
-    @property
-    def retryable(self) -> bool:
-        """Whether to make the same call again later: it is safe, and it may succeed.
-
-        False for a write that the gateway has done, even if its reply could not be used.
+        CHECK if a write was done, or may have been done and must not be done twice; else what
+        the cause of the error asks for. An error that your own code raises in a call (a token
+        source, a document) can set it; CHECK still goes before.
         """
-        done = self.outcome is Outcome.APPLIED and self.repeatability is not Repeatability.READ
-        return self.transient and self.safe_to_repeat and not done
+        if self.repeatability in (None, Repeatability.READ) or self.outcome < Outcome.UNKNOWN:
+            return self._advice
+        if self.outcome is Outcome.UNKNOWN and self.repeatability is Repeatability.IDEMPOTENT:
+            return self._advice
+        return Advice.CHECK
+
+    @advice.setter
+    def advice(self, advice: Advice) -> None:
+        self._advice = advice
 
     def __str__(self) -> str:
         message = super().__str__()
@@ -159,7 +159,10 @@ class InvalidArgumentError(GatewayError, ValueError):
 
 
 class SessionStateError(GatewayError, RuntimeError):
-    """The session is closed, or belongs to another event loop or to the parent process."""
+    """The session is closed, or belongs to another event loop or to the parent process.
+
+    Its `advice` is REPEAT if the session is closed: a call of a new one may succeed.
+    """
 
 
 class JournalError(GatewayError):
@@ -177,7 +180,7 @@ class PoisonChunkError(GatewayError):
 class ConnectionFailedError(GatewayError):
     """The last attempt was not sent: no connection, no TLS, or no free slot.
 
-    Lasting causes are not `transient` and are not tried again: an invalid certificate, a server
+    Lasting causes have the advice FIX and are not tried again: an invalid certificate, a server
     without TLS, a host name that does not exist, a proxy that needs credentials.
 
     Attributes:
@@ -185,7 +188,7 @@ class ConnectionFailedError(GatewayError):
     """
 
     reason: str = ""
-    transient = True
+    _advice = Advice.REPEAT
 
 
 class UploadFailedError(GatewayError):
@@ -202,7 +205,7 @@ class ReplyLostError(GatewayError):
     """
 
     outcome = Outcome.UNKNOWN
-    transient = True
+    _advice = Advice.REPEAT
     status: int | None = None
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
@@ -217,7 +220,7 @@ class ReplyTimeoutError(ReplyLostError):
 class DeadlineExceededError(GatewayError, TimeoutError):
     """The call as a whole took longer than its deadline."""
 
-    transient = True
+    _advice = Advice.REPEAT
 
 
 class _ReplyError(GatewayError):
@@ -238,9 +241,8 @@ class _ReplyError(GatewayError):
         self.status = status
         self.body = body
         self.headers = headers
-        self.transient = status in _TRANSIENT_4XX or (
-            status in range(500, 600) and status not in _LASTING_5XX
-        )
+        if status in _TEMPORARY:
+            self._advice = Advice.REPEAT
 
 
 class StatusError(_ReplyError):
@@ -269,6 +271,8 @@ class InvalidRequestError(StatusError):
 
 class UnauthorizedError(StatusError):
     """401: the gateway did not accept the access token."""
+
+    _advice = Advice.LOG_IN
 
 
 class ForbiddenError(StatusError):
@@ -310,6 +314,8 @@ class UnexpectedReplyError(_ReplyError):
 
 class AuthError(GatewayError):
     """There is no access token to send."""
+
+    _advice = Advice.LOG_IN
 
 
 class LoginRequiredError(AuthError):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 from typing import Generic, TypeVar
 
 from gateway_sdk._python import slot_setters
@@ -23,6 +23,20 @@ class Outcome(IntEnum):
     """Bytes were sent and no proof came back: all, a part or nothing may have happened."""
     APPLIED = 3
     """The gateway answered that it did the request, even if its reply could not be used."""
+
+
+class Advice(StrEnum):
+    """What to do next after an error: all that a worker has to ask."""
+
+    REPEAT = "repeat"
+    """Make the same call later: it does no harm, and may succeed. Give the task back."""
+    LOG_IN = "log_in"
+    """There is no usable token. Give the task back, and take no more until somebody has logged in:
+    every call would fail."""
+    CHECK = "check"
+    """The call was done, or may have been done and must not be done twice: look at the gateway."""
+    FIX = "fix"
+    """The same call would fail again: set the task aside, and correct what the message names."""
 
 
 class Repeatability(Enum):

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    Advice,
     DeadlineExceededError,
     GatewayError,
     GatewaySession,
@@ -141,7 +142,7 @@ def test_the_outcome_of_a_call_that_the_deadline_ends_is_known(operation: str) -
     assert isinstance(error, DeadlineExceededError)
     assert (error.operation, error.outcome) == (operation, Outcome.UNKNOWN)
     assert len(error.attempts) == result.attempts == 1
-    assert error.safe_to_repeat is (operation != "create_customer")
+    assert (error.advice is not Advice.CHECK) is (operation != "create_customer")
 
 
 class Answering(Silent):
@@ -174,7 +175,7 @@ def test_what_an_item_did_before_its_end_counts() -> None:
 
     assert isinstance(error, DeadlineExceededError)
     assert (error.operation, error.outcome) == ("list_countries", Outcome.APPLIED)
-    assert error.safe_to_repeat is False
+    assert error.advice is Advice.CHECK
     assert result.attempts == 2
 
 

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    Advice,
     DeadlineExceededError,
     GatewaySession,
     InvalidRequestError,
@@ -71,7 +72,7 @@ async def test_a_cut_429_that_asks_for_too_long_is_raised(monkeypatch: pytest.Mo
     assert len(engine.requests) == 1
     assert (hit.value.retry_after, hit.value.payload, hit.value.body) == (3600, None, b'{"mess')
     assert hit.value.outcome is Outcome.REFUSED
-    assert hit.value.retryable
+    assert hit.value.advice is Advice.REPEAT
     assert "CANARY" not in str(hit.value)
 
 
@@ -145,7 +146,7 @@ async def test_a_cut_success_stays_applied(monkeypatch: pytest.MonkeyPatch) -> N
 
     assert len(engine.requests) == 1
     assert (caught.value.outcome, caught.value.status) == (Outcome.APPLIED, 200)
-    assert not caught.value.retryable
+    assert caught.value.advice is not Advice.REPEAT
 
 
 async def test_a_cut_web_page_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

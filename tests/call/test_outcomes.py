@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    Advice,
     ConflictError,
     ConnectionFailedError,
     ForbiddenError,
@@ -109,11 +110,14 @@ async def test_a_failure_is_repeated_only_where_that_is_harmless(
     assert error.operation == operation.name
     assert error.outcome is outcome
     assert [attempt.outcome for attempt in error.attempts] == [outcome] * requests
-    assert error.safe_to_repeat == (
-        operation.repeatability is not Repeatability.ONCE or outcome in (NOT_SENT, REFUSED)
-    )
+    doubt = {
+        Repeatability.READ: (),
+        Repeatability.IDEMPOTENT: (APPLIED,),
+        Repeatability.ONCE: (UNKNOWN, APPLIED),
+    }
+    assert (error.advice is Advice.CHECK) is (outcome in doubt[operation.repeatability])
     also_later = PASSES_LATER.get(failure, NOTHING)
-    assert error.retryable == (operation.repeatability in repeated | also_later)
+    assert (error.advice is Advice.REPEAT) == (operation.repeatability in repeated | also_later)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -175,7 +179,7 @@ async def test_the_outcome_is_that_of_the_whole_call(
         await CALLS[name](gateway)
 
     assert caught.value.outcome is outcome
-    assert caught.value.safe_to_repeat is safe
+    assert (caught.value.advice is not Advice.CHECK) is safe
 
 
 async def test_attempts_tell_status_and_error(monkeypatch: pytest.MonkeyPatch) -> None:

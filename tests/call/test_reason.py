@@ -14,7 +14,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from gateway_sdk import ConnectionFailedError, GatewayError, Outcome, ReplyLostError
+from gateway_sdk import Advice, ConnectionFailedError, GatewayError, Outcome, ReplyLostError
 from gateway_sdk._call.failure import Reason, reason_of, reason_of_loss
 from gateway_sdk._config import host_and_port, port_of
 from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError
@@ -76,12 +76,11 @@ def check(error: GatewayError, place: str, text: str, *, transient: bool) -> Non
     assert isinstance(error, ConnectionFailedError)
     assert error.args == (f"no connection to {place}: {text}",)
     assert error.outcome is Outcome.NOT_SENT
-    assert error.safe_to_repeat
-    assert (error.transient, error.retryable) == (transient, transient)
+    assert error.advice is (Advice.REPEAT if transient else Advice.FIX)
     assert len(error.attempts) == (3 if transient else 1)
     assert error.reason in error.args[0]
     twin = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-    assert (twin.reason, twin.retryable) == (error.reason, error.retryable)
+    assert (twin.reason, twin.advice) == (error.reason, error.advice)
 
 
 async def test_nobody_listens() -> None:
@@ -283,7 +282,7 @@ async def test_under_tls_1_3_it_says_so_after_the_request(
     assert caught.value.args == (f"no reply from {LOCAL}:{server.port}: {text}",)
     assert caught.value.outcome is Outcome.UNKNOWN
     assert len(caught.value.attempts) == 1
-    assert not caught.value.retryable
+    assert caught.value.advice is not Advice.REPEAT
 
 
 async def test_it_may_say_so_before_the_document_is_there(
@@ -307,7 +306,7 @@ async def test_it_may_say_so_before_the_document_is_there(
 
     assert not transmission.sent
     reason = reason_of(caught.value, httpx.Timeout(5))
-    assert reason == Reason("it wants a client certificate: cert= gives one", transient=False)
+    assert reason == Reason("it wants a client certificate: cert= gives one", Advice.FIX)
 
 
 async def test_another_version_of_tls(authorities: Authorities) -> None:
@@ -452,6 +451,10 @@ SAID: Final[list[tuple[Exception, str, bool]]] = [
 ]
 
 
+def _reason(text: str, *, transient: bool) -> Reason:
+    return Reason(text, Advice.REPEAT if transient else Advice.FIX)
+
+
 @pytest.mark.parametrize(("error", "text", "transient"), SAID)
 def test_what_no_server_here_can_show(error: Exception, text: str, transient: bool) -> None:
     """Each error is put into words, and no word of a server's is among them."""
@@ -459,16 +462,16 @@ def test_what_no_server_here_can_show(error: Exception, text: str, transient: bo
         text = os.strerror(errno.EMFILE)[0].lower() + os.strerror(errno.EMFILE)[1:]
     reason = reason_of(error, PLAIN)
 
-    assert (reason.text, reason.transient) == (text, transient)
+    assert reason == _reason(text, transient=transient)
 
 
 def test_only_a_client_certificate_is_a_late_reason_of_tls() -> None:
     """Other troubles of TLS behind a request say nothing of the next one."""
-    cut = Reason("the connection broke off", transient=True)
+    cut = Reason("the connection broke off")
     wanted, other = ssl.SSLError(1, "no"), ssl.SSLError(1, "no")
     wanted.reason, other.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED", "WRONG_VERSION_NUMBER"
 
-    assert not reason_of_loss(_caused(httpx.ReadError("-"), wanted), PLAIN).transient
+    assert reason_of_loss(_caused(httpx.ReadError("-"), wanted), PLAIN).advice is Advice.FIX
     assert reason_of_loss(_caused(httpx.ReadError("-"), other), PLAIN) == cut
     assert reason_of_loss(_caused(httpx.ReadError("-"), ssl.SSLError()), PLAIN) == cut
     assert reason_of_loss(httpx.ReadError("-"), PLAIN) == cut
@@ -487,7 +490,7 @@ def test_only_a_client_certificate_is_a_late_reason_of_tls() -> None:
 )
 def test_why_a_reply_is_lost(error: Exception, text: str, transient: bool) -> None:
     """In words; those of a foreign transport may show what came, and are not shown."""
-    assert reason_of_loss(error, PLAIN) == Reason(text, transient)
+    assert reason_of_loss(error, PLAIN) == _reason(text, transient=transient)
 
 
 HTTP_2: Final = b"\0\0\x12\x04\0\0\0\0\0" + bytes(18)
@@ -549,7 +552,7 @@ async def test_bytes_before_the_request_are_named(data: bytes, text: str, transi
         await engine.aclose()
 
     assert not transmission.sent
-    assert reason_of(caught.value, PLAIN) == Reason(text, transient)
+    assert reason_of(caught.value, PLAIN) == _reason(text, transient=transient)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from gateway_sdk import (
+    Advice,
     AuthError,
     ConfigurationError,
     GatewayError,
@@ -142,7 +143,7 @@ async def test_a_source_that_fails_ends_the_call_before_it_is_sent(
 
     assert engine.requests == []
     assert "CANARY" not in str(caught.value)
-    assert caught.value.safe_to_repeat
+    assert caught.value.advice is not Advice.CHECK
 
 
 async def test_an_error_of_the_package_comes_through_a_source(

@@ -18,7 +18,6 @@ from gateway_sdk import (
     _config,
     auth,
     bulk,
-    errors,
     fleet,
     models,
     otel,
@@ -156,7 +155,7 @@ def test_every_public_name_is_on_a_page_of_the_reference() -> None:
     shown = {name for page in pages for name in re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)}
     public = {
         f"{module.__name__}.{name}"
-        for module in (auth, auth.stores, bulk, errors, fleet, models, otel, sandbox)
+        for module in (auth, auth.stores, bulk, fleet, models, otel, sandbox)
         for name in module.__all__
     }
     public |= {f"gateway_sdk.{name}" for name in gateway_sdk.__all__}

@@ -64,7 +64,7 @@ async def test_a_lost_customer_is_409(gateway_env: dict[str, str]) -> None:
 
     assert lost.status_code == 409
     assert lost.json()["outcome"] == "UNKNOWN"
-    assert lost.json()["retryable"] is False
+    assert lost.json()["advice"] == "check"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ async def test_a_busy_gateway_is_503(gateway_env: dict[str, str]) -> None:
 
     assert busy.status_code == 503
     assert busy.headers["Retry-After"] == "3600"
-    assert busy.json()["retryable"] is True
+    assert busy.json()["advice"] == "repeat"
 
 
 async def test_a_token_that_is_refused_is_503(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import uuid4
 
+from gateway_sdk import Advice
 from gateway_sdk.bulk._journal.line import Failure
 from gateway_sdk.fleet._store import ItemRecord, PlanRecord, State, Store
 
@@ -60,7 +61,7 @@ def failed(index: int, status: int | None = None, *, is_safe: bool = True) -> It
         operation="cancel_order",
         outcome="UNKNOWN",
         status=status,
-        safe_to_repeat=is_safe,
+        advice=Advice.REPEAT if is_safe else Advice.CHECK,
     )
     return ItemRecord(
         index=index, state=State.FAILED, item=f'{{"number":{index}}}', failure=failure

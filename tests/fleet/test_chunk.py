@@ -7,7 +7,7 @@ from unittest.mock import create_autospec
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession, RateLimit, Token
+from gateway_sdk import Advice, GatewaySession, RateLimit, Token
 from gateway_sdk.errors import (
     ConfigurationError,
     InvalidArgumentError,
@@ -575,7 +575,7 @@ async def test_what_was_made_is_not_made_again_for_want_of_a_token() -> None:
     (record,) = records(store)
     assert (record.state, gateway.requests) == (State.FAILED, 1)
     assert record.failure is not None
-    assert not record.failure.safe_to_repeat
+    assert record.failure.advice is Advice.CHECK
 
 
 async def test_a_call_in_another_event_loop_is_not_sent() -> None:

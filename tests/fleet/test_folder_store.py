@@ -20,6 +20,7 @@ import pyarrow.parquet  # type: ignore[import-untyped]
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
 
+from gateway_sdk import Advice
 from gateway_sdk.bulk._journal.line import Failure
 from gateway_sdk.errors import ConfigurationError, PlanStoreError
 from gateway_sdk.fleet import FolderStore, Job
@@ -40,9 +41,9 @@ from tests.support.hearing import heard
 from tests.support.s3_server import S3Server, running
 from tests.support.secrecy import CANARY
 
-LOST = Failure(error="ReplyLostError", outcome="UNKNOWN", safe_to_repeat=True, retryable=True)
+LOST = Failure(error="ReplyLostError", outcome="UNKNOWN", advice=Advice.REPEAT)
 BUSY = Failure(error="ServerError", status=503, operation="x", message="m", outcome="REFUSED")
-WRONG = Failure(error="ConflictError", status=409, safe_to_repeat=False)
+WRONG = Failure(error="ConflictError", status=409, advice=Advice.CHECK)
 
 
 def plan_of(items: int = 5, chunk: int = 2) -> PlanRecord:
@@ -153,7 +154,7 @@ async def test_what_is_stored_stays(store: FolderStore) -> None:
     assert await store.counts(other) == Counts(done=1, failed={"ServerError 503": 1})
 
 
-async def test_failures_that_are_safe_to_repeat_can_be_forgotten(store: FolderStore) -> None:
+async def test_only_failures_to_check_are_not_forgotten(store: FolderStore) -> None:
     """Their chunks are missing again, and only their items."""
     plan = plan_of(items=6)
     await store.write_results(plan, 0, [result(0), result(1)])

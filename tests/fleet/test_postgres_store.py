@@ -187,7 +187,7 @@ async def test_chunks_with_something_left_are_missing(store: PostgresStore) -> N
     assert [chunk async for chunk in store.missing(plan)] == [1]
 
 
-async def test_only_what_is_safe_to_repeat_is_forgotten(store: PostgresStore) -> None:
+async def test_what_has_to_be_checked_is_not_forgotten(store: PostgresStore) -> None:
     """A failure that may have changed something stays."""
     plan = await stored(store, a_plan())
     await store.write_results(plan, 0, [failed(0), failed(1, is_safe=False), failed(2), done(3)])

@@ -24,6 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict  # before Python 3.12 pydantic takes no other
 
 from gateway_sdk import (
+    Advice,
     ConflictError,
     ForbiddenError,
     GatewayError,
@@ -534,7 +535,7 @@ async def test_parse_float_that_fails() -> None:
         await replying(b"1.5", parse_float=_fails).aml.upload_document(b"x")
 
     assert caught.value.outcome is Outcome.APPLIED
-    assert not caught.value.safe_to_repeat
+    assert caught.value.advice is Advice.CHECK
 
 
 @pytest.mark.parametrize(
@@ -596,7 +597,7 @@ async def test_list_that_is_none(body: bytes, problem: str) -> None:
     assert problem in str(caught.value)
     assert caught.value.body == body
     assert caught.value.outcome is Outcome.APPLIED
-    assert caught.value.safe_to_repeat
+    assert caught.value.advice is not Advice.CHECK
     assert "Polish" not in str(caught.value)
 
 
@@ -765,7 +766,7 @@ async def test_status_picks_class_and_outcome(
     assert error.status == status
     assert str(status) in str(error)
     assert error.operation == "upload_document"
-    assert error.safe_to_repeat is (outcome is Outcome.REFUSED)
+    assert (error.advice is not Advice.CHECK) is (outcome is Outcome.REFUSED)
     assert error.payload is not None
     assert error.payload.status == 500
     assert error.payload.message == CANARY + "-message"
@@ -781,17 +782,17 @@ async def test_status_picks_class_and_outcome(
         (200, "text/html", Outcome.UNKNOWN),
     ],
 )
-async def test_safe_to_repeat(
+async def test_what_has_to_be_checked(
     operation: operations.Operation[Any], status: int, content_type: str, outcome: Outcome
 ) -> None:
-    """Only what may have been done once and must not be done twice is not safe to repeat."""
+    """Only what may have been done and must not be done twice."""
     if operation.name == "send_webhook" and status == 200:
         return  # test_web_page_acknowledges_no_webhook
     with pytest.raises(GatewayError) as caught:
         await CALLS[operation.name](replying(b"<", content_type, status))
 
     assert caught.value.outcome is outcome
-    assert caught.value.safe_to_repeat is (
+    assert (caught.value.advice is not Advice.CHECK) is (
         outcome is Outcome.REFUSED or operation.repeatability is not Repeatability.ONCE
     )
 
@@ -1048,7 +1049,7 @@ async def test_error_survives_a_round_trip(again: Callable[[Any], Any], status: 
     assert twin.outcome is error.outcome
     assert twin.attempts == error.attempts
     assert twin.operation == "cancel_order"
-    assert twin.safe_to_repeat == error.safe_to_repeat
+    assert twin.advice is error.advice
     assert twin.status == status
     assert getattr(twin, "retry_after", None) == getattr(error, "retry_after", None)
     assert type(twin) is type(error)

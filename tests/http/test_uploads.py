@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    Advice,
     ConflictError,
     DeadlineExceededError,
     GatewayError,
@@ -78,7 +79,7 @@ async def test_what_a_stream_raises_is_not_taken_for_the_gateways_answer(error: 
             await gateway.aml.upload_document(stream())
 
     assert caught.value.outcome is Outcome.UNKNOWN
-    assert not caught.value.safe_to_repeat
+    assert caught.value.advice is Advice.CHECK
     assert len(caught.value.attempts) == 1
     assert caught.value.__context__ is error
     assert str(error) not in str(caught.value)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from gateway_sdk import (
+    Advice,
     AuthError,
     ConfigurationError,
     GatewayError,
@@ -708,7 +709,7 @@ async def test_wrong_argument(
 
     assert transport.requests == []
     assert caught.value.outcome is Outcome.NOT_SENT
-    assert caught.value.safe_to_repeat
+    assert caught.value.advice is not Advice.CHECK
     assert caught.value.attempts == ()
     assert CANARY not in rendered(caught.value)
     assert CANARY.encode() not in pickle.dumps(caught.value)

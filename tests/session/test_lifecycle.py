@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    Advice,
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
@@ -135,8 +136,7 @@ async def test_closing_cuts_what_does_not_end() -> None:
             await call
 
     assert caught.value.outcome is Outcome.UNKNOWN
-    assert caught.value.safe_to_repeat is False
-    assert (caught.value.transient, caught.value.retryable) == (True, False)
+    assert caught.value.advice is Advice.CHECK
     assert [attempt.error for attempt in caught.value.attempts] == ["CancelledError"]
 
 
@@ -186,7 +186,7 @@ async def test_the_deadline_cuts_a_call_and_says_what_is_known() -> None:
 
     assert isinstance(caught.value, TimeoutError)
     assert caught.value.outcome is Outcome.UNKNOWN
-    assert caught.value.safe_to_repeat is False
+    assert caught.value.advice is Advice.CHECK
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ async def test_the_deadline_covers_the_token(monkeypatch: pytest.MonkeyPatch) ->
         await CALLS["create_customer"](gateway)
 
     assert caught.value.outcome is Outcome.NOT_SENT
-    assert caught.value.safe_to_repeat
+    assert caught.value.advice is not Advice.CHECK
     assert engine.requests == []
 
 

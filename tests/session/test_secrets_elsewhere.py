@@ -247,6 +247,6 @@ def test_an_error_comes_through_a_pickle_without_what_the_gateway_said(
 
         assert THEIRS.encode() not in pickled
         assert (str(twin), repr(twin)) == (str(error), repr(error))
-        for name in ("attempts", "outcome", "repeatability", "safe_to_repeat", "status"):
+        for name in ("attempts", "outcome", "repeatability", "advice", "status"):
             assert getattr(twin, name) == getattr(error, name)
         assert getattr(twin, "retry_after", None) == getattr(error, "retry_after", None)

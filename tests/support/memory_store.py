@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 from uuid import UUID
 
+from gateway_sdk import Advice
 from gateway_sdk.fleet._store import (
     ChunkRecord,
     ChunkState,
@@ -178,7 +179,7 @@ class MemoryStore:
             safe = [
                 record.index
                 for record in self._of(plan)
-                if record.failure is not None and record.failure.safe_to_repeat
+                if record.failure is not None and record.failure.advice is not Advice.CHECK
             ]
             for index in safe:
                 del self.states[plan.id, index]

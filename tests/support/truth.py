@@ -7,6 +7,7 @@ from typing import Any, Final
 import httpx
 
 from gateway_sdk import (
+    Advice,
     ConnectionFailedError,
     GatewaySession,
     Outcome,
@@ -97,7 +98,7 @@ def check(
 ) -> None:
     """Compare what is said of a call with what is true, and its attempts with what may be done."""
     *others, last = record.attempts
-    passes = not isinstance(record.error, NO_REPLY) or record.error.transient
+    passes = not isinstance(record.error, NO_REPLY) or record.error.advice is not Advice.FIX
 
     assert lies(record, receipts) == []
     assert end_of(record) in step.ends

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from gateway_sdk import (
+    Advice,
     ConflictError,
     ConnectionFailedError,
     GatewayError,
@@ -134,7 +135,7 @@ async def test_transport_that_fails(error: Exception) -> None:
         await session(transport=httpx.MockTransport(fail)).aml.upload_document(b"x")
 
     assert caught.value.outcome is Outcome.UNKNOWN
-    assert not caught.value.safe_to_repeat
+    assert caught.value.advice is Advice.CHECK
     assert not isinstance(caught.value, ConnectionFailedError)
 
 
@@ -213,7 +214,7 @@ async def test_the_error_of_another_call_says_nothing_about_this_one(
             await gateway.aml.upload_document(b"x")
 
     assert (caught.value.operation, caught.value.outcome) == ("upload_document", Outcome.UNKNOWN)
-    assert not caught.value.safe_to_repeat
+    assert caught.value.advice is Advice.CHECK
     assert len(seen) == 1
 
 

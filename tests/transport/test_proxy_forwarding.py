@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import DeadlineExceededError, GatewayError, Outcome, StatusError, UnauthorizedError
+from gateway_sdk import (
+    Advice,
+    DeadlineExceededError,
+    GatewayError,
+    Outcome,
+    StatusError,
+    UnauthorizedError,
+)
 from gateway_sdk._call import call as call_module
 from gateway_sdk._http.reply import RawReply
 from tests.support.calls import CALLS
@@ -62,8 +69,10 @@ async def test_what_may_be_the_proxys_proves_nothing(
     error = caught.value
     assert error.outcome is outcome
     assert [attempt.outcome for attempt in error.attempts] == [outcome]
-    assert error.safe_to_repeat == (outcome is REFUSED or operation != "create_customer")
-    assert not error.retryable
+    assert (error.advice is not Advice.CHECK) is (
+        outcome is REFUSED or operation != "create_customer"
+    )
+    assert error.advice is not Advice.REPEAT
     assert ("proxy" in str(error)) == (error.payload is None)
 
 

@@ -5,7 +5,13 @@ import traceback
 
 import pytest
 
-from gateway_sdk import ConnectionFailedError, DeadlineExceededError, Outcome, ReplyLostError
+from gateway_sdk import (
+    Advice,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    Outcome,
+    ReplyLostError,
+)
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.deadlines import pass_deadlines
@@ -51,7 +57,7 @@ async def test_a_tunnel_that_is_refused_means_that_nothing_was_sent(
 
     error = caught.value
     assert error.outcome is Outcome.NOT_SENT
-    assert error.safe_to_repeat
+    assert error.advice is not Advice.CHECK
     assert [(tried.outcome, tried.status) for tried in error.attempts] == [
         (Outcome.NOT_SENT, None)
     ] * 3
@@ -74,8 +80,8 @@ async def test_a_proxy_that_wants_credentials_is_not_asked_again(authority: Auth
     assert f"no connection to {HOST}:443: {said}" in str(caught.value)
     assert "pa:ss" not in "".join(traceback.format_exception(caught.value))
     assert len(caught.value.attempts) == 1
-    assert caught.value.safe_to_repeat
-    assert not caught.value.retryable
+    assert caught.value.advice is not Advice.CHECK
+    assert caught.value.advice is not Advice.REPEAT
 
 
 async def test_a_status_that_a_proxy_refuses_with_is_said(authority: Authority) -> None:
@@ -89,7 +95,7 @@ async def test_a_status_that_a_proxy_refuses_with_is_said(authority: Authority) 
 
     assert caught.value.reason == "refused a tunnel: it answered 403"
     assert f"{HOST}:443: the proxy {place.address} refused a tunnel" in str(caught.value)
-    assert caught.value.retryable
+    assert caught.value.advice is Advice.REPEAT
 
 
 async def test_an_interim_reply_of_a_proxy_is_passed_over(authority: Authority) -> None:

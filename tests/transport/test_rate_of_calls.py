@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    Advice,
     Attempt,
     CallInfo,
     ConfigurationError,
@@ -158,7 +159,7 @@ def test_waiting_counts_in_the_deadline(monkeypatch: pytest.MonkeyPatch, way: Wa
             await patient
 
         assert caught.value.outcome is Outcome.NOT_SENT
-        assert caught.value.safe_to_repeat
+        assert caught.value.advice is not Advice.CHECK
         assert gateway.times == [0.0, 10.0]
 
     run(scenario())

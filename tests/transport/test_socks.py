@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome
+from gateway_sdk import Advice, ConnectionFailedError, GatewaySession, Outcome
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.proxies import HOST, Gateway, server_context, serving
@@ -148,4 +148,4 @@ async def test_a_proxy_that_refuses(proxy: Socks, userinfo: str, reason: str) ->
     assert caught.value.outcome is Outcome.NOT_SENT
     assert caught.value.reason == reason
     assert f"the proxy 127.0.0.1:{port}" in str(caught.value)
-    assert caught.value.retryable == (reason != REFUSED_LOGIN)
+    assert (caught.value.advice is Advice.REPEAT) == (reason != REFUSED_LOGIN)

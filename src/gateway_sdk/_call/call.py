@@ -12,7 +12,7 @@ from gateway_sdk._call.client import CallScope, Client
 from gateway_sdk._call.events import RECORD_INTENT, Watch
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
 from gateway_sdk._call.options import Options, check_gateway
-from gateway_sdk._call.retry import may_repeat, try_again
+from gateway_sdk._call.retry import repeatable_after, try_again
 from gateway_sdk._http.reply import SUCCESS, ContentError, RawReply, check_type, decode
 from gateway_sdk._http.reply_errors import status_error, token_rejected, unexpected_reply
 from gateway_sdk._http.request import (
@@ -182,12 +182,12 @@ class Call:
                     raw = await self._again(failures)
         except BaseException as error:
             if isinstance(error, GatewayError):
-                error.of_call(self._operation.name, self._operation.repeatability, self.attempts)
+                error.of_call(self._operation.name, self._repeatability, self.attempts)
             if watch is not None:
-                watch.finished(outcome_of(self.attempts, self._operation.repeatability), error)
+                watch.finished(outcome_of(self.attempts, self._repeatability), error)
             raise
         if watch is not None:
-            watch.finished(outcome_of(self.attempts, self._operation.repeatability), None)
+            watch.finished(outcome_of(self.attempts, self._repeatability), None)
         return raw
 
     def _take_path(self, path: Mapping[str, str]) -> None:
@@ -236,9 +236,19 @@ class Call:
         """Whether the whole content can be sent: it was not started, or it can restart."""
         return isinstance(self._content, bytes) or self._content.can_be_sent
 
+    @property
+    def _repeatability(self) -> Repeatability:
+        declared = self._operation.repeatability
+        if declared is Repeatability.IDEMPOTENT and not self._options.retry.repeat_idempotent:
+            return Repeatability.ONCE
+        return declared
+
     def _may_repeat(self, error: BaseException) -> bool:
-        repeatability = self._operation.repeatability
-        return self._can_be_sent and may_repeat(error, repeatability, self._options.retry)
+        return (
+            isinstance(error, GatewayError)
+            and self._can_be_sent
+            and self._repeatability in repeatable_after(error, self._options.retry)
+        )
 
     async def _with_token(self) -> RawReply:
         """Make an attempt, and after a 401 a second one if the source has another token."""
@@ -271,7 +281,7 @@ class Call:
 
     async def _attempt(self, token: AccessToken) -> RawReply:
         """Make one attempt, and note its outcome."""
-        if self._operation.repeatability is Repeatability.ONCE and not self._failed:
+        if self._repeatability is Repeatability.ONCE and not self._failed:
             for record_intent in RECORD_INTENT.get():
                 await record_intent(self._operation)
         more = None if self._watch is None else self._watch.begun(len(self._failed) + 1)

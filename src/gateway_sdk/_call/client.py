@@ -26,6 +26,7 @@ from gateway_sdk.errors import (
 )
 from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
+from gateway_sdk.outcome import Advice
 
 _LOG: Final = LogObserver()
 
@@ -95,7 +96,9 @@ class Client:
             SessionStateError: the session is closed, or belongs to another event loop or process.
         """
         if self.state in (SessionState.CLOSING, SessionState.CLOSED):
-            raise SessionStateError("the session is closed: open a new one")
+            closed = SessionStateError("the session is closed: open a new one")
+            closed.advice = Advice.REPEAT
+            raise closed
         if self._engine.http_client is not None and self._engine.http_client.is_closed:
             raise SessionStateError("the http_client of the session was closed by its owner")
         if self._transport is None:
@@ -319,7 +322,7 @@ class CallScope:
     def cut(self) -> None:
         """Cut the call: its session is closed."""
         closed = SessionStateError("the session was closed before the reply came")
-        closed.transient = True  # a new session may succeed
+        closed.advice = Advice.REPEAT
         self._cancel(closed)
 
     def _cancel(self, reason: GatewayError) -> None:

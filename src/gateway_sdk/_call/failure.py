@@ -31,7 +31,7 @@ from gateway_sdk.errors import (
     StatusError,
     UnexpectedReplyError,
 )
-from gateway_sdk.outcome import Outcome
+from gateway_sdk.outcome import Advice, Outcome
 
 _SELF_EXPLAINING: Final = (
     ConnectionFailedError,
@@ -95,7 +95,7 @@ def _failure_of(error: Exception, request: DirectRequest, reply: RawReply | None
     kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
     reason = reason_of_loss(error, request.timeout)
     lost = kind(f"no reply from {gateway}: {reason.text}")
-    lost.transient = reason.transient
+    lost.advice = reason.advice
     return lost
 
 
@@ -108,7 +108,7 @@ def _not_connected(error: Exception, request: DirectRequest, gateway: str) -> Co
     else:
         message = f"no connection to {proxy or gateway}: {reason.text}"
     failed = ConnectionFailedError(message)
-    failed.reason, failed.transient = reason.text, reason.transient
+    failed.reason, failed.advice = reason.text, reason.advice
     return failed
 
 
@@ -118,18 +118,18 @@ class Reason:
 
     Attributes:
         text: The reason, as the end of a sentence.
-        transient: Whether the cause may disappear, so that a new attempt may succeed.
+        advice: REPEAT if the cause may disappear, so that a new attempt may succeed; else FIX.
     """
 
     text: str
-    transient: bool
+    advice: Advice = Advice.REPEAT
 
 
-_BROKEN: Final = Reason("the connection broke off before anything was sent", transient=True)
-_CUT: Final = Reason("the connection broke off", transient=True)
-_REFUSED: Final = Reason("connection refused", transient=True)
-_NO_NAME: Final = Reason("the name is not known", transient=False)
-_NO_LOOKUP: Final = Reason("the name could not be looked up", transient=True)
+_BROKEN: Final = Reason("the connection broke off before anything was sent")
+_CUT: Final = Reason("the connection broke off")
+_REFUSED: Final = Reason("connection refused")
+_NO_NAME: Final = Reason("the name is not known", Advice.FIX)
+_NO_LOOKUP: Final = Reason("the name could not be looked up")
 
 _UNTRUSTED: Final = "its certificate is of an unknown authority: verify= names one to trust"
 _ANOTHER_HOST: Final = "its certificate is for another host"
@@ -180,9 +180,9 @@ def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
     match error:
         case httpx.PoolTimeout():
             text = "while all of max_connections were in use"
-            return Reason(f"timed out{_after(timeout.pool)} {text}", transient=True)
+            return Reason(f"timed out{_after(timeout.pool)} {text}")
         case httpx.ConnectTimeout():
-            return Reason(f"timed out{_after(timeout.connect)} while connecting", transient=True)
+            return Reason(f"timed out{_after(timeout.connect)} while connecting")
         case httpx.ProxyError():
             return _reason_of_proxy(str(error))
         case httpx.ConnectError(__cause__=UnreadableReplyError() as early):
@@ -208,7 +208,7 @@ def reason_of_loss(error: Exception, timeout: httpx.Timeout) -> Reason:
             return next(filter(None, found), _CUT)
         case _:
             text = type(error).__name__
-    return Reason(text, transient=True)
+    return Reason(text)
 
 
 def _after(seconds: float | None) -> str:
@@ -238,21 +238,21 @@ def _reason_of_cause(cause: BaseException) -> Reason | None:
             return _REFUSED if isinstance(cause, ConnectionRefusedError) else _BROKEN
         case OSError(errno=int(number)):
             text = os.strerror(number)
-            return Reason(text[:1].lower() + text[1:], transient=True)
+            return Reason(text[:1].lower() + text[1:])
         case _:
             return None
 
 
 def _reason_of_bytes(error: UnreadableReplyError) -> Reason:
-    return Reason(str(error), transient=str(error) != HTTP_2_ONLY)
+    return Reason(str(error), Advice.FIX if str(error) == HTTP_2_ONLY else Advice.REPEAT)
 
 
 def _reason_of_tls(error: ssl.SSLError) -> Reason:
     if isinstance(error, ssl.SSLCertVerificationError):
         other = f"its certificate is not valid: {error.verify_message}"
-        return Reason(_CERTIFICATES.get(error.verify_code, other), transient=False)
+        return Reason(_CERTIFICATES.get(error.verify_code, other), Advice.FIX)
     name = _name_of(error)
-    unknown = Reason(f"the TLS handshake failed: {name}".removesuffix(": "), transient=True)
+    unknown = Reason(f"the TLS handshake failed: {name}".removesuffix(": "))
     return _found(_HANDSHAKES, name) or unknown
 
 
@@ -265,7 +265,7 @@ def _found(table: Iterable[tuple[str, str]], name: str) -> Reason | None:
     """Return the reason that a table has for OpenSSL's name of an error."""
     texts = (text for pattern, text in table if re.search(pattern, name))
     text = next(texts, None)
-    return None if text is None else Reason(text, transient=False)
+    return None if text is None else Reason(text, Advice.FIX)
 
 
 def _reason_of_proxy(said: str) -> Reason:
@@ -275,9 +275,9 @@ def _reason_of_proxy(said: str) -> Reason:
         said: The text of the engine's error, which begins with a status if the proxy sent one.
     """
     if said.startswith("407"):
-        return Reason("answered 407: it wants a user name and a password", transient=False)
+        return Reason("answered 407: it wants a user name and a password", Advice.FIX)
     if status := re.match(r"\d{3}\b", said):
-        return Reason(f"refused a tunnel: it answered {status[0]}", transient=True)
+        return Reason(f"refused a tunnel: it answered {status[0]}")
     if said.startswith("no login"):  # to SOCKS
-        return Reason("did not accept the user name and the password", transient=False)
-    return Reason("made no tunnel", transient=True)
+        return Reason("did not accept the user name and the password", Advice.FIX)
+    return Reason("made no tunnel")

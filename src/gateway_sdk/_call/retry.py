@@ -18,7 +18,7 @@ from gateway_sdk.errors import (
     StatusError,
     UnauthorizedError,
 )
-from gateway_sdk.outcome import Repeatability
+from gateway_sdk.outcome import Advice, Repeatability
 
 T = TypeVar("T")
 
@@ -87,9 +87,9 @@ def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repe
     """Return which operations may be sent again after this error."""
     match error:
         case ConnectionFailedError():
-            return ALL if error.transient else NOTHING
+            return ALL if error.advice is Advice.REPEAT else NOTHING
         case ReplyLostError(status=None):
-            return HARMLESS if error.transient else NOTHING
+            return HARMLESS if error.advice is Advice.REPEAT else NOTHING
         case ReplyLostError():  # the status was 2xx: a write was done, or a web page broke off
             return READS
         case UnauthorizedError():  # waiting does not help: it needs another token
@@ -98,15 +98,6 @@ def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repe
             return ALL if status == _TOO_MANY else HARMLESS
         case _:
             return NOTHING
-
-
-def may_repeat(error: BaseException, repeatability: Repeatability, policy: RetryPolicy) -> bool:
-    """Tell whether an operation may be sent again after this error."""
-    if not isinstance(error, GatewayError):
-        return False
-    if repeatability is Repeatability.IDEMPOTENT and not policy.repeat_idempotent:
-        repeatability = Repeatability.ONCE
-    return repeatability in repeatable_after(error, policy)
 
 
 async def try_again(

@@ -13,7 +13,7 @@ from gateway_sdk.bulk._limit import Ticket
 from gateway_sdk.bulk.results import BulkResult
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
 from gateway_sdk.observer import CallInfo, Observer, RunInfo
-from gateway_sdk.outcome import Attempt, Outcome, Repeatability, outcome_of
+from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, outcome_of
 
 _FIRST_WAIT: Final = 0.5
 """Seconds to wait if the gateway does not say how long, as in `RetryPolicy.backoff`. They double
@@ -91,6 +91,10 @@ class ItemObserver(Observer):
     def may_repeat(self) -> bool:
         """Whether it is safe to repeat the item, as far as the observed calls show."""
         return not self.sends_once or self.outcome in (Outcome.NOT_SENT, Outcome.REFUSED)
+
+    def advice(self, by_error: Advice) -> Advice:
+        """What to do next about the item, whose error may come from one of several calls."""
+        return by_error if self.may_repeat else Advice.CHECK
 
     def may_begin_again(self, error: GatewayError) -> bool:
         """Whether the item's function may be called again after this error.

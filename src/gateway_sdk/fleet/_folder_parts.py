@@ -7,6 +7,7 @@ from typing import Final
 from gateway_sdk.fleet._folder_files import Files
 from gateway_sdk.fleet._parquet import from_parquet, to_parquet
 from gateway_sdk.fleet._store import ItemRecord, PlanRecord, State
+from gateway_sdk.outcome import Advice
 
 DONE: Final = "done.parquet"
 """All items of the chunk are done."""
@@ -79,7 +80,9 @@ def forget_all(files: Files, plan: PlanRecord) -> int:
             continue
         before = read_part(files, plan, chunk)
         kept = {
-            i: one for i, one in before.items() if not (one.failure and one.failure.safe_to_repeat)
+            i: one
+            for i, one in before.items()
+            if one.failure is None or one.failure.advice is Advice.CHECK
         }
         if len(kept) < len(before):
             if kept:

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from gateway_sdk.bulk._journal.line import Failure
 from gateway_sdk.errors import ConfigurationError, PlanStoreError
 from gateway_sdk.fleet._store import ItemRecord, State
+from gateway_sdk.outcome import Advice
 
 _COLUMNS: Final = (
     ("index", "int64"),
@@ -22,12 +23,11 @@ _COLUMNS: Final = (
     ("operation", "string"),
     ("outcome", "string"),
     ("status", "int32"),
-    ("safe_to_repeat", "bool_"),
-    ("retryable", "bool_"),
+    ("advice", "string"),
     ("attempts", "int32"),
     ("elapsed", "float64"),
 )
-_OF_FAILURE: Final = [name for name, _ in _COLUMNS[4:11]]
+_OF_FAILURE: Final = [name for name, _ in _COLUMNS[4:10]]
 _NO_FAILURE: Final = (None,) * len(_OF_FAILURE)
 
 
@@ -72,8 +72,7 @@ def row_of(record: ItemRecord) -> tuple[Any, ...]:
             failure.operation,
             failure.outcome,
             failure.status,
-            failure.safe_to_repeat,
-            failure.retryable,
+            failure.advice.value,
         )
     return (
         record.index,
@@ -151,8 +150,7 @@ def _record(row: Mapping[str, Any]) -> ItemRecord:
             operation=row["operation"],
             outcome=row["outcome"],
             status=row["status"],
-            safe_to_repeat=row["safe_to_repeat"],
-            retryable=row["retryable"],
+            advice=Advice(row["advice"]),
         )
     return ItemRecord(
         index=row["index"],

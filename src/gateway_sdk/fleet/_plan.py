@@ -179,7 +179,7 @@ class Plan:
         """Write all results into one Parquet file, in the order of the plan.
 
         Its columns are `index`, `state`, `item` and `value` (JSON texts), `error`, `message`,
-        `operation`, `outcome`, `status`, `safe_to_repeat`, `attempts` and `elapsed` (seconds).
+        `operation`, `outcome`, `status`, `advice`, `attempts` and `elapsed` (seconds).
         The file appears when it is complete, and replaces another. Memory does not depend on the
         size of the plan.
 

@@ -23,6 +23,7 @@ from gateway_sdk.fleet._store import (
     State,
     reason_of,
 )
+from gateway_sdk.outcome import Advice
 
 _PAGE: Final = 1000
 """Items that are read at a time."""
@@ -240,7 +241,7 @@ def _columns(record: ItemRecord) -> tuple[object, ...]:
         record.value,
         failure and _FAILURE.dump_json(failure).decode(),
         failure and reason_of(failure),
-        failure and failure.safe_to_repeat,
+        failure and failure.advice is not Advice.CHECK,
         record.attempts,
         record.elapsed,
         record.starter,

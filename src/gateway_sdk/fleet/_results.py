@@ -19,7 +19,7 @@ from gateway_sdk.errors import (
 from gateway_sdk.fleet._json import NoJsonValueError
 from gateway_sdk.fleet._store import ItemRecord, PlanRecord, State, Store
 from gateway_sdk.fleet._writer import Writer
-from gateway_sdk.outcome import Outcome
+from gateway_sdk.outcome import Advice, Outcome
 
 _NOT_OF_AN_ITEM: Final = (ConfigurationError, JournalError, SessionStateError)
 """Every other item would fail likewise, and none of them is to blame."""
@@ -123,7 +123,7 @@ def record_of(
         error.outcome = observer.outcome
     failure = None if error is None else failure_of(error, observer)
     state = State.DONE if failure is None else State.FAILED
-    if failure and not failure.safe_to_repeat and failure.outcome == Outcome.UNKNOWN.name:
+    if failure and failure.advice is Advice.CHECK and failure.outcome == Outcome.UNKNOWN.name:
         state = State.UNKNOWN
     return ItemRecord(
         index=result.item.index,

@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gateway_sdk import (
+    Advice,
     GatewayError,
     GatewaySession,
     InvalidArgumentError,
@@ -256,7 +257,7 @@ async def test_the_write_of_a_damaged_line_is_not_repeated(tmp_path: Path, write
 
         error = results["one"].error
         assert isinstance(error, GatewayError)
-        assert (error.outcome, error.safe_to_repeat) == (Outcome.UNKNOWN, False)
+        assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
         assert "the line of this item in the journal was damaged" in str(error)
         assert [results[item].error for item in (*ITEMS[1:], "new")] == [None] * 4
     assert customers.created == ["new"]
@@ -274,7 +275,7 @@ async def test_a_lost_line_may_belong_to_any_new_item(tmp_path: Path, writes: by
         for item in ("one", "new"):
             error = results[item].error
             assert isinstance(error, GatewayError)
-            assert (error.outcome, error.safe_to_repeat) == (Outcome.UNKNOWN, False)
+            assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
         assert [results[item].error for item in ITEMS[1:]] == [None] * 3
     assert customers.created == []
     assert [line["state"] for line in lines(path)].count("lost") == 1

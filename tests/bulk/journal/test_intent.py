@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from gateway_sdk import (
+    Advice,
     GatewayError,
     GatewaySession,
     InvalidArgumentError,
@@ -268,7 +269,7 @@ async def test_an_invalid_request_has_no_line_before_it(
 
     assert isinstance(results["Ada"].error, InvalidArgumentError)
     (line,) = lines(path)
-    assert (line["state"], line["outcome"], line["safe_to_repeat"]) == ("failed", "NOT_SENT", True)
+    assert (line["state"], line["outcome"], line["advice"]) == ("failed", "NOT_SENT", "fix")
 
 
 REFUSED: list[Step] = [httpx.ConnectError("no"), httpx.Response(429), created]
@@ -359,7 +360,7 @@ async def test_a_call_that_goes_on_after_its_item_is_not_repeated(tmp_path: Path
 
     error = again["Ada"].error
     assert isinstance(error, GatewayError)
-    assert (error.outcome, error.safe_to_repeat) == (Outcome.UNKNOWN, False)
+    assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
 
 
 async def test_a_call_in_another_event_loop_is_not_sent(

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from gateway_sdk import (
+    Advice,
     GatewayError,
     NotFoundError,
     Outcome,
@@ -23,7 +24,7 @@ from tests.support.scripted import Step, scripted
 
 COLUMNS = {
     "job", "key", "once", "check", "state", "item", "value", "error", "message",
-    "operation", "outcome", "status", "safe_to_repeat", "retryable", "attempts", "elapsed", "time",
+    "operation", "outcome", "status", "advice", "attempts", "elapsed", "time",
 }  # fmt: skip
 
 
@@ -54,7 +55,7 @@ async def test_every_line_has_every_column(tmp_path: Path) -> None:
     assert found["lost"]["status"] == 500
     assert found["bug"]["error"] == "ZeroDivisionError"
     assert found["bug"]["message"] is None
-    assert [found[item]["retryable"] for item in ("EUR", "lost", "bug")] == [None, True, False]
+    assert [found[item]["advice"] for item in ("EUR", "lost", "bug")] == [None, "repeat", "fix"]
     assert b"private" not in path.read_bytes()
     assert datetime.fromisoformat(found["EUR"]["time"]).utcoffset() is not None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -158,7 +159,7 @@ async def test_a_write_of_unknown_outcome_is_never_repeated(
         await fetch(path, ["Ada"], create)
     line = lines(path)[-1]
     assert (line["state"], line["error"], line["outcome"]) == ("failed", error, outcome)
-    assert (line["operation"], line["safe_to_repeat"]) == ("create_customer", again)
+    assert (line["operation"], line["advice"] != "check") == ("create_customer", again)
 
     gateway, engine, _ = scripted(monkeypatch, CREATED)
     async with gateway:
@@ -170,7 +171,7 @@ async def test_a_write_of_unknown_outcome_is_never_repeated(
     if not again:
         assert isinstance(result.error, GatewayError)
         assert (type(result.error).__name__, result.error.outcome.name) == (error, outcome)
-        assert result.error.safe_to_repeat is False
+        assert result.error.advice is Advice.CHECK
         assert "it is unknown whether the gateway did it" in str(result.error)
     assert len(lines(path)) == (2 if again else 1)
 
@@ -191,7 +192,7 @@ async def test_an_item_that_wrote_before_it_failed_is_not_repeated(
     (result,) = (await fetch(path, ["Ada"], refused, retry_failed=True)).values()
 
     assert isinstance(result.error, NotFoundError)
-    assert (result.error.outcome, result.error.safe_to_repeat) == (Outcome.APPLIED, False)
+    assert (result.error.outcome, result.error.advice) == (Outcome.APPLIED, Advice.CHECK)
 
 
 async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(
@@ -219,7 +220,7 @@ async def test_a_write_in_flight_when_the_process_was_killed_is_not_repeated(
 
     error = results["Ada"].error
     assert isinstance(error, GatewayError)
-    assert (error.outcome, error.safe_to_repeat) == (Outcome.UNKNOWN, False)
+    assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
     assert "an earlier run ended" in str(error)
     assert [line["state"] for line in lines(path)] == ["begun"]
 

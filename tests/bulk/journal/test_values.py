@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from gateway_sdk import (
+    Advice,
     ConflictError,
     ConnectionFailedError,
     GatewayError,
@@ -229,7 +230,7 @@ async def test_an_error_is_read_back_with_its_class(tmp_path: Path, error: Gatew
     assert getattr(result.error, "status", None) == getattr(error, "status", None)
     assert isinstance(result.error, GatewayError)
     assert result.error.outcome is error.outcome
-    assert result.error.retryable is error.retryable is lines(path)[0]["retryable"]
+    assert result.error.advice is error.advice is Advice(lines(path)[0]["advice"])
 
 
 async def test_an_error_with_half_of_a_surrogate_pair_is_written(tmp_path: Path) -> None:

@@ -15,12 +15,13 @@ from gateway_sdk.bulk._journal.line import (
     LineState,
     head_of,
 )
+from gateway_sdk.outcome import Advice
 
 UNREADABLE: Final = Failure(
     error="ReplyLostError",
     message="the line of this item in the journal was damaged",
     outcome="UNKNOWN",
-    safe_to_repeat=False,
+    advice=Advice.CHECK,
 )
 """The failure of an item that may have been sent and must not be sent twice."""
 
@@ -223,7 +224,7 @@ class Index:
         if line.state is LineState.INTERRUPTED:
             return False
         if self._retry_failed and line.state is LineState.FAILED and line.failure is not None:
-            return not line.failure.safe_to_repeat
+            return line.failure.advice is Advice.CHECK
         return True
 
     def _is_torn(self, text: bytes) -> bool:

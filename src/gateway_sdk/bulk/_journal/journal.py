@@ -15,13 +15,13 @@ from gateway_sdk.bulk._observers import ItemObserver
 from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
 from gateway_sdk.operations import OPERATIONS
-from gateway_sdk.outcome import Outcome, Repeatability
+from gateway_sdk.outcome import Advice, Outcome
 
 _UNFINISHED = Failure(
     error="ReplyLostError",
     message="an earlier run ended before the call did",
     outcome="UNKNOWN",
-    safe_to_repeat=False,
+    advice=Advice.CHECK,
 )
 
 
@@ -216,7 +216,7 @@ def failure_of(error: Exception, observer: ItemObserver) -> Failure:
     if not isinstance(error, GatewayError):
         outcome = observer.outcome.name if observer.has_calls else None
         # Only the user knows whether a repetition may succeed.
-        return Failure(error=name, outcome=outcome, safe_to_repeat=observer.may_repeat)
+        return Failure(error=name, outcome=outcome, advice=observer.advice(Advice.FIX))
     ours = _KINDS.get(name) is type(error)
     return Failure(
         error=name,
@@ -224,8 +224,7 @@ def failure_of(error: Exception, observer: ItemObserver) -> Failure:
         operation=error.operation,
         outcome=(observer.outcome if observer.has_calls else error.outcome).name,
         status=getattr(error, "status", None),
-        safe_to_repeat=observer.may_repeat and error.safe_to_repeat,
-        retryable=observer.may_repeat and error.retryable,
+        advice=observer.advice(error.advice),
     )
 
 
@@ -245,9 +244,7 @@ def error_of(failure: Failure) -> GatewayError:
         "outcome": Outcome[failure.outcome or "UNKNOWN"],
         "repeatability": _REPEATABILITY.get(failure.operation or ""),
         "status": failure.status,
-        "transient": failure.retryable,
+        "_advice": failure.advice,
     }
-    if not failure.safe_to_repeat:  # perhaps because of another call of the item
-        known["repeatability"] = Repeatability.ONCE
     error.__dict__.update(known)
     return error

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 from gateway_sdk.bulk._dedup import UNWRITABLE
+from gateway_sdk.outcome import Advice
 
 _HEAD: Final = re.compile(
     rb'(\{"job":"(?:[^"\\]|\\.)*","key":"([0-9a-f]{32})","once":(true|false))'
@@ -49,8 +50,7 @@ class Failure:
         error: The name of the class of the error.
         message: The message; None if the error is not of this package.
         outcome: The name of the item's outcome; None if no session reported a call.
-        safe_to_repeat: Whether it is safe to repeat the item, as far as is known.
-        retryable: Whether a repetition is safe and may succeed; False if that is unknown.
+        advice: What to do next, as far as is known.
     """
 
     error: str
@@ -58,8 +58,7 @@ class Failure:
     operation: str | None = None
     outcome: str | None = None
     status: int | None = None
-    safe_to_repeat: bool = True
-    retryable: bool = False
+    advice: Advice = Advice.FIX
 
 
 _FAILURE_COLUMNS: Final = tuple(column.name for column in fields(Failure))
@@ -163,7 +162,10 @@ class JournalLine:
 
     @classmethod
     def _of(cls, head: Head, found: Mapping[str, Any]) -> Self:
-        failure = found["error"] and Failure(**{name: found[name] for name in _FAILURE_COLUMNS})
+        known: dict[str, Any] = {name: found[name] for name in _FAILURE_COLUMNS}
+        if known["error"]:
+            known["advice"] = Advice(known["advice"])
+        failure = Failure(**known) if known["error"] else None
         return cls(
             job=head.job,
             key=head.key,

@@ -1,0 +1,76 @@
+"""The worker of the README behind a queue whose token runs out, at a gateway that loses replies."""
+
+import asyncio
+import json
+from typing import Any
+
+from gateway_sdk import GatewaySession, LoginRequiredError
+from gateway_sdk.models import CreateRequest
+from tests.support import documents
+from tests.support.raw_server import OK, raw_server, read_request
+
+TASKS = [f"task-{number}" for number in range(100)]
+LOST, WRONG = TASKS[10::30], TASKS[20::30]
+REFUSED = OK.replace(b"200 OK", b"422 -")
+
+
+def program() -> dict[str, Any]:
+    """Return what the README's worker defines, without its last line, and with no pauses."""
+    (block,) = [block for block in documents.every("python") if "def wait_for_login" in block.text]
+    names: dict[str, Any] = {}
+    exec(block.text.replace("asyncio.run(main())", ""), names)  # noqa: S102 - of this project
+    names["PAUSE"] = 0
+    return names
+
+
+class Login:
+    """A token that is gone after 50 calls; somebody logs in when it was asked for five times."""
+
+    def __init__(self) -> None:
+        self.calls = self.refused = 0
+
+    async def token(self) -> str:
+        """Return the token, if there is one."""
+        self.calls += 1
+        if self.calls > 50 and self.refused < 5:
+            self.refused += 1
+            raise LoginRequiredError("log in")
+        return "t"
+
+
+async def test_each_task_is_done_once_or_set_aside_for_a_reason() -> None:
+    """Nothing is set aside because the token was gone; what is in doubt is not done twice."""
+    seen: list[str] = []
+    other: list[bytes] = []
+    done: list[str] = []
+
+    async def gateway(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            head, _, body = (await read_request(reader)).partition(b"\r\n\r\n")
+            if b"/customer/" not in head:
+                other.append(head)
+                writer.write(OK.replace(b"{}", b"[]"))
+                continue
+            task = json.loads(body)["externalCustomerId"]
+            seen.append(task)
+            if task in LOST:
+                return
+            writer.write(REFUSED if task in WRONG else OK)
+            done.extend([task] * (task not in WRONG))
+
+    worker, login = program(), Login()
+    queue: asyncio.Queue[CreateRequest] = asyncio.Queue()
+    for task in TASKS:
+        queue.put_nowait(CreateRequest(external_customer_id=task))
+    aside: list[str] = []
+    async with (
+        raw_server(gateway) as url,
+        GatewaySession(url, access_token=login.token, tenant_id="acme") as session,
+    ):
+        await worker["work"](session, queue, aside)
+
+    assert login.refused == 5
+    assert len(other) == 1  # the call that showed that there is a token again
+    assert sorted(seen) == sorted(TASKS)
+    assert sorted(done) == sorted({*TASKS} - {*LOST} - {*WRONG})
+    assert sorted(text.split()[0] for text in aside) == ["CHECK"] * len(LOST) + ["FIX"] * len(WRONG)
