@@ -8,20 +8,16 @@ from gateway_sdk.bulk._pace import Pace
 from gateway_sdk.bulk._statistics import Alarm, BaseRate, Latency, Stage, log_likelihood
 
 _ERROR: Final = 0.01
-"""The share of trials that may end wrongly. A test by likelihood ratios (Wald's SPRT) then ends
-at the logarithm of 1 / error."""
+"""The share of trials that may end wrongly; Wald's SPRT ends at the logarithm of 1 / this."""
 
 _FALSE_ALARM: Final = 1e-4
-"""No more than one false alarm in ten thousand attempts: a drop costs about a hundred (CUSUM: the
-mean run length is at least 1 / this)."""
+"""A drop costs about a hundred attempts (CUSUM: the mean run length is at least 1 / this)."""
 
 _RESOLUTION: Final = 1 / 32
-"""The smallest difference to detect, in the number of calls and in the share of refusals: the
-result is within 5 % of the limit, including the cost of trials."""
+"""The smallest difference to detect: the result is within 5 % of the limit, trials included."""
 
 _COST: Final = 1 / 400
-"""The share of refusals that trials may cost: half a percent is left for their consequences, such
-as retries that are refused again."""
+"""The share of refusals for trials; half a percent is left for retries that are refused again."""
 
 _NOISE: Final = 1 / 20
 """The share of refusals that is accepted at the start, before the usual share is known."""
@@ -43,8 +39,6 @@ _DECISION: Final = -math.log(_ERROR)
 
 
 class Phase(Enum):
-    """What the controller does now."""
-
     START = auto()
     """The number doubles with each round trip."""
     LEARN = auto()
@@ -56,35 +50,21 @@ class Phase(Enum):
 
 
 class Slot:
-    """One item in flight.
-
-    Attributes:
-        began: When its attempt began, or will begin if it waits for a retry.
-        stage: The stage in which its first attempt began.
-        was_asleep: Whether its attempt is not the first.
-    """
+    """One item in flight."""
 
     def __init__(self, began: float, stage: Stage) -> None:
-        self.began = began
-        self.stage = stage
-        self.was_asleep = False
+        self.began = began  # its attempt; in the future if it waits for a retry
+        self.stage = stage  # of its first attempt
+        self.was_asleep = False  # True from its first retry on
 
 
 class Controller:
-    """Finds the number of calls at once that the gateway accepts, and keeps it.
-
-    The number lies between `_good`, which was accepted, and `_bad`, which was too high. All times
-    are seconds of one clock that never goes back.
-
-    Args:
-        maximum: The largest number of calls at once.
-        start: The number of calls at the beginning.
-    """
+    """Finds and keeps the number of calls at once that is accepted; times are monotonic seconds."""
 
     def __init__(self, maximum: int, start: int) -> None:
         self._maximum = maximum
-        self._good = 1
-        self._bad: int | None = None
+        self._good = 1  # was accepted
+        self._bad: int | None = None  # was too high
         self._step = 1
         self._slots: set[Slot] = set()
         self._sleeping: set[Slot] = set()
@@ -102,7 +82,6 @@ class Controller:
 
     @property
     def size(self) -> int:
-        """The number of calls that may be in flight now."""
         return self._stage.size
 
     def has_room(self, now: float, waiting: int) -> bool:
@@ -124,7 +103,6 @@ class Controller:
         return self._pace.wait_until(now)
 
     def begin(self, now: float) -> Slot:
-        """Count an item that starts."""
         slot = Slot(now, self._stage)
         self._slots.add(slot)
         self._stage.begun += 1
@@ -139,7 +117,6 @@ class Controller:
         self._sleeping.add(slot)
 
     def ended(self, slot: Slot) -> None:
-        """Free the place of an item."""
         self._slots.discard(slot)
         self._sleeping.discard(slot)
 
@@ -202,7 +179,6 @@ class Controller:
         return log_likelihood(refused, attempts, _FLOOD) - log_likelihood(refused, attempts, _NOISE)
 
     def _start(self, now: float, *, refused: bool) -> None:
-        """Double the number with each round trip, until it is too high."""
         stage = self._stage
         if refused and self._flood(stage.refused, stage.begun) >= _ALARM:
             self._bad, self._good = stage.size, max(1, stage.size // 2)
@@ -255,7 +231,6 @@ class Controller:
             self._look_for_more(now)
 
     def _hold(self, now: float, *, refused: bool) -> None:
-        """Keep the number, until the limit becomes lower or it is time for a trial."""
         stage = self._stage
         usual = self._base.rate
         self._alarm.add(refused=refused, usual=usual, more=min(0.9, usual + self._excess))

@@ -36,17 +36,7 @@ class _NoDigestError(Exception):
 
 
 def digest_of(key: Any) -> bytes:
-    """Return the digest of a key.
-
-    Keys are equal if their JSON is equal: numbers of the same value, objects with the same
-    members in any order, a tuple and a list, a date and its ISO 8601 text. For models,
-    dataclasses, named tuples and enumerations, the name of the class counts too. A member of an
-    `IntEnum` or a `StrEnum` equals its number or text.
-
-    Raises:
-        InvalidArgumentError: the key holds a secret (all masked secrets are equal), or a value of
-            a type whose digest could differ between processes.
-    """
+    """Keys are equal if their JSON is; the class of models, dataclasses and the like counts too."""
     try:
         text = _text(key)
     except _NoDigestError as error:
@@ -108,7 +98,6 @@ def _decimal(value: Decimal) -> str:
 
 
 def _datetime(value: datetime) -> str:
-    """Write a time in UTC, if it has a time zone."""
     moment = value if value.utcoffset() is None else value.astimezone(UTC)
     return json.dumps(moment.isoformat())
 
@@ -177,8 +166,7 @@ class Dedup(Generic[Item, Value]):
     async def open(self) -> None:
         """Prepare; called before the first item is taken."""
 
-    async def aclose(self) -> None:
-        """Release everything."""
+    async def aclose(self) -> None: ...
 
     def digest(self, item: Item) -> bytes | None:
         """Return a digest, which equal items share; None if all items are different."""
@@ -191,14 +179,8 @@ class Dedup(Generic[Item, Value]):
         return None
 
     async def record_intent(self, item: Item, digest: bytes | None) -> bool:
-        """Record that a request that must not be sent twice is about to be sent for the item.
-
-        May be called several times for an item. The request is sent after this returns True; it
-        is not sent after False, because it may have been sent before.
-
-        Raises:
-            JournalError: it cannot be recorded, so the request must not be sent.
-        """
+        """Called before a request that must not be sent twice; it is not sent after False."""
+        # It may be called several times for an item. False: it may have been sent before.
         del item, digest
         return True
 
@@ -223,18 +205,15 @@ class KeyedResults(Dedup[Item, Value]):
         self._results: dict[bytes, BulkResult[Item, Value]] = {}
 
     def digest(self, item: Item) -> bytes | None:
-        """Return the digest of the item's key."""
         return digest_of(self._key(item))
 
     def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value] | None:
-        """Return the result of the first item with this key, as this item's."""
         known = self._results.get(digest or b"")
         return known and replace(known, item=item)
 
     def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> BulkResult[Item, Value]:
-        """Keep a result."""
         del observer
         self._results[digest or b""] = result
         return result

@@ -37,8 +37,7 @@ def was_refused(status: int | None, error: str | None) -> bool | None:
 class Ticket(Protocol):
     """One item in flight, for its limit."""
 
-    def attempt_finished(self, attempt: Attempt) -> None:
-        """Called when a request has ended."""
+    def attempt_finished(self, attempt: Attempt) -> None: ...
 
     def retry_scheduled(self, seconds: float) -> None:
         """Called when the item waits these seconds before it is sent again."""
@@ -52,8 +51,7 @@ class Limit(ABC):
 
     @property
     @abstractmethod
-    def size(self) -> int:
-        """The number of calls that may be in flight now."""
+    def size(self) -> int: ...
 
     @abstractmethod
     def has_room(self, waiting: int) -> bool:
@@ -73,38 +71,30 @@ class FixedLimit(Limit):
 
     @property
     def size(self) -> int:
-        """The number that was given."""
         return self._size
 
     def has_room(self, waiting: int) -> bool:
-        """Tell whether a place is free."""
         return self._under_way + waiting < self._size
 
     def begin(self, wake: Callable[[], None]) -> Ticket:
-        """Take a place."""
         self._under_way += 1
         return _FixedTicket(self, wake)
 
     def give_back(self) -> None:
-        """Free a place."""
         self._under_way -= 1
 
 
 class _FixedTicket:
-    """One of a fixed number of places."""
-
     def __init__(self, limit: FixedLimit, wake: Callable[[], None]) -> None:
         self._limit = limit
         self._wake = wake
 
-    def attempt_finished(self, attempt: Attempt) -> None:
-        """Do nothing: the number is fixed."""
+    def attempt_finished(self, attempt: Attempt) -> None: ...
 
     def retry_scheduled(self, seconds: float) -> None:
         """Keep the place while the item waits."""
 
     def ended(self, error: BaseException | None) -> None:
-        """Give the place back."""
         del error
         self._limit.give_back()
         self._wake()
@@ -141,7 +131,6 @@ class AdaptiveLimit(Limit):
 
     @property
     def size(self) -> int:
-        """The number of calls that may be in flight now."""
         return self._controller.size
 
     def has_room(self, waiting: int) -> bool:
@@ -159,14 +148,11 @@ class AdaptiveLimit(Limit):
         self._wake()
 
     def begin(self, wake: Callable[[], None]) -> "_AdaptiveTicket":
-        """Count an item that starts."""
         self._wake = wake
         return _AdaptiveTicket(self._controller, wake)
 
 
 class _AdaptiveTicket:
-    """One item in flight."""
-
     def __init__(self, controller: Controller, wake: Callable[[], None]) -> None:
         self._controller = controller
         self._wake = wake
@@ -175,7 +161,6 @@ class _AdaptiveTicket:
         self._was_reported = False
 
     def attempt_finished(self, attempt: Attempt) -> None:
-        """Learn from a request."""
         self._was_reported = True
         self._report(attempt.status, attempt.error)
 

@@ -16,8 +16,7 @@ from gateway_sdk.observer import CallInfo, Observer, RunInfo
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, outcome_of
 
 _FIRST_WAIT: Final = 0.5
-"""Seconds to wait if the gateway does not say how long, as in `RetryPolicy.backoff`. They double
-with each refusal of the item."""
+"""Seconds, as in `RetryPolicy.backoff`, if the gateway does not say; each refusal doubles them."""
 
 _LONGEST_WAIT: Final = 30.0
 """Seconds at which the doubling stops: an item is then tried twice a minute."""
@@ -27,43 +26,31 @@ _SPREAD: Final = 1.0
 
 
 class ItemObserver(Observer):
-    """Observes every call that is made in the task of one item.
-
-    Args:
-        ticket: Called for each attempt and each wait.
-
-    Attributes:
-        attempts: Requests made so far.
-        sends_once: Whether a request is sent that must not be sent twice.
-    """
+    """Observes every call that is made in the task of one item."""
 
     def __init__(self, ticket: Ticket) -> None:
         self.attempts = 0
-        self.sends_once = False
+        self.sends_once = False  # whether a request is sent that must not be sent twice
         self._ticket = ticket
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
         self._in_flight: set[CallInfo] = set()
 
     def call_started(self, call: CallInfo) -> None:
-        """Note the call."""
         self._calls[call] = ()
         self._in_flight.add(call)
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Count the attempt."""
         self.attempts += 1
         self._calls[call] += (attempt,)
         self._ticket.attempt_finished(attempt)
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        """Tell the ticket that the item waits."""
         del call, attempt
         self._ticket.retry_scheduled(seconds)
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        """Note that the call cannot send anything more."""
         del outcome, error, elapsed
         self._in_flight.discard(call)
 
@@ -74,15 +61,11 @@ class ItemObserver(Observer):
 
     @property
     def has_calls(self) -> bool:
-        """Whether a session made a call for the item."""
         return bool(self._calls)
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of the item: the largest one of its calls that change something.
-
-        NOT_SENT without calls; if the item only reads, the outcome of its last call.
-        """
+        """The largest one of the calls that change something; else that of the last call."""
         outcomes = [(call.operation.repeatability, self._outcome_of(call)) for call in self._calls]
         changing = [outcome for kind, outcome in outcomes if kind is not Repeatability.READ]
         return max(changing or [outcome for _, outcome in outcomes[-1:]], default=Outcome.NOT_SENT)
@@ -97,11 +80,8 @@ class ItemObserver(Observer):
         return by_error if self.may_repeat else Advice.CHECK
 
     def may_begin_again(self, error: GatewayError) -> bool:
-        """Whether the item's function may be called again after this error.
-
-        Only if every call that changes something is proven to have done nothing, and if the error
-        does not come from a call that was not observed here.
-        """
+        """Whether every call that changes something is proven to have done nothing."""
+        # An error of a call that was not observed here proves nothing.
         changing = any(
             call.operation.repeatability is not Repeatability.READ
             and self._outcome_of(call) > Outcome.REFUSED
@@ -127,8 +107,6 @@ class ItemObserver(Observer):
 
 
 class RunObservers:
-    """The observers of a run, from its beginning to its end."""
-
     def __init__(self, observers: Sequence[Observer], run: RunInfo) -> None:
         self._observers = observers
         self._run = run
@@ -150,7 +128,6 @@ class RunObservers:
             tell(observer.item_started, self._run, self._items)
 
     def count(self, result: BulkResult[Any, Any]) -> None:
-        """Count a result that is given to the caller."""
         self._done += 1
         self._failed += result.error is not None
 
@@ -170,24 +147,16 @@ class RunObservers:
 
 
 class Backoff:
-    """The waits of one item after refusals with 429.
-
-    Args:
-        observer: What the item's calls did.
-        patience: Seconds that the item may wait in total; None for no limit.
-    """
+    """The waits of one item after refusals with 429."""
 
     def __init__(self, observer: ItemObserver, patience: float | None) -> None:
         self._observer = observer
-        self._patience = patience
+        self._patience = patience  # seconds in total; None for no limit
         self._next_wait = _FIRST_WAIT
         self._waited = 0.0
 
     def after(self, error: RateLimitedError) -> float | None:
-        """Return the seconds to wait before the item is repeated; None if it must not be repeated.
-
-        At least as many as the gateway asked for.
-        """
+        """Return the seconds to wait, at least those asked for; None if it must not be repeated."""
         if not self._observer.may_begin_again(error):
             return None
         asked = self._next_wait if error.retry_after is None else error.retry_after

@@ -4,46 +4,35 @@ from collections import deque
 from typing import Final
 
 _ROW: Final = 6
-"""This number of refusals in a row means that the gateway accepts nothing: if it refuses one call
-in five, the chance of it is 1 in 10 000 (0.2 ** 6)."""
+"""Refusals in a row that mean a stop; if one call in five is refused, 1 in 10 000 (0.2 ** 6)."""
 
 _STOPS: Final = 2
 """Stops that prove a rate limit: a single one can mean a lower limit of calls at once."""
 
 _WAIT: Final = 1.0
-"""Seconds. If all waits of a row are at least as long, they come from a Retry-After, which has
-whole seconds: at least one of six random waits before a first retry is shorter."""
+"""Seconds. A row of waits so long is of a Retry-After: of six random waits, one is shorter."""
 
 _STEP: Final = 1 / 32
 """The resolution, the same as for the number of calls."""
 
 _SECONDS: Final = 3
-"""Seconds that a rate is kept after a refusal. A trial costs a pause of up to one second, so it
-costs no more than a quarter of the time."""
+"""Seconds to keep a rate after a refusal: a trial's pause then costs a quarter of the time."""
 
 _LATE: Final = 0.05
 """Seconds that a call may be late without delaying the others: busy machines have late timers."""
 
 _REACHED: Final = 0.75
-"""The share of a rate that must be reached before the rate counts as good. Replies to calls that
-began before the trial count too."""
+"""The share of a rate that must be reached; replies to calls from before the trial count too."""
 
 _KEPT: Final = 5000
 """The largest number of times of successes that are kept."""
 
 
 class Pace:
-    """Limits the calls per second, after a Retry-After has stopped all calls twice.
-
-    The rate lies between the successes per second from one stop to the next, with the pauses, and
-    the successes per second in a time as long as the Retry-After. Trials narrow it down.
-
-    Attributes:
-        rate: Calls per second; None while there is no limit.
-    """
+    """Limits the calls per second, after a Retry-After has stopped all calls twice."""
 
     def __init__(self) -> None:
-        self.rate: float | None = None
+        self.rate: float | None = None  # None while there is no limit
         self._good = 0.0  # a rate without refusals
         self._bad: float | None = None  # a rate with refusals
         self._step = _STEP
@@ -82,7 +71,6 @@ class Pace:
             self._next = max(self._next, now - _LATE) + 1 / self.rate
 
     def taken(self, began: float, now: float) -> None:
-        """Learn from a success."""
         self._last_taken = max(self._last_taken, began)
         if began >= self._first:
             self._row, self._is_stopped = 0, False
@@ -110,14 +98,7 @@ class Pace:
         self._go_to(rate, now, seconds=1)
 
     def refused(self, began: float, now: float, *, is_429: bool, was_fine: bool) -> None:
-        """Learn from a refusal.
-
-        Args:
-            began: When the attempt began.
-            now: When it ended.
-            is_429: Whether its status was 429.
-            was_fine: Whether the gateway accepted this number of calls at once before.
-        """
+        """Learn from a refusal; *was_fine*: this number of calls at once was accepted before."""
         if began < self._last_taken:
             return
         if self._row == 0:
@@ -144,6 +125,8 @@ class Pace:
         is_proven = self._stops >= _STOPS and self._wait >= _WAIT
         if self.rate is not None or stopped is None or not is_proven or self._first <= stopped:
             return
+        # The rate lies between the successes per second from stop to stop, with the pause, and
+        # those in a time as long as the Retry-After.
         self._good = count / (self._first - stopped)
         self._asked = self._wait
         highest = sum(time > now - self._asked for time in self._taken) / self._asked

@@ -38,8 +38,6 @@ class PendingItem(Generic[Item, Value]):
 
 
 class Runner(Generic[Item, Value]):
-    """One run over all items."""
-
     def __init__(
         self,
         call: Callable[[Item], Awaitable[Value]],
@@ -108,7 +106,6 @@ class Runner(Generic[Item, Value]):
             self._streak = 0
 
     def _next_ready(self) -> BulkResult[Item, Value] | None:
-        """Return the next result, if it is ready; None if not."""
         while self._queue and (self._queue[0].result or self._run_error is not None):
             result = self._queue.popleft().result
             if result is not None:
@@ -119,10 +116,8 @@ class Runner(Generic[Item, Value]):
 
     @property
     def _has_room(self) -> bool:
-        """Whether another item may be taken; results that wait to be yielded keep their place.
-
-        In ordered runs, results may wait for the first one, up to a limit.
-        """
+        """Whether another item may be taken; results that wait to be yielded keep their place."""
+        # In ordered runs, results may wait for the first one, up to a limit.
         waiting = 0 if self._ordered else self._ready
         return self._limit.has_room(waiting) and self._held < AHEAD * self._limit.size
 
@@ -231,7 +226,6 @@ class Runner(Generic[Item, Value]):
         return False
 
     def _end_reason(self) -> str:
-        """Say why a call was ended early."""
         if self._closing:
             return "the run was closed before the call had ended"
         if self._expired:

@@ -10,15 +10,10 @@ from gateway_sdk.errors import GatewayError, InvalidArgumentError
 
 
 class Source(ABC, Generic[Item]):
-    """The items, until there are no more or the iterable fails.
-
-    Attributes:
-        error: The error of the iterable; None if it has not failed.
-        ended: Whether there are no more items.
-    """
+    """The items, until there are no more or the iterable fails."""
 
     def __init__(self) -> None:
-        self.error: Exception | None = None
+        self.error: Exception | None = None  # of the iterable
         self.ended = False
 
     @abstractmethod
@@ -26,26 +21,21 @@ class Source(ABC, Generic[Item]):
         """Return the next item in a tuple; None if none is available now."""
 
     def give_up(self, error: Exception | None = None) -> None:
-        """Take no more items."""
         self.error = self.error or error
         self.ended = True
 
     def expire(self) -> None:
         """Wait for no more items; items that are available can still be taken."""
 
-    async def aclose(self) -> None:
-        """Leave nothing running."""
+    async def aclose(self) -> None: ...
 
 
 class PlainSource(Source[Item]):
-    """An ordinary iterable."""
-
     def __init__(self, items: Iterable[Item]) -> None:
         super().__init__()
         self._iterator = iter(items)
 
     def next(self) -> tuple[Item] | None:
-        """Take the next item; None if there is none."""
         if self.ended:
             return None
         try:
@@ -58,11 +48,6 @@ class PlainSource(Source[Item]):
 
 
 class AsyncSource(Source[Item]):
-    """An asynchronous iterable, which one task reads item by item.
-
-    One task, because a generator may use things that belong to a task, such as time-outs.
-    """
-
     def __init__(self, items: AsyncIterable[Item], wake: Callable[[], None]) -> None:
         super().__init__()
         self._items = items
@@ -74,6 +59,7 @@ class AsyncSource(Source[Item]):
     def next(self) -> tuple[Item] | None:
         """Return the item that was read, or request one."""
         if self._reading is None:
+            # One task: a generator may use things that belong to a task, such as time-outs.
             self._reading = asyncio.create_task(self._read())
         ready, self._ready = self._ready, None
         if ready is None and not self.ended:
@@ -104,19 +90,16 @@ class AsyncSource(Source[Item]):
                 await cast("AsyncGenerator[Item, None]", items).aclose()
 
     def give_up(self, error: Exception | None = None) -> None:
-        """Take no more items, and drop the item that was read."""
         super().give_up(error)
         self._ready = None
         self.expire()
 
     def expire(self) -> None:
-        """Stop waiting for the next item, which may take any time."""
         self.ended = True
         if self._reading is not None and self._reading is not asyncio.current_task():
             self._reading.cancel()
 
     async def aclose(self) -> None:
-        """End the task that reads."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
@@ -125,11 +108,6 @@ class AsyncSource(Source[Item]):
 def make_source(
     items: Iterable[Item] | AsyncIterable[Item], wake: Callable[[], None]
 ) -> Source[Item]:
-    """Return the source for an iterable.
-
-    Raises:
-        InvalidArgumentError: *items* is not iterable, or is a single string.
-    """
     if isinstance(items, str | bytes):
         raise InvalidArgumentError("items is a single string: give a list of items")
     if isinstance(items, AsyncIterable):

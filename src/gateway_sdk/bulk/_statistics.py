@@ -19,14 +19,12 @@ class Latency:
         self._squares = 0.0
 
     def add(self, seconds: float) -> None:
-        """Add one reply."""
         logarithm = math.log(max(seconds, 1e-6))
         self.count += 1
         self._sum += logarithm
         self._squares += logarithm * logarithm
 
     def merge(self, other: Self) -> None:
-        """Add the replies of another mean."""
         self.count += other.count
         self._sum += other._sum
         self._squares += other._squares
@@ -43,11 +41,9 @@ class Latency:
         return spread / max(1, self.count - 1)
 
     def is_slower_than(self, fewer: Self, growth: float) -> bool:
-        """Tell whether latency grew by more than the square root of the number of calls.
-
-        Twice the calls then give less than 1.4 times the throughput. *growth* is the logarithm of
-        the ratio of the numbers of calls, here and with *fewer*.
-        """
+        """Tell whether latency grew by more than the square root of the number of calls."""
+        # Twice the calls then give less than 1.4 times the throughput. *growth* is the logarithm
+        # of the ratio of the numbers of calls.
         if min(self.count, fewer.count) < _FEW:
             return False
         error = math.sqrt(self.variance_of_mean + fewer.variance_of_mean)
@@ -55,14 +51,10 @@ class Latency:
 
 
 class Alarm:
-    """Sums up the evidence that the gateway refuses more than usual (CUSUM).
-
-    Attributes:
-        evidence: A log-likelihood ratio, since it was last below 0.
-    """
+    """Sums up the evidence that the gateway refuses more than usual (CUSUM)."""
 
     def __init__(self) -> None:
-        self.evidence = 0.0
+        self.evidence = 0.0  # a log-likelihood ratio, since it was last below 0
         self._refused = self._attempts = 0
 
     def add(self, *, refused: bool, usual: float, more: float) -> None:
@@ -80,29 +72,19 @@ class Alarm:
 
 
 class Stage:
-    """The attempts since the number of calls at once was last changed.
-
-    Attributes:
-        size: The number of calls at once.
-        since: When it was changed, in seconds of the run's clock.
-        begun: Attempts that began. Those that have not ended count as successes where refusals
-            come faster than replies, because the share of refusals looks too high otherwise.
-        fine: Attempts that the gateway accepted.
-        refused: Attempts that the gateway refused.
-        latency: The latency of accepted attempts.
-        is_used: Whether this number of calls was in flight; if not, nothing is learned.
-    """
+    """The attempts since the number of calls at once was last changed."""
 
     def __init__(self, size: int, since: float) -> None:
         self.size = size
         self.since = since
+        # Begun attempts that have not ended count as successes where refusals come faster than
+        # replies, because the share of refusals looks too high otherwise.
         self.begun = self.fine = self.refused = 0
         self.latency = Latency()
-        self.is_used = False
+        self.is_used = False  # whether so many calls were in flight; else nothing is learned
 
     @property
     def ended(self) -> int:
-        """Attempts that ended."""
         return self.fine + self.refused
 
     @property
@@ -120,16 +102,10 @@ def log_likelihood(refused: float, attempts: float, rate: float) -> float:
 
 
 class BaseRate:
-    """The refusals that do not depend on the number of calls at once.
-
-    They are learned while fewer calls are in flight than the gateway is known to accept.
-
-    Args:
-        memory: The number of attempts that count; older ones lose weight.
-    """
+    """The refusals while fewer calls are in flight than the gateway is known to accept."""
 
     def __init__(self, memory: int) -> None:
-        self._memory = memory
+        self._memory = memory  # attempts that count; older ones lose weight
         self._attempts = 0.0
         self._refused = 0.0
 
@@ -140,7 +116,6 @@ class BaseRate:
 
     @property
     def rate(self) -> float:
-        """The share of refusals."""
         refused, attempts = self._counts
         return refused / attempts
 

@@ -137,7 +137,6 @@ async def _counted(
     meter: ProgressMeter,
     run_observers: RunObservers | None,
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
-    """Count each result, and pass it on."""
     results = runner.results(source)
     with run_observers or nullcontext():
         try:

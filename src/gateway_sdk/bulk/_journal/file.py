@@ -30,11 +30,8 @@ _FAR: Final = 2**40
 
 
 def sync_folder(folder: Path | str) -> None:
-    """Sync a folder: without it, a power cut may lose the name of a new file, and so the file.
-
-    Windows cannot open a folder, and writes names by itself.
-    """
-    if WINDOWS:
+    """Without it, a power cut may lose the name of a new file, and so the file."""
+    if WINDOWS:  # it cannot open a folder, and writes names by itself
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -44,11 +41,7 @@ def sync_folder(folder: Path | str) -> None:
 
 
 def lock(descriptor: int) -> None:
-    """Lock a file for one run, in any process, until it is closed or the process ends.
-
-    Raises:
-        OSError: another run has locked it, with an errno of `TAKEN`; or this disk has no locks.
-    """
+    """Lock a file until it is closed or the process ends; if it is locked, errno is in `TAKEN`."""
     if WINDOWS:
         # Imported by name, because each module exists only on its own system.
         windows: Any = importlib.import_module("msvcrt")
@@ -60,19 +53,11 @@ def lock(descriptor: int) -> None:
 
 
 class JournalFile:
-    """A file that lines are appended to.
-
-    Attributes:
-        path: The path of the file.
-        size: Bytes in complete lines.
-        descriptor: The open file; negative if it is closed.
-    """
-
     def __init__(self, path: Path, flags: int = _FLAGS) -> None:
         self.path = path
         self._flags = flags
-        self.size = 0
-        self.descriptor = -1
+        self.size = 0  # bytes in complete lines
+        self.descriptor = -1  # closed
         self._failure: JournalError | None = None
         self._unsynced = 0
         self._synced = 0
@@ -82,15 +67,10 @@ class JournalFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether this run has the file open."""
         return self.descriptor >= 0
 
     def open(self) -> None:
-        """Open or create the file, and lock it for this run; blocks.
-
-        Raises:
-            JournalError: the file cannot be opened, or another run has locked it.
-        """
+        """Open or create the file, and lock it for this run; blocks."""
         while not self.is_open:
             try:
                 descriptor = os.open(self.path, self._flags, 0o600)
@@ -132,7 +112,6 @@ class JournalFile:
                 offset += len(line)
 
     def read(self, offset: int) -> bytes:
-        """Return the line at an offset."""
         os.lseek(self.descriptor, offset, os.SEEK_SET)
         pieces: list[bytes] = []
         while True:
@@ -143,13 +122,11 @@ class JournalFile:
                 return b"".join(pieces)
 
     def truncate(self, size: int) -> None:
-        """Remove everything after this size."""
         os.ftruncate(self.descriptor, size)
         self.size = size
 
     @property
     def damaged_path(self) -> Path:
-        """The path of the file that keeps damaged lines."""
         return self.path.with_name(f"{self.path.name}.damaged")
 
     def keep_damaged(self, texts: Iterable[bytes]) -> None:
@@ -182,12 +159,7 @@ class JournalFile:
         draft.path.replace(self.path)
 
     def append(self, line: bytes) -> int:
-        """Write a complete line, and return its offset.
-
-        Raises:
-            JournalError: the line cannot be written as a whole; what is there of it is removed,
-                by the next run at the latest. Or the disk failed earlier.
-        """
+        """Write a complete line, and return its offset."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -208,17 +180,12 @@ class JournalFile:
         return begins
 
     def sync_soon(self) -> None:
-        """Start a sync, if enough lines were written or enough time has passed."""
         due = time.monotonic() - self._synced_at >= SYNC_SECONDS
         if due or self._unsynced >= SYNC_LINES:
             self._begin_sync()
 
     async def wait_until_synced(self, offset: int) -> None:
-        """Wait until the line at this offset is on the disk; several waits share one sync.
-
-        Raises:
-            JournalError: the disk failed.
-        """
+        """Wait until the line at this offset is on the disk; several waits share one sync."""
         self._must_sync_name = True
         while self._synced <= offset:
             if self._failure is not None:
@@ -226,7 +193,6 @@ class JournalFile:
             await asyncio.wait([self._begin_sync()])
 
     def _begin_sync(self) -> asyncio.Task[None]:
-        """Start a sync, unless one is running."""
         if self._syncing is None:
             self._syncing = asyncio.create_task(self._sync())
         return self._syncing
@@ -236,7 +202,7 @@ class JournalFile:
         size, self._unsynced = self.size, 0
         try:
             await asyncio.to_thread(self._sync_in_thread)
-            self._check_place()
+            self._check_place()  # not in the thread: this run must write no line meanwhile
             self._synced = size
         except OSError as error:
             self._failure = self.error(f"cannot be written: {error.strerror}")
@@ -249,20 +215,13 @@ class JournalFile:
             self._syncing = None
 
     def _sync_in_thread(self) -> None:
-        """Sync the lines, and the name of the file if that is needed."""
         os.fsync(self.descriptor)
         if self._must_sync_name and not self._name_is_synced:
             sync_folder(self.path.parent)
             self._name_is_synced = True
 
     def _check_place(self) -> None:
-        """Check that the path leads to the file that this run has written, unchanged by others.
-
-        Runs in the event loop, so that this run writes no line at the same time.
-
-        Raises:
-            JournalError: others have changed the file. This run writes nothing more to it.
-        """
+        """Check that the path leads to the file that this run has written, unchanged by others."""
         own = os.fstat(self.descriptor)
         try:
             there = self.path.stat()
@@ -294,11 +253,7 @@ class JournalFile:
         return f"its lines are kept in {kept}"
 
     async def aclose(self) -> None:
-        """Sync and close the file, also if this is cancelled.
-
-        Raises:
-            JournalError: the disk failed.
-        """
+        """Sync and close the file, also if this is cancelled."""
         if not self.is_open:
             return
         closing = asyncio.create_task(self._close())
@@ -319,5 +274,4 @@ class JournalFile:
             raise self._failure
 
     def error(self, what: str) -> JournalError:
-        """Return an error that names the file."""
         return JournalError(f"the journal {self.path} {what}")

@@ -34,29 +34,19 @@ _SHORT: Final = head_of("")[1]
 
 @dataclass(slots=True)
 class DamagedLines:
-    """Consecutive damaged lines.
+    """Consecutive damaged lines."""
 
-    Attributes:
-        number: The number of the first line, from 1.
-        begin: The offset of the first line in the file, in bytes.
-    """
-
-    number: int
-    begin: int
+    number: int  # of the first line, from 1
+    begin: int  # offset in the file
     lines: list[bytes] = field(default_factory=list)
 
     @property
     def text(self) -> bytes:
-        """All lines together."""
         return b"".join(self.lines)
 
 
 def split_damaged(text: bytes) -> Iterator[tuple[Head | None, bytes]]:
-    """Split damaged lines into lines with a valid head, and the parts between them.
-
-    A valid head gives the length of its line, so the next line begins after it. If no line begins
-    there, or the file is shorter, other lines may be lost: then a piece without a head follows.
-    """
+    """Split damaged lines into lines with a valid head, and the parts between them."""
     at = 0
     while at < len(text):
         head = Head.of(text, at)
@@ -65,23 +55,17 @@ def split_damaged(text: bytes) -> Iterator[tuple[Head | None, bytes]]:
             end = len(text)
         yield head, text[at:end]
         if head is not None and end > len(text) and not _is_whole(text[at:]):
-            yield None, b"?"
+            yield None, b"?"  # the file is too short: other lines may be lost
         at = end
 
 
 def repaired(job: str, text: bytes) -> Iterator[bytes]:
-    """Return the lines that replace consecutive damaged lines.
-
-    A complete line is kept, without the bytes that an editor added around it. A line whose head
-    says that the item must not be sent twice is replaced by one with the outcome UNKNOWN. Other
-    lines are dropped, so that their items are fetched again. A part without a head is replaced by
-    a line that says that lines were lost.
-    """
+    """Return what replaces damaged lines; items whose lines are dropped are fetched again."""
     for head, piece in split_damaged(text):
         if head is None:
             if piece.strip(_NOTHING) or len(piece) >= _SHORT:
                 yield JournalLine(job=job, key=bytes(DIGEST_BYTES), state=LineState.LOST).encode()
-        elif _is_whole(piece):
+        elif _is_whole(piece):  # an editor may have added bytes around it
             yield piece[: head.length - 1] + b"\n"
         elif head.once:
             yield JournalLine(
@@ -90,7 +74,6 @@ def repaired(job: str, text: bytes) -> Iterator[bytes]:
 
 
 def jobs_of(parts: Iterable[DamagedLines]) -> set[str]:
-    """Return the jobs that the damaged lines name."""
     heads = (head for part in parts for head, _ in split_damaged(part.text))
     return {head.job for head in heads if head is not None}
 
@@ -113,13 +96,7 @@ _LOST: Final = b""
 
 
 class Index:
-    """The offset of the valid line of each key.
-
-    Args:
-        job: The job that the journal must belong to.
-        retry_failed: Whether to ignore lines of failures that may be repeated.
-        repair: Whether to continue without damaged lines.
-    """
+    """The offset of the valid line of each key."""
 
     def __init__(self, file: JournalFile, job: str, *, retry_failed: bool, repair: bool) -> None:
         self._file = file
@@ -137,22 +114,13 @@ class Index:
         return _LOST not in self._offsets
 
     def get(self, key: bytes) -> int | None:
-        """Return the offset of the line of a key; None if it has none."""
         return self._offsets.get(key)
 
     def set(self, key: bytes, offset: int) -> None:
-        """Make this the valid line of its key."""
         self._offsets[key] = offset
 
     def read(self) -> None:
-        """Read the whole file; remove a half line at its end, and lines that are not valid now.
-
-        Blocks.
-
-        Raises:
-            JournalError: the file is not a journal, belongs to another job, or is damaged and
-                must not be repaired; it is not changed.
-        """
+        """Read the file; remove a half line at its end, and lines that do not count now. Blocks."""
         damaged = self._scan()
         if damaged:
             self._check_damage(damaged)
@@ -205,7 +173,6 @@ class Index:
         return damaged
 
     def _repair_end(self) -> None:
-        """Add the missing end of the last line, or remove the line if it is incomplete."""
         if self._torn is not None:
             self._file.truncate(self._torn)
         if self._lacks_end:
@@ -228,18 +195,15 @@ class Index:
         return True
 
     def _is_torn(self, text: bytes) -> bool:
-        """Tell whether this is an incomplete last line, which was being written at the end.
-
-        A power cut leaves zeros in place of unwritten bytes. A last line of the full length was
-        written completely, so it is damaged.
-        """
+        """Tell whether this is an incomplete last line, which was being written at the end."""
         if text.endswith(b"\n"):
             return False
-        seen = text.rstrip(b"\0")
+        seen = text.rstrip(b"\0")  # a power cut leaves zeros in place of unwritten bytes
         start, size = head_of(self._job)
         if len(seen) < size:
             return start.startswith(seen[: len(start)])
         head = Head.of(seen)
+        # A line of the full length was written completely, so it is damaged.
         return head is not None and head.job == self._job and len(seen) < head.length
 
     def _check_job(self, job: str) -> None:
@@ -249,7 +213,6 @@ class Index:
             )
 
     def _check_damage(self, damaged: list[DamagedLines]) -> None:
-        """Check that the file is a journal of this job, and may be repaired."""
         first, count = damaged[0].number, sum(len(part.lines) for part in damaged)
         named = jobs_of(damaged)
         if not self._lines and not named:

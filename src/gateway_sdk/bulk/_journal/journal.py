@@ -50,11 +50,6 @@ class Journal(Dedup[Item, Value]):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def open(self) -> None:
-        """Open and read the file, in a thread.
-
-        Raises:
-            JournalError: the file cannot be used, or belongs to another job.
-        """
         self._loop = asyncio.get_running_loop()
         opening = asyncio.create_task(asyncio.to_thread(self._open))
         try:
@@ -71,15 +66,12 @@ class Journal(Dedup[Item, Value]):
             raise self._file.error(f"cannot be read: {error.strerror}") from None
 
     async def aclose(self) -> None:
-        """Sync and close the file."""
         await self._file.aclose()
 
     def digest(self, item: Item) -> bytes | None:
-        """Return the digest of the item's key; without *key* the item is the key."""
         return digest_of(item if self._key is None else self._key(item))
 
     def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value] | None:
-        """Read the result of an equal item from the file."""
         offset = self._index.get(digest or b"")
         if offset is None:
             return None
@@ -109,23 +101,15 @@ class Journal(Dedup[Item, Value]):
         )
 
     async def record_intent(self, item: Item, digest: bytes | None) -> bool:
-        """Write a line that says so, and wait until it is on the disk: no later run sends it again.
-
-        If a line was lost, it may be the line of any item without a line.
-
-        Raises:
-            JournalError: the line cannot be written.
-            SessionStateError: the call is made in a thread with another event loop, which would
-                never see the end of the sync.
-        """
-        if asyncio.get_running_loop() is not self._loop:
+        """Write a line, and wait until it is on the disk: no later run sends the item again."""
+        if asyncio.get_running_loop() is not self._loop:  # it would not see the end of the sync
             raise SessionStateError(
                 "the call is made in another event loop than its bulk run, so the journal cannot "
                 "record it: make it in the event loop of the run"
             )
         key = digest or b""
         if key not in self._begun:
-            if not self._index.is_complete:
+            if not self._index.is_complete:  # the lost line may be that of this item
                 self._maybe_sent.add(key)
                 return False
             line = JournalLine(job=self._job, key=key, once=True, state=LineState.BEGUN, item=item)
@@ -136,10 +120,7 @@ class Journal(Dedup[Item, Value]):
     def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> BulkResult[Item, Value]:
-        """Write a result; a value that is not JSON is a failure.
-
-        For an item that may have been sent before, the result is an error of outcome UNKNOWN.
-        """
+        """Write a result; a value that is not JSON is a failure."""
         if digest in self._maybe_sent:
             self._maybe_sent.remove(digest)
             result = replace(result, error=error_of(UNREADABLE), _value=None)
@@ -185,7 +166,6 @@ class Journal(Dedup[Item, Value]):
         )
 
     def _append(self, digest: bytes | None, text: bytes) -> int:
-        """Write a line and return its offset; it is now the valid line of its key."""
         offset = self._file.append(text)
         self._index.set(digest or b"", offset)
         self._file.sync_soon()

@@ -28,8 +28,6 @@ HEAD_START: Final = b'{"job":"'
 
 
 class LineState(StrEnum):
-    """The state of an item, as its line says."""
-
     BEGUN = "begun"
     """A request that must not be sent twice is about to be sent; another line follows later."""
     DONE = "done"
@@ -44,19 +42,12 @@ class LineState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """An error in a journal, without texts of others.
+    """An error in a journal, without texts of others."""
 
-    Attributes:
-        error: The name of the class of the error.
-        message: The message; None if the error is not of this package.
-        outcome: The name of the item's outcome; None if no session reported a call.
-        advice: What to do next, as far as is known.
-    """
-
-    error: str
-    message: str | None = None
+    error: str  # the name of its class
+    message: str | None = None  # None if the error is not of this package
     operation: str | None = None
-    outcome: str | None = None
+    outcome: str | None = None  # of the item; None if no session reported a call
     status: int | None = None
     advice: Advice = Advice.FIX
 
@@ -66,18 +57,12 @@ _FAILURE_COLUMNS: Final = tuple(column.name for column in fields(Failure))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The beginning of a line, with its own checksum.
-
-    Attributes:
-        key: The digest of the item's key.
-        once: Whether a request is sent for the item that must not be sent twice.
-        length: Bytes of the whole line, with its end.
-    """
+    """The beginning of a line, with its own checksum."""
 
     job: str
-    key: bytes
-    once: bool
-    length: int
+    key: bytes  # a digest
+    once: bool  # whether a request is sent that must not be sent twice
+    length: int  # bytes of the whole line, with its end
     size: int
     check: int
 
@@ -99,14 +84,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalLine:
-    """One line; each line has all of these columns.
-
-    Attributes:
-        key: The digest of the item's key.
-        once: Whether a request is sent for the item that must not be sent twice.
-        value: The value that the call returned, as JSON; None if it failed.
-        elapsed: Seconds.
-    """
+    """One line; each line has all of these columns."""
 
     job: str
     key: bytes
@@ -116,17 +94,10 @@ class JournalLine:
     value: Any = None
     failure: Failure | None = None
     attempts: int = 0
-    elapsed: float = 0.0
+    elapsed: float = 0.0  # seconds
 
     def encode(self) -> bytes:
-        """Return the line with its end.
-
-        The column `check` holds three hexadecimal numbers: the length of the line, a checksum of
-        the columns before and the length, and a checksum of the columns after it.
-
-        Raises:
-            ValueError: the value is not JSON; the message does not show the value.
-        """
+        """Return the line with its end."""
         failure = self.failure
         head = to_json({"job": self.job, "key": self.key.hex(), "once": self.once})[:-1]
         tail = {
@@ -146,11 +117,7 @@ class JournalLine:
 
     @classmethod
     def decode(cls, text: bytes) -> Self:
-        """Read a line, with or without its end.
-
-        Raises:
-            ValueError: the text is not a line, or is damaged.
-        """
+        """Read a line, with or without its end."""
         head = Head.of(text)
         rest = text.removesuffix(b"\n")[head.size :] if head else b""
         if head is None or head.length != head.size + len(rest) + 1 or crc32(rest) != head.check:
@@ -179,6 +146,7 @@ class JournalLine:
         )
 
 
+# The length of the line, a checksum of the columns before and the length, one of those after it.
 _CHECK: Final = b',"check":"%b-%08x-%08x"'
 
 
@@ -190,14 +158,8 @@ def head_of(job: str) -> tuple[bytes, int]:
 
 
 def _json(value: Any) -> bytes:
-    """Write a value as JSON that can be read again, at its depth in a line.
-
-    Raises:
-        ValueError: it cannot be read: its lists and objects lie too deep, or an integer is too
-            long.
-    """
     text = to_json(value, by_alias=True, inf_nan_mode="strings")
-    from_json(b"[%b]" % text)
+    from_json(b"[%b]" % text)  # refuses what lies too deep in a line, and too long integers
     return text
 
 
