@@ -37,16 +37,11 @@ IN_MEMORY: Final = "InMemoryBroker"
 
 
 def names_of(broker: object) -> set[str]:
-    """Return the names of the class of a broker and of its base classes."""
     return {kind.__name__ for kind in type(broker).__mro__}
 
 
 def check_broker(broker: Any) -> None:
-    """Refuse brokers that lose chunks, and set what is missing for the others.
-
-    Raises:
-        ConfigurationError: The broker loses chunks, or its queue delivers a chunk without end.
-    """
+    """Refuse brokers that lose chunks, and set what is missing for the others."""
     names = names_of(broker)
     if not hasattr(broker, "register_task"):
         raise ConfigurationError("on_taskiq needs a broker of taskiq")
@@ -60,10 +55,7 @@ def check_broker(broker: Any) -> None:
 
 
 def _check_rabbitmq(broker: Any) -> None:
-    """Give a broker without queues a queue, and check the queues of others.
-
-    Without a limit, a chunk that ends each process that runs it would be delivered for ever.
-    """
+    """Give a broker without queues a queue, and check the queues of others."""
     from taskiq_aio_pika.queue import Queue, QueueType  # noqa: PLC0415 - the broker is of it
 
     limit: Any = {"x-delivery-limit": _DELIVERIES}

@@ -33,14 +33,7 @@ _LAST_WORD: Final = 5.0
 
 
 class Chunk:
-    """One delivery of a chunk.
-
-    Args:
-        plan: The plan.
-        number: The number of the chunk.
-        parts: The parts of the job.
-        gateway: The session that makes the calls.
-    """
+    """One delivery of a chunk."""
 
     def __init__(
         self, plan: PlanRecord, number: int, parts: Parts, gateway: GatewaySession
@@ -55,12 +48,6 @@ class Chunk:
         self._wake: Callable[[], None] = lambda: None
 
     async def run(self) -> None:
-        """Do what the store lacks.
-
-        Raises:
-            PoisonChunkError: it was started too often without an end.
-            PlanStoreError: the store cannot be used.
-        """
         texts = await self._store.read_items(self._plan, self._number)
         indexes = self._plan.indexes(self._number)
         if len(texts) != len(indexes):
@@ -124,7 +111,6 @@ class Chunk:
                 await asyncio.wait([calls])
 
     async def _make_calls(self, todo: Sequence[Entry]) -> None:
-        """Make the calls, and store their results."""
         shared = self._parts.shared.get()
         writer = Writer(self._write, self._store.batch)
         results = Results(self._plan, self._store, writer)

@@ -20,13 +20,7 @@ _GROUP_ROWS: Final = 50_000
 async def collect(
     results: AsyncIterator[Sequence[ItemRecord]], path: str | PathLike[str], *, rows: int | None
 ) -> int:
-    """Write results to a file, and return their number; `Plan.collect` describes it.
-
-    Args:
-        results: The results.
-        path: The file.
-        rows: How many there must be; None if any number will do.
-    """
+    """Write results to a file; return their number, which must be *rows* unless that is None."""
     place = Path(path)
     if place.suffix != ".parquet":
         raise InvalidArgumentError("the name of the file must end in .parquet")

@@ -37,8 +37,7 @@ _PAUSE: Final = 5.0
 class Owner(Protocol):
     """A job of this worker."""
 
-    def drain(self) -> None:
-        """End what is under way."""
+    def drain(self) -> None: ...
 
     async def has_done(self, address: str, chunk: int) -> bool:
         """Tell whether a chunk of any job is done, as far as is known here."""
@@ -46,11 +45,7 @@ class Owner(Protocol):
 
 
 class Deliveries:
-    """Stands for `listen` of a broker.
-
-    A worker takes two messages at a time, whatever the broker would give it. For all brokers that
-    can be told, a message that is still worked on is not delivered again.
-    """
+    """Stands for `listen` of a broker; takes two messages at a time, whatever that would take."""
 
     def __init__(self, broker: Any) -> None:
         self._broker = broker
@@ -60,11 +55,9 @@ class Deliveries:
         self._owners: list[Owner] = []
 
     def add(self, owner: Owner) -> None:
-        """Add a job, which is drained when the worker stops listening."""
         self._owners.append(owner)
 
     async def __call__(self) -> AsyncIterator[Any]:
-        """Yield messages until the worker stops listening."""
         if self._is_in_memory:
             raise ConfigurationError(
                 "an InMemoryBroker keeps its messages in one process, and no worker process gets "
@@ -84,21 +77,15 @@ class Deliveries:
             await self._stop_pulling()
 
     async def _stop_pulling(self) -> None:
-        """Withdraw the open request of this worker for messages, if NATS has one.
-
-        NATS would deliver to it what this worker gives back, and wait for the lease to end.
-        """
+        """Withdraw the open request of this worker for messages, if NATS has one."""
+        # NATS would deliver to it what this worker gives back, and wait for the lease to end.
         consumer: Any = getattr(self._broker, "consumer", None)
         if hasattr(consumer, "unsubscribe"):
             with suppress(Exception):  # the connection is gone, and the request with it
                 await consumer.unsubscribe()
 
     def _watched(self, message: Any, release: Callable[[], None]) -> Any:
-        """Return a message whose acknowledgement is ours.
-
-        Raises:
-            ConfigurationError: It cannot be acknowledged.
-        """
+        """Return a message whose acknowledgement is ours."""
         if not hasattr(message, "ack"):
             raise ConfigurationError(
                 "this broker cannot carry a plan: its messages cannot be acknowledged, so they are "
@@ -108,10 +95,7 @@ class Deliveries:
         return type(message)(data=message.data, ack=delivery.settle)
 
     def _foreign(self, data: bytes) -> Callable[[], Awaitable[Verdict]] | None:
-        """Return what judges a message of a job that this worker does not have; None if it has it.
-
-        taskiq would acknowledge it, so it would be lost.
-        """
+        """Return what judges a message of a job that this worker does not have; else None."""
         try:
             message = self._broker.formatter.loads(message=data)
         except Exception:  # noqa: BLE001 - taskiq says so, and drops the message
@@ -119,7 +103,7 @@ class Deliveries:
         name = str(message.task_name)
         if not name.startswith(task_name("")) or self._broker.find_task(name) is not None:
             return None
-        return partial(self._judge, name, message.args)
+        return partial(self._judge, name, message.args)  # taskiq would acknowledge, so lose it
 
     async def _judge(self, name: str, arguments: Sequence[Any]) -> Verdict:
         """Drop a message whose chunk is done, as after submitting twice; give back another one."""
@@ -138,8 +122,6 @@ class Deliveries:
 
 
 class _Delivery:
-    """One message that was delivered and is not settled."""
-
     def __init__(
         self,
         ack: Callable[[], Awaitable[None]],
@@ -157,17 +139,13 @@ class _Delivery:
             self._renewal = asyncio.create_task(self._renew(lease / 3))
 
     async def _renew(self, seconds: float) -> None:
-        """Ask NATS again and again not to deliver the message to another worker.
-
-        An error, such as that of a connection which is being opened again, is not the last word.
-        """
+        """Ask NATS again and again not to deliver the message to another worker."""
         while True:
             await asyncio.sleep(seconds)
-            with suppress(Exception):
+            with suppress(Exception):  # such as of a connection that is being opened again
                 await self._message.in_progress()
 
     async def settle(self) -> None:
-        """Acknowledge the message, give it back, or put it away."""
         verdict = VERDICT.get() if self._judge is None else await self._judge()
         self._release()
         if self._renewal is not None:

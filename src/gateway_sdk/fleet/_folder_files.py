@@ -58,11 +58,6 @@ def why(error: Exception) -> str:
 
 
 def open_files(address: str, options: dict[str, Any]) -> "Files":
-    """Return the files at an address of fsspec.
-
-    Raises:
-        ConfigurationError: a package is missing, or fsspec does not know the address.
-    """
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415
     except ModuleNotFoundError:
@@ -86,13 +81,9 @@ def open_files(address: str, options: dict[str, Any]) -> "Files":
 class Files(Protocol):
     """Files by their path below a root, with "/" between names."""
 
-    def read(self, path: str) -> bytes | None:
-        """Return what is in a file; None if there is none."""
-        ...
+    def read(self, path: str) -> bytes | None: ...
 
-    def exists(self, path: str) -> bool:
-        """Tell whether there is a file."""
-        ...
+    def exists(self, path: str) -> bool: ...
 
     def write(self, path: str, data: bytes, *, lasts: bool = True) -> None:
         """Write a file, or replace it; unless it *lasts*, a crash of the machine may lose it."""
@@ -116,16 +107,14 @@ class Files(Protocol):
 
 
 class LocalFiles(Files):
-    """Files of this machine, or of a network that looks like it.
+    """Files of this machine, or of a network that looks like it."""
 
-    Without `Path`, which would double the CPU time of looking for a file that is not there.
-    """
+    # Without `Path`, which would double the CPU time of looking for a file that is not there.
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def read(self, path: str) -> bytes | None:
-        """Return what is in a file; None if there is none."""
         try:
             with open(f"{self._root}/{path}", "rb", buffering=0) as file:  # noqa: PTH123
                 return file.read()
@@ -133,7 +122,6 @@ class LocalFiles(Files):
             return None
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is a file."""
         return os.path.exists(f"{self._root}/{path}")  # noqa: PTH110
 
     def write(self, path: str, data: bytes, *, lasts: bool = True) -> None:
@@ -154,11 +142,7 @@ class LocalFiles(Files):
             sync_folder(folder)
 
     def create(self, path: str, data: bytes) -> None:
-        """Write another file, and give it this name too, which fails if it is taken.
-
-        On a disk without hard links, two processes that do so at the same moment may replace each
-        other's file.
-        """
+        """Write another file, and give it this name too, which fails if it is taken."""
         folder, draft = self._draft(path, data, lasts=True)
         place = f"{self._root}/{path}"
         try:
@@ -168,6 +152,7 @@ class LocalFiles(Files):
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise
+            # Two processes that do so at the same moment may replace each other's file.
             if self.stamp(path) is None:
                 os.replace(draft, place)  # noqa: PTH105
         finally:
@@ -196,14 +181,12 @@ class LocalFiles(Files):
         return folder, draft
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, without files that are being written."""
         try:
             return _sorted(os.listdir(f"{self._root}/{folder}"))  # noqa: PTH208 - 100 000 of them
         except FileNotFoundError:
             return []
 
     def stamp(self, path: str) -> object:
-        """Return its number and time."""
         try:
             status = os.stat(f"{self._root}/{path}")  # noqa: PTH116
         except FileNotFoundError:
@@ -224,19 +207,12 @@ class LocalFiles(Files):
 
 
 class RemoteFiles(Files):
-    """Files of any other file system of fsspec.
-
-    Args:
-        system: The file system.
-        root: The path of the root in it.
-        is_atomic: Whether a file that is being written cannot be seen; else it is written under
-            another name and moved.
-    """
+    """Files of any other file system of fsspec."""
 
     def __init__(self, system: Any, root: str, *, is_atomic: bool) -> None:
         self._system = system
         self._root = root.rstrip("/")
-        self._is_atomic = is_atomic
+        self._is_atomic = is_atomic  # whether a file that is being written cannot be seen
 
     def _at(self, path: str) -> str:
         # What other workers wrote is not in the listings that this process has seen.
@@ -244,19 +220,16 @@ class RemoteFiles(Files):
         return f"{self._root}/{path}"
 
     def read(self, path: str) -> bytes | None:
-        """Return what is in a file; None if there is none."""
         try:
             return bytes(self._system.cat_file(self._at(path)))
         except FileNotFoundError:
             return None
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is a file."""
         return bool(self._system.exists(self._at(path)))
 
     def write(self, path: str, data: bytes, *, lasts: bool = True) -> None:
-        """Write a file as a whole; the file system decides how long it *lasts*."""
-        del lasts
+        del lasts  # the file system decides that
         place = self._at(path)
         if self._is_atomic:
             self._system.pipe_file(place, data)
@@ -273,21 +246,15 @@ class RemoteFiles(Files):
             raise
 
     def create(self, path: str, data: bytes) -> None:
-        """Write a file, unless there is one.
-
-        Two processes that do so at the same moment may replace each other's file, if the file
-        system cannot exclude it.
-        """
         if self.stamp(path) is not None:  # `exists` of fsspec says no after any error
             return
-        if not self._is_atomic:
+        if not self._is_atomic:  # at the same moment, two may replace each other's file
             self.write(path, data)
             return
         with suppress(FileExistsError):
             self._system.pipe_file(self._at(path), data, mode="create")
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, without files that are being written."""
         try:
             paths = self._system.ls(self._at(folder), detail=False)
         except FileNotFoundError:
@@ -295,7 +262,6 @@ class RemoteFiles(Files):
         return _sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
 
     def stamp(self, path: str) -> object:
-        """Return what the file system knows of it."""
         try:
             info = self._system.info(self._at(path))
         except FileNotFoundError:
@@ -303,7 +269,6 @@ class RemoteFiles(Files):
         return repr(sorted((name, str(value)) for name, value in info.items()))
 
     def remove(self, path: str) -> None:
-        """Delete a file, or a folder with everything in it."""
         with suppress(FileNotFoundError):
             self._system.rm(self._at(path), recursive=True)
 

@@ -23,7 +23,6 @@ _NUMBER: Final = re.compile(r"[0-9]{8,}", re.ASCII)
 
 
 def folder_of(plan: PlanRecord) -> str:
-    """Return the folder of the results of a plan."""
     return f"{plan.name}/results/{plan.id}"
 
 
@@ -44,7 +43,6 @@ def parts_of(files: Files, plan: PlanRecord) -> Iterator[tuple[int, str]]:
 
 
 def read_part(files: Files, plan: PlanRecord, chunk: int) -> dict[int, ItemRecord]:
-    """Return what is known of the items of a chunk."""
     for kind in _KINDS:
         data = files.read(f"{folder_of(plan)}/{chunk:08}.{kind}")
         if data is not None:

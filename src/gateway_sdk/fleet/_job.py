@@ -166,7 +166,6 @@ class Job:
 
 
 def _settings(session: object, rate_limit: AnyRateLimit | None) -> Overrides:
-    """Return the arguments of the sessions."""
     if session is not None and not isinstance(session, dict):
         raise ConfigurationError("session must be a dict of arguments of GatewaySession.from_env")
     settings = cast("Overrides", dict(session or {}))

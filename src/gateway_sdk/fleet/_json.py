@@ -14,11 +14,7 @@ _UNWRITABLE: Final = (PydanticSerializationError, RecursionError, TypeError, Val
 
 
 def item_text(item: Any) -> str:
-    """Return an item as JSON text; equal items have equal texts.
-
-    Raises:
-        InvalidArgumentError: it is not JSON, or holds a secret, which would be stored in clear.
-    """
+    """Return an item as JSON text; equal items have equal texts."""
     try:
         text = _ENCODER.encode(item)
         text.encode()
@@ -56,11 +52,7 @@ class NoJsonValueError(ValueError):
 
 
 def value_text(value: Any) -> str:
-    """Return a value as JSON text; numbers that JSON does not know become strings.
-
-    Raises:
-        NoJsonValueError: it is not JSON.
-    """
+    """Return a value as JSON text; numbers that JSON does not know become strings."""
     try:
         text = to_json(value, by_alias=True, inf_nan_mode="strings")
         if not _is_surely_readable(text):
@@ -76,8 +68,6 @@ _DIGITS: Final = 4300
 
 
 def _is_surely_readable(text: bytes) -> bool:
-    """Tell whether JSON that was written can be read, without reading it.
-
-    Most values are small, and reading them would take as long as writing them.
-    """
+    """Tell whether JSON that was written can be read, without reading it."""
+    # Most values are small, and reading them would take as long as writing them.
     return len(text) < _DIGITS and text.count(b"{") + text.count(b"[") < _DEPTH

@@ -18,23 +18,13 @@ _LONGEST_WAIT: Final = 2.0
 
 
 async def outlast(
-    attempt: Callable[[], Awaitable[T]],
+    attempt: Callable[[], Awaitable[T]],  # may be called again after any error of an outage
     *,
     is_outage: Callable[[Exception], bool],
-    what: str,
+    what: str,  # as messages name the store; without credentials
     patience: float = PATIENCE,
 ) -> T:
-    """Call a coroutine function until its error is none of an outage, or for *patience* seconds.
-
-    Args:
-        attempt: It may be called again after any error of an outage.
-        is_outage: Tells whether an error may go away without anything being done.
-        what: The store, as messages name it; without credentials.
-
-    Raises:
-        PlanStoreError: the outage was too long.
-        Exception: another error of *attempt*.
-    """
+    """Call a coroutine function until its error is none of an outage, or for *patience* seconds."""
     clock = asyncio.get_running_loop().time
     end, wait = clock() + patience, _FIRST_WAIT
     while True:

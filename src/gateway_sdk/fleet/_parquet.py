@@ -32,11 +32,6 @@ _NO_FAILURE: Final = (None,) * len(_OF_FAILURE)
 
 
 def load_pyarrow() -> Any:
-    """Return the module.
-
-    Raises:
-        ConfigurationError: it is not installed.
-    """
     try:
         import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
     except ModuleNotFoundError:
@@ -56,13 +51,11 @@ def open_writer(path: Path) -> Any:
 
 @cache
 def schema() -> Any:
-    """Return the columns and their types."""
     pa = load_pyarrow()
     return pa.schema([(name, getattr(pa, kind)()) for name, kind in _COLUMNS])
 
 
 def row_of(record: ItemRecord) -> tuple[Any, ...]:
-    """Return a result in the order of the columns."""
     failure = record.failure
     told: tuple[Any, ...] = _NO_FAILURE
     if failure is not None:
@@ -86,7 +79,6 @@ def row_of(record: ItemRecord) -> tuple[Any, ...]:
 
 
 def table_of(rows: Sequence[tuple[Any, ...]]) -> Any:
-    """Return rows as a table."""
     pa = load_pyarrow()
     columns = zip(*rows, strict=True)
     fields = schema()
@@ -122,11 +114,6 @@ def to_parquet(records: Sequence[ItemRecord]) -> bytes:
 
 
 def from_parquet(data: bytes) -> list[ItemRecord]:
-    """Return the results of a Parquet file.
-
-    Raises:
-        PlanStoreError: it is none, or is damaged.
-    """
     pa = load_pyarrow()
     from pyarrow import parquet  # noqa: PLC0415 - an extra
 

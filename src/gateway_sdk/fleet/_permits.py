@@ -45,9 +45,9 @@ _OUTAGES: Final = (
 )
 
 
+# Milliseconds for which Redis keeps the state after the burst is there again. Longer, and a Redis
+# that was killed could start with an old one; shorter, and no burst would come after a pause.
 _KEPT: Final = 5000
-"""Milliseconds for which Redis keeps the state after the burst is there again. Longer, and a Redis
-that was killed could start with an old one; shorter, and there would be no burst after a pause."""
 
 _EMPTY_AT_FIRST: Final = """
 if redis.call('EXISTS', KEYS[1]) == 0 then
@@ -67,11 +67,7 @@ class _Cautious(GCRA):
 
 
 class Permits:
-    """So many permits per second, and a burst; the state is one hash in Redis.
-
-    In any second at most `rate + burst` are given out, over all processes, also if Redis loses its
-    state meanwhile.
-    """
+    """At most rate + burst permits in any second, also if Redis loses its state meanwhile."""
 
     def __init__(
         self,
@@ -94,17 +90,7 @@ class Permits:
         self._read_at: float | None = None
 
     async def take(self, count: int) -> bool:
-        """Wait for permits, and take them.
-
-        Args:
-            count: How many, at most the burst.
-
-        Returns:
-            False if Redis does not answer. Perhaps it gave the permits: then they are lost.
-
-        Raises:
-            ConfigurationError: Redis refuses.
-        """
+        """Wait for permits, at most the burst; False if Redis does not answer: some may be lost."""
         try:
             while wait := await self._wait_after_asking(count):
                 if wait > self._longest:  # one of the clocks was set: read that of Redis again
@@ -134,8 +120,7 @@ class Permits:
             " user and password that may use EVALSHA, SCRIPT LOAD, TIME and the key of the limit"
         ) from None
 
-    async def _now(self) -> float:
-        """Return the time of Redis' clock, in seconds since 1970."""
+    async def _now(self) -> float:  # seconds since 1970, of Redis' clock
         began = time.monotonic()
         if self._read_at is None or began - self._read_at > _CLOCK_LIFE:
             seconds, microseconds = await cast("Any", self._redis).time()
@@ -145,7 +130,6 @@ class Permits:
         return time.monotonic() + self._ahead
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._redis.aclose()
 
     @safe_repr

@@ -26,13 +26,7 @@ DIGEST_BYTES: Final = 16
 async def store_plan(
     parts: Parts, items: Iterable[Any] | AsyncIterable[Any], chunk_size: int
 ) -> PlanRecord:
-    """Store a plan and return it; if the job has one, compare instead.
-
-    Raises:
-        InvalidArgumentError: an item does not fit, there are none, or two that must be made once
-            are equal.
-        PlanStoreError: the job has another plan, or the store cannot be used.
-    """
+    """Store a plan and return it; if the job has one, compare instead."""
     planning = _Planning(parts, chunk_size)
     known = await parts.store.find_plan(parts.name)
     if known is not None:
@@ -49,11 +43,7 @@ async def store_plan(
 
 
 def check_work(plan: PlanRecord, operation: str) -> None:
-    """Refuse a stored plan with which a job must do nothing.
-
-    Raises:
-        PlanStoreError: another version of this package stored it, or it is for another operation.
-    """
+    """Refuse a plan of another version of this package, or for another operation."""
     _check_version(plan)
     if plan.operation != operation:
         raise PlanStoreError(
@@ -63,7 +53,6 @@ def check_work(plan: PlanRecord, operation: str) -> None:
 
 
 def _check_version(plan: PlanRecord) -> None:
-    """Refuse a plan that another version of this package has stored in another way."""
     if plan.version != VERSION:
         raise PlanStoreError(
             f"plan {plan.name!r} is stored in version {plan.version}, and this is for {VERSION}:"
@@ -89,12 +78,6 @@ def _same(stored: PlanRecord, made: PlanRecord) -> PlanRecord:
 
 
 class _Planning:
-    """One plan that is being made.
-
-    Attributes:
-        id: The id that the plan will have.
-    """
-
     def __init__(self, parts: Parts, chunk_size: int) -> None:
         self.id = uuid.uuid4().hex
         self._parts = parts
@@ -103,14 +86,12 @@ class _Planning:
         self._count = 0
 
     async def digest_all(self, items: Iterable[Any] | AsyncIterable[Any]) -> PlanRecord:
-        """Go through all items, and return what a plan of them would be; nothing is written."""
         async with aclosing(self._texts(items)) as texts:
             async for _ in texts:
                 pass
         return self._record()
 
     async def write_all(self, items: Iterable[Any] | AsyncIterable[Any]) -> PlanRecord:
-        """Write all items, a few chunks at a time."""
         async with aclosing(self._writes(items)) as writes:
             await run_all(writes, at_once=_AT_ONCE)
         return self._record()
@@ -131,7 +112,6 @@ class _Planning:
             yield write(name, self.id, chunk, ready)
 
     async def _texts(self, items: Iterable[Any] | AsyncIterable[Any]) -> AsyncGenerator[str, None]:
-        """Yield each item as text, after checking it."""
         work = self._parts.work
         with closing(_Seen()) as seen:
             async for item in _each(items):
@@ -159,7 +139,6 @@ class _Planning:
 
 
 async def _each(items: Iterable[Any] | AsyncIterable[Any]) -> AsyncGenerator[Any, None]:
-    """Yield items of both kinds of iterables."""
     if isinstance(items, AsyncIterable):
         async for item in items:
             yield item
@@ -180,11 +159,6 @@ class _Seen:
         self._file.execute("BEGIN")
 
     def add(self, text: str, place: int) -> None:
-        """Note an item.
-
-        Raises:
-            InvalidArgumentError: it is equal to an earlier one.
-        """
         digest = blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
         try:
             self._file.execute("INSERT INTO seen VALUES (?, ?)", (digest, place))
@@ -195,5 +169,4 @@ class _Seen:
             ) from None
 
     def close(self) -> None:
-        """Delete the file."""
         self._file.close()

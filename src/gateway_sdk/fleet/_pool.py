@@ -6,11 +6,7 @@ from typing import Any
 
 
 async def run_all(calls: AsyncIterator[Coroutine[Any, Any, Any]], *, at_once: int) -> int:
-    """Run coroutines, which are taken as others end; return their number.
-
-    Raises:
-        Exception: the first error of one of them or of the iterator; the others are cancelled.
-    """
+    """Run coroutines, and return their number; the first error of one cancels the others."""
     running: set[asyncio.Task[Any]] = set()
     count = 0
     try:

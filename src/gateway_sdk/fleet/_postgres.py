@@ -45,21 +45,11 @@ _ADVICE: Final = {
 
 
 class Database:
-    """The tables of plans in a schema of a PostgreSQL server.
-
-    Attributes:
-        what: The server and its database, as messages name them; without credentials.
-        place: The server, its database and the schema; without credentials.
-    """
+    """The tables of plans in a schema of a PostgreSQL server."""
 
     def __init__(self, dsn: str, schema: str, patience: float) -> None:
-        """Check both; nothing is sent.
-
-        Raises:
-            ConfigurationError: The DSN or the schema is invalid, or the extra [fleet] is not
-                installed.
-        """
         place = _checked_place(dsn)
+        # Both are shown, and hold no credentials.
         self.what = f"PostgreSQL at {place}"
         self.place = f"{place} {schema}"
         if not isinstance(schema, str) or not _SCHEMA.fullmatch(schema):
@@ -84,16 +74,10 @@ class Database:
         self._openings: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
 
     async def open(self) -> None:
-        """Connect, and create the tables if they are missing.
-
-        Raises:
-            PlanStoreError: The server does not answer, refuses access, or has other tables.
-            ConfigurationError: The client library does not understand the DSN.
-        """
+        """Connect, and create the tables if they are missing."""
         await self._outlast(_nothing)
 
     async def aclose(self) -> None:
-        """Disconnect; statements in flight have a few seconds to end."""
         pool = self._pools.pop(asyncio.get_running_loop(), None)
         if pool is not None:
             try:
@@ -107,7 +91,6 @@ class Database:
         return await self._outlast(lambda pool: pool.fetch(text, *values))
 
     async def _outlast(self, use: Callable[[Any], Awaitable[T]]) -> T:
-        """Use the pool, and wait for a server that does not answer."""
         try:
             return await outlast(
                 partial(self._use, use),
@@ -138,13 +121,6 @@ class Database:
             self._pools.pop(loop, None)
 
     async def _connected(self) -> Any:
-        """Return connections to a server that has the tables.
-
-        Raises:
-            ConfigurationError: The client library does not understand the DSN, or the server has
-                no TLS or no certificate as the DSN asks for.
-            PlanStoreError: The tables are of another version.
-        """
         try:
             return await self._checked_pool()
         except SSLCertVerificationError:
@@ -184,11 +160,6 @@ class Database:
         return pool
 
     async def _check_tables(self, pool: Any) -> None:
-        """Create the tables if they are missing.
-
-        Raises:
-            PlanStoreError: They are of another version.
-        """
         ask = sql.FIND_VERSION.format(schema=self._schema)
         missing = (self._postgres.UndefinedTableError, self._postgres.InvalidSchemaNameError)
         try:
@@ -224,11 +195,7 @@ async def _make_synchronous(connection: Any) -> None:
 
 
 def _checked_place(dsn: str) -> str:
-    """Return the hosts and the database of a DSN, without credentials.
-
-    Raises:
-        ConfigurationError: It is invalid, or results would be sent unencrypted.
-    """
+    """Return the hosts and the database of a DSN, without credentials."""
     if not isinstance(dsn, str):
         raise ConfigurationError("the DSN of PostgreSQL must be a string")
     try:

@@ -111,11 +111,7 @@ def _load_permits() -> "type[Permits]":
 
 
 class SharedLimiter(Limiter):
-    """Lets requests pass with permits from Redis, first come, first served.
-
-    A waiting caller that is cancelled keeps nothing. A permit that comes too late for its caller
-    goes to the next one, or is lost if there is none: then fewer requests are sent, never more.
-    """
+    """Lets requests pass with permits from Redis, first come, first served."""
 
     def __init__(
         self,
@@ -133,11 +129,6 @@ class SharedLimiter(Limiter):
         self._lost = False
 
     async def enter(self) -> None:
-        """Pass when it is this caller's turn.
-
-        Raises:
-            ConfigurationError: Redis refuses.
-        """
         waiter = asyncio.get_running_loop().create_future()
         self._waiters[waiter] = None
         if self._supply is None:
@@ -152,14 +143,12 @@ class SharedLimiter(Limiter):
             raise
 
     async def aclose(self) -> None:
-        """End what waits for permits, and close the connection to Redis."""
         if self._supply is not None:
             self._supply.cancel()
             await asyncio.wait([self._supply])
         await self._permits.aclose()
 
     async def _run(self) -> None:
-        """Get permits as long as a request waits for one."""
         try:
             while self._waiters:
                 await self._get()
@@ -208,6 +197,7 @@ class SharedLimiter(Limiter):
             self._hand_out(1)
 
     def _hand_out(self, count: int) -> None:
+        # A permit that nobody waits for is lost: fewer requests are sent, never more.
         while count and self._waiters:
             waiter, _ = self._waiters.popitem(last=False)
             if not waiter.done():  # else cancelled, and its task has not run yet

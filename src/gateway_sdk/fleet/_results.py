@@ -27,18 +27,12 @@ _NOT_OF_AN_ITEM: Final = (ConfigurationError, JournalError, SessionStateError)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item of a chunk."""
-
     index: int
     text: str = field(repr=False)
 
 
 class Results(Dedup[Entry, str]):
-    """Records in the store what is about to be sent, and passes results to the writer.
-
-    Attributes:
-        of_others: Items that another worker began first.
-    """
+    """Records in the store what is about to be sent, and passes results to the writer."""
 
     def __init__(self, plan: PlanRecord, store: Store, writer: Writer) -> None:
         self._plan = plan
@@ -50,7 +44,7 @@ class Results(Dedup[Entry, str]):
         self._unsent: list[int] = []
         self._loop = asyncio.get_running_loop()
         self._error: Exception | None = None
-        self.of_others: set[int] = set()
+        self.of_others: set[int] = set()  # items that another worker began first
 
     def check(self) -> None:
         """Raise an error that is not that of one item."""
@@ -58,12 +52,6 @@ class Results(Dedup[Entry, str]):
             raise self._error
 
     async def record_intent(self, item: Entry, digest: bytes | None) -> bool:
-        """Record that a request is sent for the item; False if another worker did so before.
-
-        Raises:
-            PlanStoreError: the store does not record it, so nothing is sent.
-            SessionStateError: the call is made in another event loop.
-        """
         del digest
         if item.index in self._begun:  # another request of the same item
             return True
@@ -116,7 +104,6 @@ class Results(Dedup[Entry, str]):
 def record_of(
     result: BulkResult[Entry, str], observer: ItemObserver, starter: UUID | None
 ) -> ItemRecord:
-    """Return what is stored of a result."""
     error = result.error
     if isinstance(error, NoJsonValueError):
         error = GatewayError(f"the value is no JSON ({error}): return JSON or a model")

@@ -31,16 +31,7 @@ def continued(labels: Mapping[str, Any]) -> AbstractContextManager[None]:
 
 
 def sender(broker: Any, job: str) -> Send:
-    """Return what sends messages of a job to a broker.
-
-    Args:
-        broker: A broker of taskiq to which `on_taskiq` added the job; or, for other engines, a
-            coroutine function of an address and a number.
-        job: The name of the job.
-
-    Raises:
-        InvalidArgumentError: it is neither.
-    """
+    """Return what sends messages of a job to a broker; a coroutine function is that itself."""
     if hasattr(broker, "find_task"):
         task = broker.find_task(task_name(job))
         if task is None:

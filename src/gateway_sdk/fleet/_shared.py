@@ -22,24 +22,19 @@ class SharedLimit(Limit):
 
     @property
     def size(self) -> int:
-        """The number of calls that may be in flight now, of all runs together."""
         return self._limit.size
 
     def has_room(self, waiting: int) -> bool:
-        """Tell whether another item may start."""
         return self._limit.has_room(waiting)
 
     def begin(self, wake: Callable[[], None]) -> Ticket:
-        """Count an item that starts; every run is woken when there may be room again."""
         del wake  # its run has joined
         return self._limit.begin(self._wake_all)
 
     def join(self, wake: Callable[[], None]) -> None:
-        """Wake this run too."""
         self._wakes.append(wake)
 
     def leave(self, wake: Callable[[], None]) -> None:
-        """Wake this run no more."""
         self._wakes.remove(wake)
 
     def _wake_all(self) -> None:
@@ -67,19 +62,13 @@ class LoginWait:
         self._wait = min(2 * self._wait, _LONGEST_WAIT)
 
     def has_token(self) -> None:
-        """Note that a token was accepted."""
         if self._wait > _FIRST_WAIT:
             LOGGER.warning("there is a token again: the plan goes on")
         self._wait = _FIRST_WAIT
 
 
 class Shared:
-    """What the chunks of one event loop share.
-
-    Attributes:
-        limit: How many calls there may be at once.
-        login: The wait for a login.
-    """
+    """What the chunks of one event loop share."""
 
     def __init__(self, limit: Limit) -> None:
         self.limit = SharedLimit(limit)
@@ -94,7 +83,6 @@ class PerLoop:
         self._known: WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = WeakKeyDictionary()
 
     def get(self) -> Shared:
-        """Return that of the running loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._known:
             self._known[loop] = Shared(self._make_limit())

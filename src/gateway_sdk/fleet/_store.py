@@ -27,10 +27,8 @@ class State(StrEnum):
     BEGUN = "begun"
     """A request that must not be sent twice may be sent now; the item was not heard of again."""
     UNKNOWN = "unknown"
-    """It was or may have been sent, and its result is not known. It is never sent again.
-
-    With a failure, the call failed so; without one, the worker ended before the result was stored.
-    """
+    """It was or may have been sent, and its result is not known. It is never sent again."""
+    # With a failure, the call failed so; without one, the worker ended before it was stored.
     DONE = "done"
     """There is a value."""
     FAILED = "failed"
@@ -49,24 +47,14 @@ class ChunkState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
-    """A plan that was planned to its end.
-
-    Attributes:
-        name: The name of the job, which has one plan.
-        id: A random text that no other plan has, also none of the same name: 32 hexadecimal digits.
-        operation: What is done with each item: the name of an operation or of a function.
-        chunk_size: Items of one chunk; the last chunk may have fewer.
-        items: The number of items.
-        digest: The digest of all items in their order, in hexadecimal digits.
-        version: The version of what is stored.
-    """
+    """A plan that was planned to its end."""
 
     name: str
-    id: str
-    operation: str
-    chunk_size: int
+    id: str  # random: no other plan has it, also none of this name; 32 hexadecimal digits
+    operation: str  # or the name of a function
+    chunk_size: int  # the last chunk may have fewer items
     items: int
-    digest: str
+    digest: str  # of all items in their order, in hexadecimal digits
     version: int = VERSION
 
     @property
@@ -80,65 +68,41 @@ class PlanRecord:
         return f"{self.name}#{self.id}"
 
     def indexes(self, chunk: int) -> range:
-        """Return the indexes of the items of a chunk."""
         first = chunk * self.chunk_size
         return range(first, min(first + self.chunk_size, self.items))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRecord:
-    """What is known of one item.
-
-    Attributes:
-        index: The place of the item in the plan, from 0.
-        item: The item as JSON text. Stores that join results with the plan need not store it
-            again.
-        value: The value as JSON text; None if there is none.
-        failure: The error, without texts of the gateway or the user; None if there is none.
-        attempts: Requests made for it.
-        elapsed: Seconds that it took.
-        starter: The delivery of the chunk, if it recorded `begun`; else None. Only its result
-            replaces `begun` and `unknown`: the request of another delivery may be under way.
-    """
-
-    index: int
+    index: int  # its place in the plan, from 0
     state: State
     item: str = field(repr=False)  # it may be about a person
     value: str | None = field(default=None, repr=False)
     failure: Failure | None = None
     attempts: int = 0
     elapsed: float = 0.0
+    # The delivery of the chunk, if it recorded `begun`. Only its result replaces `begun` and
+    # `unknown`: the request of another delivery may be under way.
     starter: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkRecord:
-    """A chunk that was started and has not ended.
-
-    Attributes:
-        chunk: Its number.
-        starts: How often it was started; 0 after it waited.
-        message: What a worker said of it; "" if nothing.
-        at: When it was said, in UTC.
-    """
+    """A chunk that was started and has not ended."""
 
     chunk: int
     state: ChunkState
-    starts: int
+    starts: int  # 0 after it waited
     message: str
-    at: datetime
+    at: datetime  # in UTC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many items of a plan are in each state.
-
-    Attributes:
-        failed: The number of failed items by reason, as `reason_of` returns it.
-    """
+    """How many items of a plan are in each state."""
 
     done: int = 0
-    failed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    failed: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))  # by reason
     begun: int = 0
     unknown: int = 0
 
@@ -149,24 +113,17 @@ def reason_of(failure: Failure) -> str:
 
 
 class Store(Protocol):
-    """Where plans and results are; each method may be called by many processes at once.
+    """Where plans and results are; each method may be called by many processes at once."""
 
-    Methods wait for a store that does not answer, for a limited time (`_outage.outlast`).
+    # Each method waits for a store that does not answer, for a limited time (`_outage.outlast`),
+    # and may raise a PlanStoreError; nothing stored is lost.
 
-    Attributes:
-        takes_once: Whether the store can record, before a request is sent, that it is sent.
-            Without this, operations that must not be made twice are refused.
-        batch: How many results are written at a time; None for all of a chunk, when it ends. A
-            chunk that was ended early is then not written at all.
-
-    Raises:
-        PlanStoreError: the store does not answer, is full, refuses access or holds something else;
-            nothing stored is lost. Every method may raise it.
-    """
-
+    # Whether the store can record, before a request is sent, that it is sent.
     @property
     def takes_once(self) -> bool: ...
 
+    # Results that are written at a time; None for all of a chunk, when it ends: those of a chunk
+    # that was ended early are then not written at all.
     @property
     def batch(self) -> int | None: ...
 
@@ -183,75 +140,50 @@ class Store(Protocol):
         """Write the items of a chunk of a plan that is being planned; replaces what is there."""
 
     async def seal(self, plan: PlanRecord) -> PlanRecord:
-        """Make this the plan of its name, if the name has none.
-
-        Returns:
-            The plan of this name: that of another process, if it was faster. Items of plans of
-            this name that were never sealed are deleted.
-        """
+        """Make this the plan of its name, if it has none; return that, delete items of others."""
         ...
 
     async def discard(self, name: str, plan_id: str) -> None:
         """Delete the items of a plan that was not sealed."""
 
-    async def read_items(self, plan: PlanRecord, chunk: int) -> list[str]:
-        """Return the items of a chunk, in their order."""
-        ...
+    async def read_items(self, plan: PlanRecord, chunk: int) -> list[str]: ...
 
     async def known(self, plan: PlanRecord, chunk: int) -> dict[int, State]:
         """Return the state of each item of a chunk that has one, by index."""
         ...
 
+    # Only after True may the request be sent. A caller that did not hear the answer must ask no
+    # second time: the item is `begun` then.
     async def begin(self, plan: PlanRecord, index: int, starter: UUID) -> bool:
-        """Record durably that a request that must not be sent twice is sent for an item.
-
-        Args:
-            plan: The plan.
-            index: The place of the item.
-            starter: What this delivery of the chunk, and no other, is known by.
-
-        Returns:
-            True for the one caller that recorded it; False if the item had a state. Only after
-            True may the request be sent. A caller that did not hear the answer must ask no second
-            time: the item is `begun` then.
-        """
+        """Record durably that a request is sent that must not be sent twice; True to one caller."""
         ...
 
+    # They are missing again, also if they have become `unknown`. Items of others stay.
     async def release(self, plan: PlanRecord, indexes: Iterable[int], starter: UUID) -> None:
-        """Forget that a delivery began items, for which it has sent nothing and will send nothing.
-
-        They are missing again, also if they have become `unknown`. Items of others stay.
-        """
+        """Forget that a delivery began items, for which it has sent nothing and never will."""
 
     async def settle_unknown(self, plan: PlanRecord, indexes: Iterable[int]) -> None:
         """Make `unknown` of those items that are `begun`; leave others as they are."""
 
+    # They replace no state; but those with the starter of the item replace `begun` and `unknown`.
     async def write_results(
         self, plan: PlanRecord, chunk: int, records: Sequence[ItemRecord]
     ) -> None:
-        """Store results: `done`, `failed`, or `unknown` with a failure; again, nothing changes.
+        """Store results: `done`, `failed`, or `unknown` with a failure; again, nothing changes."""
 
-        They replace no state, and never `done` or `failed`. Those with the starter of
-        the item replace `begun` and `unknown` too.
-        """
-
-    async def counts(self, plan: PlanRecord) -> Counts:
-        """Count the items by state."""
-        ...
+    async def counts(self, plan: PlanRecord) -> Counts: ...
 
     def missing(self, plan: PlanRecord) -> AsyncIterator[int]:
         """Yield the numbers of chunks with items that have no state or are `begun`, in order."""
         ...
 
+    # In memory that does not depend on the size of the plan.
     def results(self, plan: PlanRecord) -> AsyncIterator[Sequence[ItemRecord]]:
-        """Yield all items that have a state, in the order of the plan, in lists of any length.
-
-        Memory does not depend on the size of the plan.
-        """
+        """Yield all items that have a state, in the order of the plan, in lists of any length."""
         ...
 
     def unknown(self, plan: PlanRecord) -> AsyncIterator[ItemRecord]:
-        """Yield the items that are `unknown`, in the order of the plan."""
+        """In the order of the plan."""
         ...
 
     async def forget_failed(self, plan: PlanRecord) -> int:
@@ -271,16 +203,11 @@ class Store(Protocol):
         """Delete the record of a chunk: it has ended, or its starts are counted anew."""
 
     def open_chunks(self, plan: PlanRecord) -> AsyncIterator[ChunkRecord]:
-        """Yield the records of chunks that have not ended, in order."""
+        """In order."""
         ...
 
 
 def plan_of(text: bytes) -> PlanRecord:
-    """Read a plan from JSON.
-
-    Raises:
-        PlanStoreError: it is none, or that of another version.
-    """
     try:
         return PlanRecord(**json.loads(text))
     except (TypeError, ValueError):
@@ -291,7 +218,6 @@ def plan_of(text: bytes) -> PlanRecord:
 
 
 def chunk_of(chunk: int, text: bytes) -> ChunkRecord:
-    """Read the record of a chunk from JSON."""
     found = json.loads(text)
     state, at = ChunkState(found["state"]), datetime.fromisoformat(found["at"])
     starts, message = found["starts"], found["message"]
@@ -299,6 +225,5 @@ def chunk_of(chunk: int, text: bytes) -> ChunkRecord:
 
 
 def is_store(value: Any) -> bool:
-    """Tell whether an object has the methods of a store."""
     names = (name for name in vars(Store) if not name.startswith("_"))
     return all(hasattr(value, name) for name in names)

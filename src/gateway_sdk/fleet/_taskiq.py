@@ -17,8 +17,7 @@ from gateway_sdk.fleet._sender import continued, task_name
 from gateway_sdk.fleet._worker import Worker, settle
 
 PAUSE: Final = 5.0
-"""Seconds before a chunk that could not be run is given back: without them it would come back at
-once, and use up its deliveries while a disk is full."""
+"""Seconds before a chunk is given back: else it uses up its deliveries while a disk is full."""
 
 
 def on_taskiq(broker: Any, job: Job) -> None:
@@ -74,15 +73,10 @@ class Process:
         self._is_settled = False
 
     async def open(self, _: object) -> None:
-        """Open the session and the store, in the event loop of the worker.
-
-        A broker that could not connect is started again.
-        """
-        self._is_ending = False
+        self._is_ending = False  # a broker that could not connect is started again
         self._worker = self._worker or await self._job.worker().__aenter__()
 
     async def close(self, _: object) -> None:
-        """Let the chunks end that are under way, then close."""
         self.drain()
         if self._running:
             await asyncio.wait(self._running)
@@ -125,10 +119,8 @@ class Process:
                 raise
 
     def _settle(self) -> None:
-        """Settle the collector after the first chunk, when all is loaded.
-
-        A process that only submits, or has an InMemoryBroker, is the user's own.
-        """
+        """Settle the collector after the first chunk, when all is loaded."""
+        # Another process, which only submits or has an InMemoryBroker, is the user's own.
         if self._broker.is_worker_process and not self._is_settled:
             self._is_settled = True
             settle()

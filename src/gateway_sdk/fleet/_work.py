@@ -39,50 +39,29 @@ _AREAS: Final[tuple[tuple[str, type[Area]], ...]] = (
 
 
 class Work(ABC):
-    """An operation or a function.
-
-    Attributes:
-        name: The name of the operation or of the function.
-        sends_once: Whether each item sends a request that must not be sent twice; False if that
-            is only known when it is sent.
-    """
-
     name: str
-    sends_once: bool = False
+    sends_once: bool = False  # False too if that is only known when it is sent
 
     @abstractmethod
     def dump(self, item: Any) -> str:
-        """Return an item as JSON text, after checking everything that can be checked before.
-
-        Raises:
-            InvalidArgumentError: the item does not fit; the message does not show its values.
-        """
+        """Return an item as JSON text, after checking everything that can be checked before."""
 
     def check(self, gateway: object) -> None:
-        """Refuse a session with which every item would fail.
-
-        Raises:
-            InvalidArgumentError: it is no session.
-            ConfigurationError: it lacks a setting.
-        """
+        """Refuse a session with which every item would fail."""
         if not isinstance(gateway, GatewaySession):
             raise InvalidArgumentError("gateway must be a GatewaySession")
 
     @abstractmethod
-    def call(self, gateway: GatewaySession, text: str) -> Awaitable[Any]:
-        """Return the call for an item, which returns the value when it is awaited."""
+    def call(self, gateway: GatewaySession, text: str) -> Awaitable[Any]: ...
 
 
 class OperationWork(Work):
-    """One of the twelve operations; an item is a mapping of the arguments of its method.
-
-    Of `create_customer`, the item is the request itself.
-    """
+    """One of the twelve operations; an item is a mapping of the arguments of its method."""
 
     def __init__(self, operation: Operation[Any]) -> None:
         self.name = operation.name
         self.sends_once = operation.repeatability is Repeatability.ONCE
-        self._takes_request = operation is CREATE_CUSTOMER
+        self._takes_request = operation is CREATE_CUSTOMER  # an item is the request itself
         self._needs_tenant = operation.tenant_id is Header.ALWAYS
         self._attribute, area = next(
             (attribute, area) for attribute, area in _AREAS if hasattr(area, operation.name)
@@ -108,7 +87,6 @@ class OperationWork(Work):
         return text
 
     def check(self, gateway: object) -> None:
-        """Refuse a session without the tenant that the operation needs."""
         super().check(gateway)
         caller: Any = vars(gateway).get("_caller")  # a double of a session has none
         if self._needs_tenant and caller is not None and caller.options.tenant_id is None:
@@ -117,7 +95,6 @@ class OperationWork(Work):
             )
 
     def call(self, gateway: GatewaySession, text: str) -> Awaitable[Any]:
-        """Call the method of the area."""
         return self._start(getattr(getattr(gateway, self._attribute), self.name), text)
 
     def _start(self, method: Callable[..., Any], text: str) -> Coroutine[Any, Any, Any]:
@@ -142,7 +119,6 @@ class _Checking:
         body: object = None,
         **_: Any,
     ) -> None:
-        """Check path and body, and return no value."""
         check_path(operation, path)
         if isinstance(body, Model):
             item_text(body)  # which refuses secrets
@@ -160,10 +136,7 @@ def _drive(coroutine: Coroutine[Any, Any, Any]) -> None:
 
 
 class FunctionWork(Work):
-    """A coroutine function of a session and an item.
-
-    Items are validated as the type that the function names for them.
-    """
+    """A coroutine function of a session and an item, which is validated as its type."""
 
     def __init__(self, function: Any) -> None:
         if not is_async(function) or inspect.isasyncgenfunction(function):
@@ -174,7 +147,6 @@ class FunctionWork(Work):
         self._items: TypeAdapter[Any] = _items_of(function)
 
     def dump(self, item: Any) -> str:
-        """Return an item as JSON text, if the function takes it."""
         text = item_text(item)
         self._load(text)
         return text
@@ -186,16 +158,11 @@ class FunctionWork(Work):
             raise InvalidArgumentError(describe(error)) from None
 
     def call(self, gateway: GatewaySession, text: str) -> Awaitable[Any]:
-        """Call the function."""
         return self._function(gateway, self._load(text))
 
 
 def _items_of(function: Any) -> TypeAdapter[Any]:
-    """Return what reads the items of a function: the type of its second parameter.
-
-    Raises:
-        ConfigurationError: it does not take two arguments, or cannot be given JSON.
-    """
+    """Return what reads the items of a function: the type of its second parameter."""
     called = function if inspect.isroutine(function) else function.__call__
     try:
         bound = inspect.signature(called).bind(None, None)
@@ -219,11 +186,6 @@ def _items_of(function: Any) -> TypeAdapter[Any]:
 
 
 def make_work(operation: object, function: object) -> Work:
-    """Return the work of a job.
-
-    Raises:
-        ConfigurationError: not exactly one of both was given, or it is none that can be used.
-    """
     if (operation is None) == (function is None):
         raise ConfigurationError("give either operation= or function=")
     if operation is None:

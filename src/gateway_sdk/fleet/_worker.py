@@ -18,17 +18,13 @@ _CHUNKS_AT_ONCE: Final = 2
 """While the last calls of a chunk end, the next one has begun."""
 
 _YOUNG: Final = 10_000
-"""Objects that a worker makes before the garbage collector looks at them. A query makes some
-hundreds and frees them itself; Python's 700 would be made by a few of the calls in flight."""
+"""Objects made before the collector looks: a query makes some hundreds, and frees them itself."""
 
 
 def settle() -> None:
-    """Keep what is loaded out of the collector's sight, and let it look less often.
-
-    Only for a process that does nothing but run chunks: a worker of taskiq, or `gateway bulk
-    worker --here`. What is loaded stays until it ends. A full collection walks through it for
-    0.1 s, once in some thousand queries: nearly a tenth of a worker's CPU time.
-    """
+    """Keep what is loaded out of the collector's sight, and let it look less often."""
+    # Only for a process that does nothing but run chunks: what is loaded stays until it ends. A
+    # full collection walks through it for 0.1 s, which took nearly a tenth of a worker's CPU time.
     gc.freeze()
     young, *older = gc.get_threshold()
     if 0 < young < _YOUNG:  # 0: the user has turned the collector off

@@ -7,18 +7,13 @@ from gateway_sdk.fleet._store import ItemRecord
 
 
 class Writer:
-    """Collects results and writes them in batches, one batch at a time.
-
-    Args:
-        write: Writes a batch.
-        batch: How many results make a batch; None if all are written at the end.
-    """
+    """Collects results and writes them in batches, one batch at a time."""
 
     def __init__(
         self, write: Callable[[Sequence[ItemRecord]], Awaitable[None]], batch: int | None
     ) -> None:
         self._write = write
-        self._batch = batch
+        self._batch = batch  # None if all are written at the end
         self._ready: list[ItemRecord] = []
         self._is_urgent = False
         self._writing: asyncio.Task[None] | None = None
