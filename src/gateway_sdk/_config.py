@@ -74,22 +74,14 @@ ENVIRONMENT: Final = {
 
 
 def with_environment(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Add settings of the environment that were not given; an empty variable counts as missing.
-
-    Raises:
-        ConfigurationError: a secret of the environment would go to another gateway.
-    """
+    """Add settings of the environment that were not given; an empty variable counts as missing."""
     check_same_gateway(given)
     found = {name: os.environ.get(variable) for name, variable in ENVIRONMENT.items()}
     return {name: value for name, value in found.items() if value} | dict(given)
 
 
 def check_same_gateway(given: Mapping[str, Any]) -> None:
-    """Refuse another gateway if a secret of the environment, which is not for it, would be used.
-
-    Raises:
-        ConfigurationError: the secret is not replaced by an argument; the message names it.
-    """
+    """Refuse another gateway if a secret of the environment, which is not for it, would be used."""
     own, other = os.environ.get(ENVIRONMENT["base_url"]), origin_of_text(given.get("base_url"))
     if not own or not other or other == origin_of_text(own):
         return
@@ -110,23 +102,14 @@ def origin_of_text(base_url: object) -> str | None:
 
 
 def require_settings(settings: Mapping[str, Any], *names: str) -> None:
-    """Refuse missing settings; None counts as missing.
-
-    Raises:
-        ConfigurationError: a setting is missing; the message names it.
-    """
+    """Refuse missing settings; None counts as missing."""
     for name in names:
         if settings.get(name) is None:
             raise ConfigurationError(f"{ENVIRONMENT[name]} is not set, and no {name}= was given")
 
 
 def parse_base_url(base_url: object, *, allow_insecure_http: bool) -> httpx.URL:
-    """Return the gateway's address; the paths of the areas are added to its path.
-
-    Raises:
-        ConfigurationError: the address is not an absolute http(s) URL, has credentials, a query
-            or a fragment, or is plain http to another machine. The message shows no credentials.
-    """
+    """Return the gateway's address; the paths of the areas are added to its path."""
     if base_url is None or base_url == "":
         raise ConfigurationError(
             "base_url is missing: give the gateway's address, such as https://gateway.example.com"
@@ -144,16 +127,7 @@ def parse_base_url(base_url: object, *, allow_insecure_http: bool) -> httpx.URL:
 
 
 def parse_url(name: str, text: object, *, any_port: bool = False) -> httpx.URL:
-    """Parse an absolute http(s) URL without credentials.
-
-    Args:
-        name: The name of the setting, for the message.
-        text: The URL.
-        any_port: Whether port 0 is allowed, which means any free port.
-
-    Raises:
-        ConfigurationError: the text is not such a URL; the message does not show it.
-    """
+    """Parse an absolute http(s) URL without credentials."""
     if not isinstance(text, str):
         raise ConfigurationError(f"{name} must be a str")
     if any(character.isspace() for character in text):
@@ -211,11 +185,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_timeout(timeout: object) -> httpx.Timeout:
-    """Return the time-outs of each phase in seconds.
-
-    Raises:
-        ConfigurationError: the value is not None, a positive number or an `httpx.Timeout`.
-    """
+    """Return the time-outs of each phase in seconds."""
     if not isinstance(timeout, httpx.Timeout):
         return httpx.Timeout(check_seconds("timeout", timeout))
     for phase, seconds in timeout.as_dict().items():
@@ -224,11 +194,7 @@ def check_timeout(timeout: object) -> httpx.Timeout:
 
 
 def check_seconds(name: str, seconds: object) -> float | None:
-    """Return a positive, finite number of seconds, or None for no limit.
-
-    Raises:
-        ConfigurationError: it is anything else.
-    """
+    """Return a positive, finite number of seconds, or None for no limit."""
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
@@ -239,11 +205,7 @@ def check_seconds(name: str, seconds: object) -> float | None:
 
 
 def check_wait(name: str, seconds: object) -> float:
-    """Return a finite number of seconds, 0 included.
-
-    Raises:
-        ConfigurationError: it is anything else.
-    """
+    """Return a finite number of seconds, 0 included."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise ConfigurationError(f"{name} must be a number of seconds")
     if not 0 <= seconds <= _LONGEST:  # False for NaN too
@@ -252,11 +214,7 @@ def check_wait(name: str, seconds: object) -> float:
 
 
 def check_amount(name: str, amount: object) -> float:
-    """Return a finite number of at least 0.
-
-    Raises:
-        ConfigurationError: it is anything else.
-    """
+    """Return a finite number of at least 0."""
     if (
         isinstance(amount, bool)
         or not isinstance(amount, int | float)
@@ -267,11 +225,7 @@ def check_amount(name: str, amount: object) -> float:
 
 
 def check_switch(name: str, value: object) -> bool:
-    """Return True or False; refuse other types, because the text "false" counts as true in Python.
-
-    Raises:
-        ConfigurationError: it is anything else.
-    """
+    """Return True or False; refuse other types: the text "false" counts as true in Python."""
     if not isinstance(value, bool):
         raise ConfigurationError(f"{name} must be True or False")
     return value
@@ -286,29 +240,21 @@ def is_async(function: object) -> bool:
 
 
 def check_count(name: str, count: object) -> int:
-    """Return a whole number of at least 1.
-
-    Raises:
-        ConfigurationError: it is anything else.
-    """
+    """Return a whole number of at least 1."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ConfigurationError(f"{name} must be a whole number of at least 1")
     return count
 
 
 class CheckedField(Mapping[str, str]):
-    """A header field of our own, which has only what a header can have.
+    """A header field of our own, which has only what a header can have."""
 
-    To check it, as that of an observer of the user's, would take a microsecond of each attempt.
-
-    Attributes:
-        raw: The name and the value as they are sent.
-    """
+    # To check it, as that of an observer of the user's, would take a microsecond of each attempt.
 
     __slots__ = ("raw",)
 
     def __init__(self, name: bytes, value: bytes) -> None:
-        self.raw = name, value
+        self.raw = name, value  # the name and the value as they are sent
 
     def __getitem__(self, name: str) -> str:
         if name not in list(self):

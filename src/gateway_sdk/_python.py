@@ -14,15 +14,8 @@ T = TypeVar("T")
 def lazy(
     package: str, modules: Mapping[str, tuple[str, ...]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package.
-
-    A program that only makes calls does not pay for logins, stores and bulk runs.
-
-    Args:
-        package: The name of the package.
-        modules: The modules that are loaded late, each with its names in the package; no names
-            mean the module itself.
-    """
+    """Return the `__getattr__` and the `__dir__` of a package."""
+    # A program that only makes calls does not pay for logins, stores and bulk runs.
     places = {name: module for module, names in modules.items() for name in names}
     themselves = {module.rpartition(".")[2]: module for module in modules if not modules[module]}
 
@@ -42,11 +35,9 @@ def lazy(
 
 
 def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Return a `__repr__` that also works without some attributes.
-
-    A traceback that shows local variables calls it, and an AttributeError in it would hide the
-    original error.
-    """
+    """Return a `__repr__` that also works without some attributes."""
+    # A traceback that shows local variables calls it, and an AttributeError in it would hide the
+    # original error.
 
     @wraps(describe)
     def describe_or_say_so(half_built: Any) -> str:
@@ -59,20 +50,17 @@ def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def slot_setters(kind: type) -> tuple[Callable[[Any, Any], None], ...]:
-    """Return what sets each slot of a class, in their order, also if its instances are frozen.
-
-    The `__init__` that dataclass writes for a frozen class looks each of them up by its name.
-    """
+    """Return what sets each slot of a class, in their order, also if its instances are frozen."""
+    # The `__init__` that dataclass writes for a frozen class looks each of them up by its name.
     slots: tuple[str, ...] = vars(kind)["__slots__"]
     return tuple(vars(kind)[name].__set__ for name in slots)
 
 
 class InContext(AsyncIterator[bytes]):
-    """A generator whose every step runs in one context, in the task that asks for it.
+    """A generator whose every step runs in one context, in the task that asks for it."""
 
-    A task runs in one context, and another task would be cancelled and traced differently; so the
-    steps between two waits enter the context and leave it again.
-    """
+    # A task runs in one context, and another task would be cancelled and traced differently; so
+    # the steps between two waits enter the context and leave it again.
 
     __slots__ = ("_context", "_generator")
 

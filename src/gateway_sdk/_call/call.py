@@ -48,15 +48,7 @@ T = TypeVar("T")
 
 
 class Caller:
-    """Makes the calls of one view, with the options of that view and the client of all views.
-
-    Attributes:
-        client: What all views of the session share.
-        options: The options of this view.
-
-    Raises:
-        ConfigurationError: the token source names another gateway.
-    """
+    """Makes the calls of one view, with the options of that view and the client of all views."""
 
     def __init__(self, client: Client, options: Options) -> None:
         check_gateway(options.access_token, client.base_url)
@@ -107,13 +99,9 @@ class Caller:
 
 
 class Call:
-    """One call of one operation; `run` is called once.
+    """One call of one operation; `run` is called once."""
 
-    Attributes:
-        value: The value of the reply; set when `run` ends without an error.
-    """
-
-    value: Any
+    value: Any  # the value of the reply; set when `run` ends without an error
     _transport: Transport
     _template: RequestTemplate
     _target: bytes
@@ -152,11 +140,7 @@ class Call:
         return Attempt(outcome, how.status, error, elapsed, number, how.slot_wait, how.rate_wait)
 
     async def run(self, path: Mapping[str, str], content: object, **document_only: Any) -> RawReply:
-        """Make the call and return its reply, or raise an error that says what became of it.
-
-        Raises:
-            GatewayError: with `operation`, `outcome` and `attempts` filled in.
-        """
+        """Make the call and return its reply, or raise an error that says what became of it."""
         watch = self._watch = self._client.count(self._operation)
         try:
             if watch is not None:

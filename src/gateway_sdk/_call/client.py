@@ -45,19 +45,7 @@ class SessionState(Enum):
 
 
 class Client:
-    """The part of a session that its views share.
-
-    Attributes:
-        base_url: The gateway's address.
-        tells_what_was_sent: Whether the transport is one of ours, which sets `Transmission.sent`.
-        max_reply_bytes: The largest reply, in decompressed bytes.
-        parse_float: Converts fractions in replies that the interface leaves open; None for
-            floats.
-        sleep: Waits before a retry.
-        state: Where the session is in its life.
-        calls: The calls in flight.
-        observers: Called for every call.
-    """
+    """The part of a session that its views share."""
 
     def __init__(
         self,
@@ -71,8 +59,9 @@ class Client:
         observers: Iterable[Observer],
     ) -> None:
         self.base_url = base_url
+        # Whether the transport sets `Transmission.sent`.
         self.tells_what_was_sent = engine.is_ours
-        self.max_reply_bytes = max_reply_bytes
+        self.max_reply_bytes = max_reply_bytes  # the largest reply, in decompressed bytes
         self.parse_float = parse_float
         self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
         self.state = SessionState.NEW
@@ -90,11 +79,7 @@ class Client:
         self._closers = 0
 
     def open(self, made: Transport | None = None) -> Transport:
-        """Return the transport; the first use creates it, or takes the one that was made.
-
-        Raises:
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-        """
+        """Return the transport; the first use creates it, or takes the one that was made."""
         if self.state in (SessionState.CLOSING, SessionState.CLOSED):
             closed = SessionStateError("the session is closed: open a new one")
             closed.advice = Advice.REPEAT
@@ -110,11 +95,7 @@ class Client:
         return self._transport
 
     async def prepare(self) -> None:
-        """Open, and load what the first call would wait for: authorities for 30 ms, in a thread.
-
-        Raises:
-            SessionStateError: the session is closed, or belongs elsewhere.
-        """
+        """Open, and load what the first call would wait for: authorities for 30 ms, in a thread."""
         _running_loop()  # without one, asyncio.to_thread would not say what to do
         if self._transport is None and self.tells_what_was_sent and self.base_url.scheme == "https":
             self.open(await asyncio.to_thread(make_transport, self._engine, self.base_url))
@@ -148,15 +129,11 @@ class Client:
             )
 
     async def aclose(self) -> None:
-        """Refuse new calls, wait for the calls in flight, cut the rest, close the transport.
-
-        Several tasks may close the session: all wait for the same end, and cancelling one does
-        not affect the others. When the last of them is cancelled, the calls are cut at once, and
-        this task waits until the transport is closed. A second cancellation ends that wait too.
-
-        Raises:
-            SessionStateError: the session belongs to another event loop or process.
-        """
+        """Refuse new calls, wait for the calls in flight, cut the rest, close the transport."""
+        # Several tasks may close the session: all wait for the same end, and cancelling one does
+        # not affect the others. When the last of them is cancelled, the calls are cut at once,
+        # and this task waits until the transport is closed. A second cancellation ends that wait
+        # too.
         if self.state is SessionState.CLOSED:
             return
         _running_loop()  # without one, asyncio.to_thread would not say what to do
@@ -176,11 +153,9 @@ class Client:
             self._closers -= 1
 
     async def _wait_closed(self) -> None:
-        """Wait until the session is closed, in a task of its own that no caller cancels.
-
-        The end of `asyncio.run` may cancel this task before its first step; then a second task
-        does the work.
-        """
+        """Wait until the session is closed, in a task of its own that no caller cancels."""
+        # The end of `asyncio.run` may cancel this task before its first step; then a second task
+        # does the work.
         while self.state is not SessionState.CLOSED:
             if self._closing is None or self._closing.done():
                 self._closing = asyncio.create_task(self._close())
@@ -206,10 +181,9 @@ class Client:
 
 
 class CallsInFlight:
-    """Ends calls at their deadlines and when their session closes.
+    """Ends calls at their deadlines and when their session closes."""
 
-    One timer serves all calls: with one for each, a call would cost 3 µs more.
-    """
+    # One timer serves all calls: with one for each, a call would cost 3 µs more.
 
     def __init__(self) -> None:
         self._scopes: set[CallScope] = set()
@@ -278,15 +252,7 @@ class CallsInFlight:
 
 
 class CallScope:
-    """Runs one call, and cancels it at its deadline or when it is cut.
-
-    Args:
-        calls: Those of the session.
-        deadline: Seconds, or None for no limit.
-
-    Attributes:
-        when: The deadline, by the loop's clock; None for none.
-    """
+    """Runs one call, and cancels it at its deadline or when it is cut."""
 
     __slots__ = ("_calls", "_cancelling", "_deadline", "_reason", "_task", "when")
 
@@ -332,11 +298,7 @@ class CallScope:
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop of this thread.
-
-    Raises:
-        SessionStateError: no event loop of asyncio runs, for example under trio.
-    """
+    """Return the event loop of this thread."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

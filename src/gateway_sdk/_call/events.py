@@ -31,14 +31,10 @@ If one raises, nothing is sent."""
 
 
 class Watch:
-    """The observers of one call.
+    """The observers of one call."""
 
-    An error of a hook is logged and changes nothing. What every call does has no `tell`, which
-    would take longer than the hook of an observer that does nothing.
-
-    Attributes:
-        context: That of the caller, without what observers set.
-    """
+    # An error of a hook is logged and changes nothing. What every call does has no `tell`, which
+    # would take longer than the hook of an observer that does nothing.
 
     __slots__ = ("_began", "_call", "_observers", "_told", "context")
 
@@ -47,7 +43,7 @@ class Watch:
         self._call = call
         self._told = 0
         self._began = time.monotonic()
-        self.context = copy_context()
+        self.context = copy_context()  # that of the caller, without what observers set
 
     def started(self) -> None:
         """Report that the call begins."""
@@ -114,11 +110,7 @@ def _log_failure() -> None:
 
 
 def _checked_fields(given: object) -> RawHeaders:
-    """Return the header fields that an observer gives to one request.
-
-    Raises:
-        ConfigurationError: they are no mapping, or hold what `headers` must not set.
-    """
+    """Return the header fields that an observer gives to one request."""
     if isinstance(given, CheckedField):
         return [given.raw]
     if not isinstance(given, (dict, Mapping)):  # dict first: it is told apart faster
@@ -137,11 +129,7 @@ def _checked_name(name: str) -> bytes:
 
 
 def check_observers(observers: object) -> tuple[Observer, ...]:
-    """Return the observers; each must be an instance of a subclass of Observer.
-
-    Raises:
-        ConfigurationError: one is anything else, or has an `async def` method.
-    """
+    """Return the observers; each must be an instance of a subclass of Observer."""
     if not isinstance(observers, Iterable):
         raise ConfigurationError("observers must be an iterable of Observers")
     given = tuple(observers)

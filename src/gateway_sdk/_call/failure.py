@@ -45,13 +45,7 @@ _SELF_EXPLAINING: Final = (
 def outcome_of_attempt(
     error: BaseException, transmission: Transmission, reply: RawReply | None
 ) -> Outcome:
-    """Return the outcome of an attempt that ended with this error.
-
-    Args:
-        error: The error.
-        transmission: How far the attempt got.
-        reply: The reply, if its head has come.
-    """
+    """Return the outcome of an attempt that ended with this error."""
     if isinstance(error, _SELF_EXPLAINING):
         return error.outcome
     if transmission.status is not None:
@@ -61,18 +55,11 @@ def outcome_of_attempt(
     return Outcome.NOT_SENT if transmission.is_unsent(error) else Outcome.UNKNOWN
 
 
+# The error of another call, made in a transport of the user, says nothing about this one.
 def raise_failure(
     error: Exception, request: DirectRequest, reply: RawReply | None, *, is_ours: bool
 ) -> NoReturn:
-    """Raise the error for a failed attempt, with the outcome that is proven.
-
-    Args:
-        error: What the transport raised. The error of another call, made in a transport of the
-            user, says nothing about this one.
-        request: What was sent.
-        reply: The reply, if its head has come.
-        is_ours: Whether the transport is one of our engines.
-    """
+    """Raise the error for a failed attempt, with the outcome that is proven."""
     if isinstance(error, GatewayError) and error.operation is None:
         raise error  # of this call: its content or its rate limit failed
     if isinstance(error, OSError) and is_ours:
@@ -114,15 +101,10 @@ def _not_connected(error: Exception, request: DirectRequest, gateway: str) -> Co
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why there is no connection.
+    """Why there is no connection."""
 
-    Attributes:
-        text: The reason, as the end of a sentence.
-        advice: REPEAT if the cause may disappear, so that a new attempt may succeed; else FIX.
-    """
-
-    text: str
-    advice: Advice = Advice.REPEAT
+    text: str  # the reason, as the end of a sentence
+    advice: Advice = Advice.REPEAT  # if the cause may disappear; else FIX
 
 
 _BROKEN: Final = Reason("the connection broke off before anything was sent")
@@ -171,12 +153,7 @@ _HANDSHAKES: Final = (
 
 
 def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
-    """Say why there is no connection.
-
-    Args:
-        error: What an engine raised, which means that no byte was sent.
-        timeout: The time-outs of the request.
-    """
+    """Say why there is no connection."""
     match error:
         case httpx.PoolTimeout():
             text = "while all of max_connections were in use"
@@ -269,11 +246,7 @@ def _found(table: Iterable[tuple[str, str]], name: str) -> Reason | None:
 
 
 def _reason_of_proxy(said: str) -> Reason:
-    """Say how a proxy refused; the message has the name of the proxy before this text.
-
-    Args:
-        said: The text of the engine's error, which begins with a status if the proxy sent one.
-    """
+    """Say how a proxy refused; the message has the name of the proxy before this text."""
     if said.startswith("407"):
         return Reason("answered 407: it wants a user name and a password", Advice.FIX)
     if status := re.match(r"\d{3}\b", said):

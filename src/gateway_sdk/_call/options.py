@@ -28,11 +28,7 @@ from gateway_sdk.operations import Operation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The checked options of one view, under their public names.
-
-    Attributes:
-        templates: What the requests of each operation have in common, once it was used.
-    """
+    """The checked options of one view, under their public names."""
 
     access_token: TokenSource = field(repr=False)
     tenant_id: str | None = field(repr=False)
@@ -45,27 +41,15 @@ class Options:
 
     @classmethod
     def of(cls, **given: Any) -> "Options":
-        """Check every option and return them together.
-
-        Raises:
-            ConfigurationError: an option is wrong; the message names it.
-        """
+        """Check every option and return them together."""
         return cls(**_checked(given, MappingProxyType({})))
 
     def but(self, **given: Any) -> "Options":
-        """Return a copy with some options replaced; UNSET keeps an option.
-
-        Raises:
-            ConfigurationError: an option is wrong; the message names it.
-        """
+        """Return a copy with some options replaced; UNSET keeps an option."""
         return dataclasses.replace(self, **_checked(given, self.headers))
 
     def template(self, operation: Operation[Any], base_url: httpx.URL) -> RequestTemplate:
-        """Make and keep what all requests of an operation have in common.
-
-        Raises:
-            InvalidArgumentError: the operation needs a tenant and none is configured.
-        """
+        """Make and keep what all requests of an operation have in common."""
         template = self.templates[operation.name] = RequestTemplate(
             operation,
             base_url,
@@ -86,11 +70,7 @@ class Options:
 
 
 def check_gateway(source: TokenSource, base_url: httpx.URL) -> None:
-    """Refuse a token source that names another gateway.
-
-    Raises:
-        ConfigurationError: it does.
-    """
+    """Refuse a token source that names another gateway."""
     gateway = getattr(source, "gateway", None)
     origin = origin_of(base_url)
     if isinstance(gateway, str) and gateway != origin:
@@ -174,15 +154,7 @@ class Overrides(TypedDict, total=False):
 
 
 def check_overrides(given: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse an unknown argument, and suggest the name that is meant.
-
-    Args:
-        given: The names that were given.
-        known: The arguments of the class, which may be a subclass with more arguments.
-
-    Raises:
-        ConfigurationError: a name is unknown.
-    """
+    """Refuse an unknown argument, and suggest the name that is meant."""
     names = sorted({*Overrides.__annotations__, *known})
     for name in given:
         if name not in names:
@@ -200,11 +172,7 @@ _OF_LOGIN: Final = ("auth_url", "client_id", "token_store")
 
 
 def with_access_token(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a session; without an access token, it reads a login's from the store.
-
-    Raises:
-        ConfigurationError: neither an access token nor the settings of a login are given.
-    """
+    """Return the settings of a session; without an access token, the store's is read."""
     require_settings(settings, "base_url")
     session = {name: value for name, value in settings.items() if name not in _OF_LOGIN}
     if "access_token" in settings:

@@ -101,30 +101,19 @@ def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repe
 
 
 async def try_again(
-    failure: GatewayError,
+    failure: GatewayError,  # of the first attempt
     attempt: Callable[[], Awaitable[T]],
     *,
     policy: RetryPolicy,
     again: Callable[[BaseException], bool],
-    fits: Callable[[float], bool],
-    spend: Callable[[], bool],
+    fits: Callable[[float], bool],  # whether there is time for an attempt after these seconds
+    spend: Callable[[], bool],  # takes a retry out of the budget; asked last
     scheduled: Callable[[float], None],
     sleep: Callable[[float], Awaitable[None]],
 ) -> T:
-    """Make more attempts until one succeeds or no more may follow; then raise its error.
-
-    The first attempt is made before this function, which costs 14 µs: most calls do not need it.
-
-    Args:
-        failure: The error of the first attempt, after which another attempt may be made.
-        attempt: Makes one attempt.
-        policy: The number of attempts, and the waits.
-        again: Tells whether an attempt may follow this error.
-        fits: Tells whether there is time for an attempt after a wait of these seconds.
-        spend: Takes a retry out of the budget; called last, when all other checks allow it.
-        scheduled: Called before each retry, with the seconds of the wait.
-        sleep: Waits for a number of seconds.
-    """
+    """Make more attempts until one succeeds or no more may follow; then raise its error."""
+    # The first attempt is made before this function, which costs 14 µs: most calls do not need
+    # it.
 
     def wait(state: RetryCallState) -> float:
         # In addition, so that callers who were asked to wait do not come back together.
@@ -198,14 +187,10 @@ class RetryBudget:
 
 
 class Bucket:
-    """What is left of the retry budget of one session.
-
-    Attributes:
-        calls: The calls whose share is not added yet.
-    """
+    """What is left of the retry budget of one session."""
 
     def __init__(self, budget: RetryBudget, clock: Callable[[], float] = time.monotonic) -> None:
-        self.calls = 0
+        self.calls = 0  # the calls whose share is not added yet
         self._budget = budget
         self._clock = clock
         self._left = float(budget.reserve)
@@ -232,11 +217,7 @@ class Bucket:
 
 
 def bucket_of(budget: object) -> Bucket | None:
-    """Return a full bucket; None for no limit.
-
-    Raises:
-        ConfigurationError: the budget is neither a `RetryBudget` nor None.
-    """
+    """Return a full bucket; None for no limit."""
     if budget is None:
         return None
     if not isinstance(budget, RetryBudget):

@@ -69,27 +69,15 @@ sent to a server that is fast, would hold the loop until its end."""
 
 @dataclass(slots=True, eq=False)
 class Body(httpx.AsyncByteStream):
-    """A body with its length; it says whether it can be sent a second time.
+    """A body with its length; it says whether it can be sent a second time."""
 
-    Attributes:
-        pieces: Starts from the beginning each time it is called.
-        content_type: The media type, for the header.
-        length: Bytes; None if unknown until the end.
-        replayable: Whether `pieces` can start again.
-        whole: The whole content, if it is bytes; a small one is sent in one piece.
-        on_progress: Called with the bytes that were sent; the number never falls. Its errors are
-            logged and change nothing.
-        context: Where the content is read, so that the user's code sees nothing of what observers
-            set in the context of a call; None for that of the call.
-    """
-
-    pieces: Callable[[], AsyncGenerator[Piece, None]]
+    pieces: Callable[[], AsyncGenerator[Piece, None]]  # from the beginning each time
     content_type: str
-    length: int | None
+    length: int | None  # bytes; None if unknown until the end
     replayable: bool
-    whole: bytes | None = None
+    whole: bytes | None = None  # a small one is sent in one piece
     on_progress: OnProgress | None = None
-    context: Context | None = None
+    context: Context | None = None  # of the caller: observers set things in that of the call
     _reported: int = -1
     _sending: list["AsyncGeneratorType[bytes, None] | InContext"] = field(default_factory=list)
 
@@ -99,13 +87,7 @@ class Body(httpx.AsyncByteStream):
         return self.replayable or not self._sending
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Start to send the body.
-
-        Raises:
-            UploadFailedError: the content raised an error. It is the `__context__` and not in
-                the text, because its text may show the content. Or the content was sent before
-                and cannot be sent again: the user's own transport repeats requests.
-        """
+        """Start to send the body."""
         if self.whole is not None and self.on_progress is None and len(self.whole) <= PIECE:
             return _Once(self.whole)
         if not self.can_be_sent:
@@ -178,11 +160,7 @@ async def make_body(
     content_type: str | None,
     on_progress: OnProgress | None,
 ) -> Body:
-    """Make the body of an operation that takes any type of entity body.
-
-    Raises:
-        InvalidArgumentError: the content is of a wrong type, or cannot be read.
-    """
+    """Make the body of an operation that takes any type of entity body."""
     if isinstance(content, str):
         # A status may happen to be the name of a file, so only texts that look like a path
         # are refused there.

@@ -49,12 +49,7 @@ _Batch: TypeAlias = "Future[list[Piece]]"
 
 
 def size_of(path: Path) -> int:
-    """Return the length of a regular file in bytes, after a check that it can be opened.
-
-    Raises:
-        InvalidArgumentError: it cannot be opened. The message does not show the name of the file,
-            because it is often the name of a person.
-    """
+    """Return the length of a regular file in bytes, after a check that it can be opened."""
     try:
         if stat.S_ISREG(path.stat().st_mode):  # to open a pipe would wait for a writer
             with path.open("rb") as file:
@@ -68,23 +63,16 @@ def size_of(path: Path) -> int:
 
 
 def may_be_path(text: str, *, plain_words: bool) -> bool:
-    """Tell whether a text could be the path of a file, without I/O.
-
-    Args:
-        text: Any text.
-        plain_words: Whether a text without separator and suffix, such as "approved", counts.
-    """
+    """Tell whether a text could be the path of a file, without I/O."""
     if not 0 < len(text) <= _LONGEST_PATH or _NEVER_IN_PATHS.search(text):
         return False
     return plain_words or "/" in text or os.sep in text or Path(text).suffix != ""
 
 
 def names_file(text: str) -> bool:
-    """Tell whether a path or file:// URL names an existing file; False for a directory.
-
-    An error counts as no: in a working folder without permission, every text would count as a
-    file otherwise.
-    """
+    """Tell whether a path or file:// URL names an existing file; False for a directory."""
+    # An error counts as no: in a working folder without permission, every text would count as a
+    # file otherwise.
     try:
         url = urlsplit(text)
         path = Path(url2pathname(url.path) if url.scheme == "file" else text)
@@ -96,17 +84,10 @@ def names_file(text: str) -> bool:
 def read_path(
     path: Path, length: int, start: int = 0, begun: os.stat_result | None = None
 ) -> Generator[Piece, None, None]:
-    """Read exactly as many bytes as the request announced.
-
-    The first *start* bytes were read before, of the file *begun*; another file is refused.
-
-    A piece is valid until the second piece after it: two buffers take turns, because new memory
-    for each piece costs as much as the reading.
-
-    Raises:
-        UploadFailedError: the file has become shorter or longer, or another one has its name.
-        OSError: it cannot be read any more.
-    """
+    """Read exactly as many bytes as the request announced."""
+    # The first *start* bytes were read before, of the file *begun*; another file is refused. A
+    # piece is valid until the second piece after it: two buffers take turns, because new memory
+    # for each piece costs as much as the reading.
     turns = cycle([memoryview(bytearray(min(length, _BUFFER))) for _ in range(2)])
     with path.open("rb", buffering=0) as file:
         if begun is not None and not os.path.samestat(begun, os.fstat(file.fileno())):
@@ -116,15 +97,7 @@ def read_path(
 
 
 def span_of(file: OpenFile, start: int | None = None) -> tuple[int, int] | None:
-    """Return the start in an open file and the bytes that follow; None if it cannot seek.
-
-    Args:
-        file: The open file; its position is not changed.
-        start: The position to start at; None for the current one.
-
-    Raises:
-        InvalidArgumentError: the file is closed, or not open for reading bytes.
-    """
+    """Return the start in an open file and the bytes that follow; None if it cannot seek."""
     try:
         if file.readable() and isinstance(file.read(0), bytes):
             if not file.seekable():
@@ -145,12 +118,7 @@ def span_of(file: OpenFile, start: int | None = None) -> tuple[int, int] | None:
 
 
 def read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[Piece, None, None]:
-    """Read an open file from its position; it stays open, because it belongs to the user.
-
-    Raises:
-        UploadFailedError: it has become shorter or longer.
-        OSError: it cannot be read any more.
-    """
+    """Read an open file from its position; it stays open, because it belongs to the user."""
     if span is None:
         while piece := _read_some(file, _READ):
             yield piece
@@ -188,20 +156,14 @@ def _read_some(file: OpenFile, most: int) -> bytes:
     return piece
 
 
+# Reading *ahead* is faster, and not for a file that the user opened: they may use it as soon as
+# the call has ended. A read cannot be interrupted, so the end of the call waits for it, up to
+# `PATIENCE` seconds. Then it continues alone, and no further one follows.
 async def from_thread(
     pieces: Callable[[], Generator[Piece, None, None]], *, ahead: bool
 ) -> AsyncGenerator[Piece, None]:
-    """Run a generator in a thread of its own.
-
-    The thread also closes the generator, after the last read and never in the event loop.
-
-    Args:
-        pieces: Makes the generator.
-        ahead: Whether to read a batch while the one before is sent, which is faster. Not for a
-            file that the user opened: they may use it as soon as the call has ended. A read
-            cannot be interrupted, so the end of the call waits for the current read, up to
-            `PATIENCE` seconds. After that the read continues alone, and no further one follows.
-    """
+    """Run a generator in a thread of its own."""
+    # The thread also closes the generator, after the last read and never in the event loop.
     thread = _Thread(pieces())
     coming = thread.ask()
     try:
@@ -220,11 +182,9 @@ async def from_thread(
 
 
 async def read_file(path: Path, length: int) -> AsyncGenerator[Piece, None]:
-    """Read a file by its path, as `read_path` does: at first what the system has in memory.
-
-    That is copied here. From a thread it takes a third more CPU time, because another core has to
-    get it. From the first gap on, a thread reads, which may wait for a disk.
-    """
+    """Read a file by its path, as `read_path` does: at first what the system has in memory."""
+    # That is copied here. From a thread it takes a third more CPU time, because another core has
+    # to get it. From the first gap on, a thread reads, which may wait for a disk.
     held: list[io.FileIO] = []  # filled by the thread, so that it is closed after a cancellation
     start, begun = 0, None
     try:
@@ -255,11 +215,9 @@ def _in_memory(file: io.FileIO, buffer: memoryview, start: int) -> memoryview:
 
 
 async def in_thread(function: Callable[[T], R], given: T) -> R:
-    """Call a function that reads the user's files, in a thread.
-
-    If the caller is cancelled, it waits until the function has ended, up to `PATIENCE` seconds.
-    A function that has not started by then never starts.
-    """
+    """Call a function that reads the user's files, in a thread."""
+    # If the caller is cancelled, it waits until the function has ended, up to `PATIENCE` seconds.
+    # A function that has not started by then never starts.
     left = False
 
     def look() -> R:
@@ -284,11 +242,10 @@ async def _wait(work: asyncio.Future[Any]) -> None:
 
 
 class _Thread:
-    """A thread that takes batches out of a generator, and closes it.
+    """A thread that takes batches out of a generator, and closes it."""
 
-    The thread also ends when this object is deleted, for example after the event loop was closed.
-    The exit of the interpreter does not wait for it: a read from a pipe may never end.
-    """
+    # The thread also ends when this object is deleted, for example after the event loop was
+    # closed. The exit of the interpreter does not wait for it: a read from a pipe may never end.
 
     def __init__(self, generator: Generator[Piece, None, None]) -> None:
         self._wanted: SimpleQueue[_Batch | None] = SimpleQueue()
@@ -335,12 +292,10 @@ def _fulfil(
 def _next(
     generator: Generator[Piece, None, None], wanted: "SimpleQueue[_Batch | None]"
 ) -> list[Piece]:
-    """Take a batch out of a generator; empty when it has ended.
-
-    A piece that is a view is valid for a short time only (see `read_path`), so it ends its batch.
-    A request that arrives while a batch is read can only be the end of the thread: then the
-    reading stops.
-    """
+    """Take a batch out of a generator; empty when it has ended."""
+    # A piece that is a view is valid for a short time only (see `read_path`), so it ends its
+    # batch. A request that arrives while a batch is read can only be the end of the thread: then
+    # the reading stops.
     batch, size = list[Piece](), 0
     for piece in generator:
         batch.append(piece)

@@ -40,27 +40,17 @@ class Multipart:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CheckedForm:
-    """A form that was checked and can be sent.
+    """A form that was checked and can be sent."""
 
-    Attributes:
-        content_type: The media type, with the boundary.
-        length: Bytes; None if the length of a file is unknown; that file cannot seek either.
-        ahead: Whether reading ahead is safe, because no file in the form is open already.
-    """
-
-    content_type: str
-    length: int | None
-    ahead: bool
+    content_type: str  # the media type, with the boundary
+    length: int | None  # None if that of a file is unknown; that file cannot seek either
+    ahead: bool  # whether reading ahead is safe, because no file in the form is open already
     _fields: Mapping[str, str | list[str]]
     _parts: tuple[tuple[str, Any], ...]
 
     @classmethod
     def of(cls, multipart: Multipart) -> "CheckedForm":
-        """Check a form.
-
-        Raises:
-            InvalidArgumentError: a field or a file is of a wrong type, or cannot be read.
-        """
+        """Check a form."""
         fields = _checked_fields(multipart.fields)
         given = tuple(_parts_of(multipart.files))
         if not given:
@@ -77,20 +67,13 @@ class CheckedForm:
         return replace(form, length=length and int(length))
 
     def read(self) -> Generator[Piece, None, None]:
-        """Read the whole form with its files.
-
-        Raises:
-            UploadFailedError: a file has become shorter or longer.
-            OSError: a file cannot be read any more.
-        """
+        """Read the whole form with its files."""
         with ExitStack() as stack:
             yield from cast("httpx.SyncByteStream", self._encoded(stack).stream)
 
     def _encoded(self, stack: ExitStack) -> httpx.Request:
-        """Let httpx encode the form, with the boundary of the media type.
-
-        Each file is opened when it is reached; leaving the stack closes it.
-        """
+        """Let httpx encode the form, with the boundary of the media type."""
+        # Each file is opened when it is reached; leaving the stack closes it.
         return httpx.Request(
             "POST",
             "https://form.invalid",
@@ -102,16 +85,10 @@ class CheckedForm:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _File:
-    """A file that was checked.
+    """A file that was checked."""
 
-    Attributes:
-        name: The name of the file, or the `name` of an open file, which may be any object.
-        length: Bytes; None if unknown.
-        pieces: Reads the file, exactly `length` bytes if that is known.
-    """
-
-    name: object
-    length: int | None
+    name: object  # the name of the file, or the `name` of an open file, which may be any object
+    length: int | None  # bytes; None if unknown
     pieces: Callable[[], Generator[Piece, None, None]]
 
     @classmethod
@@ -125,11 +102,10 @@ class _File:
 
 
 class _Reading:
-    """The view of a file that httpx has while it is sent once.
+    """The view of a file that httpx has while it is sent once."""
 
-    From the file itself, httpx would take the length of the descriptor: 0 for a pipe, and the
-    compressed length for a file that decompresses.
-    """
+    # From the file itself, httpx would take the length of the descriptor: 0 for a pipe, and the
+    # compressed length for a file that decompresses.
 
     def __init__(self, file: _File, pieces: Generator[Piece, None, None]) -> None:
         self.name = file.name

@@ -21,12 +21,7 @@ def most_after(sent: int) -> int:
 
 
 def cut(content: Piece, sent: int) -> Iterator[bytes]:
-    """Cut content into pieces.
-
-    Args:
-        content: The next content of a document.
-        sent: The bytes of the document that were sent before it.
-    """
+    """Cut content into pieces."""
     if len(content) <= most_after(sent):
         yield bytes(content)  # no copy if it is bytes
         return

@@ -45,18 +45,10 @@ class ContentError(Exception):
 
 
 class RawReply:
-    """A reply as it arrives: decompressed, not decoded.
+    """A reply as it arrives: decompressed, not decoded."""
 
-    The pieces of its body are collected up to a limit. A broken or oversized body raises no error
-    here, because the status decides what it means.
-
-    Attributes:
-        status: The HTTP status.
-        fields: The header fields, in their order.
-        forwarded: Whether the request went through a forwarding proxy, which may have answered.
-        body: What has arrived of the body; set by `finish`.
-        problem: What is wrong with the body, as the end of a sentence; None if it is good.
-    """
+    # The pieces of its body are collected up to a limit. A broken or oversized body raises no
+    # error here, because the status decides what it means.
 
     __slots__ = (
         "_gunzip",
@@ -76,8 +68,8 @@ class RawReply:
     ) -> None:
         self.status = status
         self.fields = fields
-        self.forwarded = forwarded
-        self.body = b""
+        self.forwarded = forwarded  # by a proxy, which may have answered
+        self.body = b""  # what has arrived of the body; set by `finish`
         self.problem: str | None = None
         self._limit = limit
         self._parts: list[bytes] = []
@@ -137,12 +129,7 @@ class RawReply:
 
 
 def field_of(fields: RawHeaders, name: bytes) -> str:
-    """Return a header field; "" if it is absent, joined by commas if it is repeated.
-
-    Args:
-        fields: The header fields of a reply.
-        name: In lower case.
-    """
+    """Return a header field; "" if it is absent, joined by commas if it is repeated."""
     found: bytes | None = None
     for key, value in fields:
         if len(key) == len(name) and key.lower() == name:
@@ -153,18 +140,7 @@ def field_of(fields: RawHeaders, name: bytes) -> str:
 def decode(
     reply: RawReply, operation: Operation[Any], into: Any, parse_float: ParseFloat | None
 ) -> Any:
-    """Return the value of a successful reply.
-
-    Args:
-        reply: The reply.
-        operation: Its `reply` says what the interface promises.
-        into: A type to validate the JSON into; None for the type that the interface promises.
-        parse_float: Converts the text of a number that has a fraction or an exponent.
-
-    Raises:
-        ContentError: the body cannot be decoded.
-        ValidationError: the body does not fit the type.
-    """
+    """Return the value of a successful reply."""
     # Interface: Endpoints
     essence, charset = media_type(field_of(reply.fields, b"content-type"))
     if essence in HTML:
@@ -219,11 +195,7 @@ def is_json(essence: str) -> bool:
 
 
 def decode_text(body: bytes, charset: str | None) -> str:
-    """Decode text in its declared charset, or in UTF-8, without a byte order mark.
-
-    Raises:
-        ContentError: the charset is unknown or the bytes are not in it.
-    """
+    """Decode text in its declared charset, or in UTF-8, without a byte order mark."""
     try:
         codec = codecs.lookup(charset or "utf-8").name
         text = None if codec in _SLOW_CHARSETS else body.decode(codec)
@@ -235,11 +207,7 @@ def decode_text(body: bytes, charset: str | None) -> str:
 
 
 def utf8_json(body: bytes, charset: str | None) -> bytes:
-    """Return JSON of any Unicode encoding as UTF-8 without a byte order mark.
-
-    Raises:
-        ContentError: the charset is unknown or the bytes are not in it.
-    """
+    """Return JSON of any Unicode encoding as UTF-8 without a byte order mark."""
     if charset is None and 0 not in body[:4] and body[:1] < b"\x80":  # as nearly all JSON begins
         return body
     charset = charset or json.detect_encoding(body)
@@ -249,19 +217,10 @@ def utf8_json(body: bytes, charset: str | None) -> bytes:
 
 
 def decode_json(data: bytes, parse_float: ParseFloat | None) -> Any:
-    """Decode JSON more strictly than `json.loads` does.
-
-    It refuses NaN, Infinity, numbers that would become infinite, more than 200 levels, integers
-    of more than 4300 digits, and lone surrogates: such values cannot be written as JSON again, or
-    cause errors later.
-
-    Args:
-        data: UTF-8 without a byte order mark.
-        parse_float: Converts the text of a number that has a fraction or an exponent.
-
-    Raises:
-        ContentError: the data is not such JSON.
-    """
+    """Decode JSON more strictly than `json.loads` does."""
+    # It refuses NaN, Infinity, numbers that would become infinite, more than 200 levels, integers
+    # of more than 4300 digits, and lone surrogates: such values cannot be written as JSON again,
+    # or cause errors later.
     try:
         value = from_json(data, allow_inf_nan=False)
     except ValueError:
@@ -276,11 +235,9 @@ def decode_json(data: bytes, parse_float: ParseFloat | None) -> Any:
 
 
 def _holds_infinity(value: Any) -> bool:
-    """Tell whether a decoded value holds infinity, which the decoder makes of a number like 1e999.
-
-    This takes a third of the decoding time, or half of it for many short texts, so it is asked
-    only of what `may_exceed_floats`.
-    """
+    """Tell whether a value holds infinity, which the decoder makes of a number like 1e999."""
+    # This takes a third of the decoding time, or half of it for many short texts, so it is asked
+    # only of what `may_exceed_floats`.
     levels: list[Iterable[Any]] = [[value]]
     for level in levels:  # the loop adds to this list
         for item in level:
@@ -296,11 +253,9 @@ def _holds_infinity(value: Any) -> bool:
 
 
 def may_exceed_floats(data: bytes) -> bool:
-    """Tell whether JSON may hold a number like 1e999, which would silently become infinite.
-
-    It may take a text such as a UUID for a number. It is four times as fast as a regular
-    expression.
-    """
+    """Tell whether JSON may hold a number like 1e999, which would silently become infinite."""
+    # It may take a text such as a UUID for a number. It is four times as fast as a regular
+    # expression.
     shape = data.translate(_SHAPE, b"+")
     # With one digit in the exponent it needs 300 others before the point, with two at least 210.
     return b"e000" in shape or b"0" * 300 in shape or (b"e00" in shape and b"0" * 200 in shape)
@@ -315,11 +270,7 @@ def _loads(data: bytes, parse_float: ParseFloat) -> Any:
 
 
 def check_type(into: Any) -> None:
-    """Make sure that a body can be validated into a type.
-
-    Raises:
-        InvalidArgumentError: pydantic cannot make a validator of it.
-    """
+    """Make sure that a body can be validated into a type."""
     try:
         _adapter(into).rebuild(raise_errors=True)  # raises for undefined names
     except Exception as error:  # a text is evaluated, so anything may be raised

@@ -58,20 +58,13 @@ _WANTS_CREDENTIALS: Final = 407
 _NEVER_HANDED_ON: Final = frozenset({_WANTS_CREDENTIALS, 429})  # also if a proxy answers
 
 
+# In a type of the user, not *by_interface*, names of fields may be data, such as the keys of a
+# dictionary, so the message does not show them.
 def unexpected_reply(
     reply: RawReply, problem: ContentError | ValidationError, *, by_interface: bool
 ) -> UnexpectedReplyError:
-    """Return the error for a successful reply whose body cannot be used.
-
-    Its outcome is APPLIED, except for a web page, which does not come from the gateway.
-
-    Args:
-        reply: The reply.
-        problem: What is wrong with its body.
-        by_interface: Whether the body should be of the type that the interface promises. In a type
-            of the user, names of fields may be data, such as the keys of a dictionary, so the
-            message does not show them.
-    """
+    """Return the error for a successful reply whose body cannot be used."""
+    # Its outcome is APPLIED, except for a web page, which does not come from the gateway.
     problems = describe(problem) if isinstance(problem, ValidationError) else ""
     shown = problems if by_interface else "see error.problems"
     error = UnexpectedReplyError(
@@ -87,12 +80,7 @@ def unexpected_reply(
 
 
 def cut_reply(reply: RawReply, what: str) -> GatewayError:
-    """Return the error for a reply whose body broke off; the status decides which.
-
-    Args:
-        reply: The part of the reply that arrived.
-        what: What broke it off.
-    """
+    """Return the error for a reply whose body broke off; the status decides which."""
     if reply.status not in SUCCESS:
         return status_error(reply, f"; the body broke off: {what}")
     lost = ReplyLostError(f"the reply broke off after its head: {what}", status=reply.status)
@@ -134,27 +122,17 @@ def token_rejected(error: UnauthorizedError) -> TokenRejectedError:
 
 
 def outcome_of_head(status: int, fields: RawHeaders | None, *, doubtful: bool = False) -> Outcome:
-    """Return the outcome that the head of a reply proves.
-
-    Args:
-        status: The status of the reply.
-        fields: Its header fields, or None where only the status is known.
-        doubtful: As in `outcome_of_status`.
-    """
+    """Return the outcome that the head of a reply proves."""
     page = fields is not None and media_type(field_of(fields, b"content-type"))[0] in HTML
     if page and status in SUCCESS:
         return Outcome.UNKNOWN  # a proxy or a portal answered, not the gateway
     return outcome_of_status(status, doubtful=doubtful)
 
 
+# A *doubtful* reply may be that of a proxy, which may have forwarded the request before, and then
+# refused the answer of the gateway.
 def outcome_of_status(status: int, *, doubtful: bool = False) -> Outcome:
-    """Return the outcome that a status proves.
-
-    Args:
-        status: The status of the reply.
-        doubtful: Whether a proxy may have made the reply. The proxy may have forwarded the
-            request before, and then refused the gateway's answer.
-    """
+    """Return the outcome that a status proves."""
     if status in SUCCESS:
         return Outcome.APPLIED
     if status not in _REFUSING_4XX and status not in _REFUSING_5XX:
@@ -201,11 +179,7 @@ def _pointing_to(location: str) -> str:
 
 
 def parse_retry_after(value: str, now: datetime) -> float | None:
-    """Return the seconds that a Retry-After asks for (RFC 9110, 10.2.3).
-
-    Returns:
-        0 for a date in the past; None if the header is absent or invalid.
-    """
+    """Return the seconds that a Retry-After asks for (RFC 9110, 10.2.3)."""
     value = value.strip()
     if _SECONDS.fullmatch(value):
         return float(value)

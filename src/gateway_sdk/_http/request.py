@@ -67,41 +67,23 @@ _LONGEST_SEGMENT: Final = 4000  # bytes; servers accept targets of 8000 (RFC 911
 
 
 class RequestBase:
-    """The beginning of requests that have the same method, server and first header fields.
-
-    Attributes:
-        method: The HTTP method.
-        address: An address at the server; only the scheme, the host and the port matter.
-        origin: These three, to compare servers.
-        fields: The header fields, in their order.
-        lines: The same as they are sent.
-
-    Raises:
-        httpx.LocalProtocolError: a field has what would end it.
-    """
+    """The beginning of requests that have the same method, server and first header fields."""
 
     __slots__ = ("address", "fields", "lines", "method", "origin")
 
     def __init__(self, method: str, address: httpx.URL, fields: RawHeaders) -> None:
         self.method = method.encode("ascii")
         self.address = address
-        self.origin = address.raw_scheme + address.netloc
+        self.origin = address.raw_scheme + address.netloc  # these three, to compare servers
         self.fields = fields
-        self.lines = field_lines(fields)
+        self.lines = field_lines(fields)  # the same as they are sent
 
 
 class RequestTemplate(RequestBase):
-    """What the requests of one operation with the same options have in common.
+    """What the requests of one operation with the same options have in common."""
 
-    Its fields are those of every request: without Content-Type, Authorization and the length of
-    the body.
-
-    Attributes:
-        operation: The operation.
-
-    Raises:
-        InvalidArgumentError: the operation needs a tenant and none is configured.
-    """
+    # Its fields are those of every request: without Content-Type, Authorization and the length of
+    # the body.
 
     __slots__ = ("_names", "_parts", "_taken", "operation")
 
@@ -152,11 +134,7 @@ class RequestTemplate(RequestBase):
 
 
 def fill_path(names: list[str], parts: list[bytes], values: Mapping[str, str]) -> bytes:
-    """Return a path with the values, percent-encoded (RFC 3986, 3.3), between its parts.
-
-    Raises:
-        InvalidArgumentError: a value is missing, unknown, or cannot be one path segment.
-    """
+    """Return a path with the values, percent-encoded (RFC 3986, 3.3), between its parts."""
     if not isinstance(values, Mapping):
         raise InvalidArgumentError("path must be a mapping of placeholders to strings")
     for name in values:
@@ -201,12 +179,7 @@ def _segment(name: str, value: object) -> str:
 def json_content(
     operation: Operation[Any], content: object, document_only: Mapping[str, object]
 ) -> tuple[bytes, int, RawHeaders]:
-    """Return the body of an operation that takes JSON or nothing, its length and header fields.
-
-    Raises:
-        InvalidArgumentError: the content is no JSON, missing or too much; or one of the arguments
-            that only a document has is given.
-    """
+    """Return the body of an operation that takes JSON or nothing, its length and header fields."""
     for given in document_only.values():
         if given is not None:
             raise InvalidArgumentError(f"{' and '.join(document_only)} need a document as content")
@@ -221,11 +194,7 @@ def json_content(
 
 
 def encode_json(value: object) -> bytes:
-    """Return a model or any JSON value as UTF-8 JSON without spaces.
-
-    Raises:
-        InvalidArgumentError: the value is not JSON, or a model of another kind masks a secret.
-    """
+    """Return a model or any JSON value as UTF-8 JSON without spaces."""
     try:
         known = wire_json(value) if isinstance(value, Model) else None
         return known or _ENCODER.encode(value).encode()
@@ -265,13 +234,7 @@ _ENCODER: Final = json.JSONEncoder(
 
 
 def framing(method: str, length: int | None, content_type: str | None) -> RawHeaders:
-    """Return the header fields about the body of a request (RFC 9112, 6).
-
-    Args:
-        method: The HTTP method.
-        length: Bytes; None if unknown until the end.
-        content_type: The media type; None for a request without a body.
-    """
+    """Return the header fields about the body of a request (RFC 9112, 6)."""
     if content_type is None:  # a POST without a body says so (RFC 9110, 8.6)
         return [(b"Content-Length", b"0")] if method == "POST" else []
     media_type = (b"Content-Type", content_type.encode("latin-1"))
@@ -281,11 +244,7 @@ def framing(method: str, length: int | None, content_type: str | None) -> RawHea
 
 
 def field_lines(fields: RawHeaders) -> bytes:
-    """Return header fields as they are sent, each with the end of its line.
-
-    Raises:
-        httpx.LocalProtocolError: a field has what would end it.
-    """
+    """Return header fields as they are sent, each with the end of its line."""
     lines = b"".join([b"%b: %b\r\n" % field for field in fields])
     if not lines.count(b"\n") == lines.count(b"\r") == len(fields) or b"\0" in lines:
         raise httpx.LocalProtocolError("a line break in a header")
@@ -299,12 +258,7 @@ def replace_fields(fields: Iterable[tuple[bytes, bytes]], more: RawHeaders) -> R
 
 
 def check_header_value(name: str, value: object) -> str:
-    """Return a valid value of a header.
-
-    Raises:
-        ConfigurationError: it is not a string, is empty, or has a character that headers cannot
-            have. The message does not show the value.
-    """
+    """Return a valid value of a header."""
     if not isinstance(value, str):
         raise ConfigurationError(f"{name} must be a string")
     if not value:

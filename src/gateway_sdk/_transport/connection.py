@@ -18,23 +18,14 @@ MOST_UNREAD: Final = 2**18
 
 
 class Connection(asyncio.Protocol):
-    """One connection, over TCP and any number of TLS layers.
-
-    Attributes:
-        is_ended: Whether no more bytes will come: the server or this end has closed it.
-        is_clean: Whether the server closed it correctly; with TLS, by a close_notify.
-        failure: The error that ended it, if any.
-        closed: Done when the connection is closed completely.
-        on_event: Called when something happens while its task waits for something else; None for
-            nothing to call.
-    """
+    """One connection, over TCP and any number of TLS layers."""
 
     def __init__(self, lost: Callable[["Connection"], None] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._lost = lost
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self._is_full = False
-        self.is_ended = self.is_clean = False
+        self.is_ended = self.is_clean = False  # clean over TLS: by a close_notify
         self.failure: OSError | None = None
         self.on_event: Callable[[], None] | None = None
         self._layers: list[TlsLayer] = []  # the innermost one is the last
@@ -94,11 +85,9 @@ class Connection(asyncio.Protocol):
         self.closed.set_result(None)
 
     def _rescue(self) -> None:
-        """Read what had come when a write failed because the connection broke.
-
-        It may be the reply: a server that refuses a request need not read all of it. The event
-        loop does not read it any more.
-        """
+        """Read what had come when a write failed because the connection broke."""
+        # It may be the reply: a server that refuses a request need not read all of it. The event
+        # loop does not read it any more.
         try:
             with self._transport.get_extra_info("socket").dup() as end:
                 while self._unread <= MOST_UNREAD and (data := end.recv(MOST_UNREAD)):
@@ -119,10 +108,9 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_closing(self) -> bool:
-        """Whether it is closed or is being closed, so that no request need be sent any more.
-
-        A server that has ended TLS sends no reply, even if it has not closed the connection yet.
-        """
+        """Whether it is closed or is being closed, so that no request need be sent any more."""
+        # A server that has ended TLS sends no reply, even if it has not closed the connection
+        # yet.
         return self.is_ended or self._transport.is_closing()
 
     @property
@@ -138,12 +126,7 @@ class Connection(asyncio.Protocol):
         return bool(self._received)
 
     async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
-        """Start TLS, inside the TLS layers that exist already.
-
-        Raises:
-            OSError: the handshake failed, often with an `ssl.SSLError`, or the server ended TLS
-                right after it.
-        """
+        """Start TLS, inside the TLS layers that exist already."""
         layer = TlsLayer(context, host)
         data = b""
         try:
@@ -173,12 +156,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
 
     async def read(self, seconds: float | None) -> bytes:
-        """Return received data, as soon as there are any; b"" at the end.
-
-        Raises:
-            TimeoutError: no data came within these seconds.
-            OSError: the connection broke.
-        """
+        """Return received data, as soon as there are any; b"" at the end."""
         while not self._received and not self.is_ended:
             await self.wait(seconds)
         if not self._received and self.failure is not None:
@@ -203,13 +181,11 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def is_fit(self) -> bool:
-        """Tell whether its socket is fit for another request: open, and without unread data.
-
-        `Pool.take` asks before each use; whether the last reply allows another request is
-        `Exchange.can_be_reused`. The system is asked too, because the event loop may not have
-        seen the data or the end yet. A few bytes of TLS also make a connection unfit, and a part of
-        a record, which may hold a reply.
-        """
+        """Tell whether its socket is fit for another request: open, and without unread data."""
+        # `Pool.take` asks before each use; whether the last reply allows another request is
+        # `Exchange.can_be_reused`. The system is asked too, because the event loop may not have
+        # seen the data or the end yet. A few bytes of TLS also make a connection unfit, and a
+        # part of a record, which may hold a reply.
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
         return not (self._received or self.is_closing or self._has_news())
@@ -222,11 +198,7 @@ class Connection(asyncio.Protocol):
     # Waiting.
 
     async def wait(self, seconds: float | None) -> None:
-        """Wait until something happens: data come, the system takes more, the connection ends.
-
-        Raises:
-            TimeoutError: nothing happened within these seconds.
-        """
+        """Wait until something happens: data come, the system takes more, the connection ends."""
         self._waiter = self._loop.create_future()
         if seconds is not None:
             self._timer.set(seconds)
@@ -238,11 +210,7 @@ class Connection(asyncio.Protocol):
             self._timer.when = None
 
     async def wait_to_write(self, seconds: float | None) -> None:
-        """Wait as `wait` does, and begin again if the system has taken a part of the data.
-
-        Raises:
-            TimeoutError: nothing happened, and it has taken nothing.
-        """
+        """Wait as `wait` does, and begin again if the system has taken a part of the data."""
         while True:
             unsent = self._transport.get_write_buffer_size()
             try:
@@ -266,16 +234,12 @@ class Connection(asyncio.Protocol):
 
 
 class _Timer:
-    """A timer that is set for each wait, and has one entry in the loop's queue for all of them.
-
-    Attributes:
-        when: The time-out, by the loop's clock; None if nothing waits.
-    """
+    """A timer that is set for each wait, and has one entry in the loop's queue for all of them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
         self._loop = loop
         self._expired = expired
-        self.when: float | None = None
+        self.when: float | None = None  # the time-out, by the loop's clock; None if nothing waits
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:

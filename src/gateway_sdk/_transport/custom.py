@@ -65,11 +65,10 @@ def _adapted(transport: Any, library: Any) -> httpx.AsyncBaseTransport:
 
 
 class ClientTransport(httpx.AsyncBaseTransport):
-    """Sends through the user's own `AsyncClient`, with its hooks and with tools that patch it.
+    """Sends through the user's own `AsyncClient`, with its hooks and with tools that patch it."""
 
-    Redirects and the client's authentication are off. The client is not closed here. Requests and
-    replies are those of the client's library.
-    """
+    # Redirects and the client's authentication are off. The client is not closed here. Requests
+    # and replies are those of the client's library.
 
     def __init__(self, client: Any, library: Any) -> None:
         self._client = client

@@ -25,10 +25,9 @@ from gateway_sdk._transport.transmission import (
 
 
 class Engine:
-    """Sends requests; it is safe to cancel, and reports what was sent.
+    """Sends requests; it is safe to cancel, and reports what was sent."""
 
-    `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte was sent.
-    """
+    # `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte was sent.
 
     def __init__(
         self,

@@ -25,10 +25,9 @@ class _Idle(NamedTuple):
 
 
 class Slots:
-    """Gives slots to a number of callers at once; the others wait in the order of their arrival.
+    """Gives slots to a number of callers at once; the others wait in the order of their arrival."""
 
-    A caller that is cancelled while it waits keeps no slot.
-    """
+    # A caller that is cancelled while it waits keeps no slot.
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -66,26 +65,14 @@ class Slots:
 
 
 class Admission:
-    """Decides when a request may be sent: it needs a slot, and its turn under the rate limit.
-
-    Attributes:
-        slots: The slots of requests that are being sent or answered.
-    """
+    """Decides when a request may be sent: it needs a slot, and its turn under the rate limit."""
 
     def __init__(self, max_connections: int, limiter: Limiter | None) -> None:
         self.slots = Slots(max_connections)
         self._limiter = limiter
 
     async def enter(self, seconds: float | None, transmission: Transmission) -> None:
-        """Take a slot, within the time-out for it, and wait for the turn of the request.
-
-        Args:
-            seconds: The time-out for a slot; None for no limit.
-            transmission: Gets the seconds of each wait.
-
-        Raises:
-            httpx.PoolTimeout: no slot became free in time.
-        """
+        """Take a slot, within the time-out for it, and wait for the turn of the request."""
         if self.slots.free:
             await self.slots.enter()
         else:
@@ -141,10 +128,8 @@ class Pool:
         self._idle.pop(connection, None)
 
     def take(self, origin: bytes) -> Connection | None:
-        """Return the last used idle connection to an origin that is fit; None if there is none.
-
-        Connections that are found unfit, or are to another origin, are cut.
-        """
+        """Return the last used idle connection to an origin that is fit; None if there is none."""
+        # Connections that are found unfit, or are to another origin, are cut.
         oldest = self._clock() - KEEPALIVE_EXPIRY
         while self._idle:
             connection, (its_origin, since) = self._idle.popitem()

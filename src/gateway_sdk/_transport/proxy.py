@@ -31,20 +31,9 @@ class _Proxy(httpx.Proxy):
 
 
 def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> httpx.Proxy | None:
-    """Return the proxy for a gateway; None for none.
-
-    In the environment, HTTPS_PROXY or HTTP_PROXY counts, by the gateway's scheme, or else
-    ALL_PROXY. There is no proxy for hosts in NO_PROXY, and none for this machine.
-
-    Args:
-        base_url: The gateway's address.
-        given: The proxy that the user gave, for any gateway; None to look in the environment.
-        trust_env: Whether to look there.
-
-    Raises:
-        ConfigurationError: it is not the address of a proxy; the message does not show it, because
-            it may hold a password.
-    """
+    """Return the proxy for a gateway; None for none."""
+    # In the environment, HTTPS_PROXY or HTTP_PROXY counts, by the gateway's scheme, or else
+    # ALL_PROXY. There is no proxy for hosts in NO_PROXY, and none for this machine.
     if given is not None:
         return parse_proxy("proxy", given)
     if not trust_env or is_loopback(base_url.host):
@@ -59,15 +48,7 @@ def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> htt
 
 
 def parse_proxy(name: str, address: object) -> httpx.Proxy:
-    """Return the proxy at an address.
-
-    Args:
-        name: Where the address was given, for the message.
-        address: A URL, or a host and perhaps a port.
-
-    Raises:
-        ConfigurationError: it is not the address of a proxy; the message does not show it.
-    """
+    """Return the proxy at an address."""
     if not isinstance(address, str):
         raise ConfigurationError(f"{name} must be a str")
     # Without a scheme it is a host and port, as other programs read it.
@@ -98,11 +79,9 @@ def is_socks(proxy: httpx.Proxy) -> bool:
 
 
 def _covers(entry: str, base_url: httpx.URL) -> bool:
-    """Tell whether an entry of NO_PROXY covers the host of a URL.
-
-    An entry is a name, which covers its subdomains too, with or without a dot or `*.` before it;
-    an address; a network (CIDR); or `*`. An entry with a port covers only that port.
-    """
+    """Tell whether an entry of NO_PROXY covers the host of a URL."""
+    # An entry is a name, which covers its subdomains too, with or without a dot or `*.` before
+    # it; an address; a network (CIDR); or `*`. An entry with a port covers only that port.
     if entry == "*":
         return True
     host, port = _split(entry)
@@ -129,11 +108,7 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 async def open_tunnel(connection: Connection, proxy: httpx.Proxy, host: str, port: int) -> None:
-    """Let a proxy connect to a host; after that the connection leads to that host.
-
-    Raises:
-        httpx.ProxyError: there is no tunnel; the text begins with the status if the proxy sent one.
-    """
+    """Let a proxy connect to a host; after that the connection leads to that host."""
     # Imported here: only tunnels need it, and it takes as long to import as the whole engine.
     import h11  # noqa: PLC0415
 

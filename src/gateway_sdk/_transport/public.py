@@ -60,12 +60,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         self._engines: dict[bytes, Transport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request.
-
-        Raises:
-            httpx.TransportError: as from `httpx.AsyncHTTPTransport`.
-            ConfigurationError: the authorities or the certificate cannot be read.
-        """
+        """Send a request."""
         transmission: Transmission | None = request.extensions.get(EXTENSION)
         if transmission is None or not transmission.is_awaited:
             return response_of(await self._exchange(request, Transmission(sent=False)))

@@ -22,10 +22,8 @@ class Limiter(ABC):
         """Count a request that has passed as sent now."""
 
     async def admit(self, transmission: Transmission) -> None:
-        """Pass as with `enter`, and note how long the request waited.
-
-        It counts from when its first byte leaves: a connection may have to be opened before.
-        """
+        """Pass as with `enter`, and note how long the request waited."""
+        # It counts from when its first byte leaves: a connection may have to be opened before.
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -72,11 +70,10 @@ class RateLimit(AnyRateLimit):
 
 
 class RateLimiter(Limiter):
-    """Lets requests pass as its limit allows, in the order of their arrival.
+    """Lets requests pass as its limit allows, in the order of their arrival."""
 
-    A caller that is cancelled while it waits takes no turn. Between `enter` and `begin` a request
-    has its place in the limit, however long that takes.
-    """
+    # A caller that is cancelled while it waits takes no turn. Between `enter` and `begin` a
+    # request has its place in the limit, however long that takes.
 
     def __init__(self, limit: RateLimit) -> None:
         self._limit = limit

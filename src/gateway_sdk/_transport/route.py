@@ -24,12 +24,7 @@ _PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
 class Route:
-    """Opens connections over which a request can be sent at once.
-
-    Attributes:
-        proxy: The proxy on the way, or None.
-        credentials: The header fields with the credentials for a forwarding proxy.
-    """
+    """Opens connections over which a request can be sent at once."""
 
     def __init__(
         self,
@@ -50,20 +45,8 @@ class Route:
         transmission: Transmission,
         timeout: float | None,  # noqa: ASYNC109 - tells a time-out from an OSError
     ) -> Connection:
-        """Open a connection to the gateway.
-
-        An error here means that no byte of the request was sent.
-
-        Args:
-            url: An address at the gateway.
-            transmission: Gets `proxy` while the proxy may be the cause of a failure.
-            timeout: Seconds for everything together.
-
-        Raises:
-            httpx.ConnectTimeout: the time passed.
-            httpx.ConnectError: there is no connection.
-            httpx.ProxyError: the proxy refused a tunnel.
-        """
+        """Open a connection to the gateway."""
+        # An error here means that no byte of the request was sent.
         try:
             async with asyncio.timeout(timeout):
                 return await self._open(url, transmission)
@@ -112,17 +95,7 @@ def address_of(url: httpx.URL) -> tuple[str, int]:
 async def connect(
     host: str, port: int, lost: Callable[[Connection], None] | None = None
 ) -> Connection:
-    """Open a connection; if the caller is cancelled, no socket stays open.
-
-    Args:
-        host: A name or an IP address.
-        port: The TCP port.
-        lost: Called once, when the connection is closed.
-
-    Raises:
-        OSError: it cannot be opened.
-        UnicodeError: the name is not a valid host name.
-    """
+    """Open a connection; if the caller is cancelled, no socket stays open."""
     end = await dial(host, port)
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(lambda: Connection(lost), sock=end)
@@ -134,12 +107,7 @@ async def connect(
 
 
 async def dial(host: str, port: int) -> socket.socket:
-    """Return a connected socket; all other sockets that were tried are closed.
-
-    Raises:
-        OSError: no address answers; if there are several, the cause has the error of each.
-        UnicodeError: the name is not a valid host name.
-    """
+    """Return a connected socket; all other sockets that were tried are closed."""
     addresses = _alternating(await _look_up(host, port))
     if len(addresses) == 1:
         return await _connect(addresses[0])

@@ -8,24 +8,18 @@ _HEADER: Final = 5
 
 
 class TlsLayer:
-    """Encrypts what a client sends, and decrypts what it receives.
+    """Encrypts what a client sends, and decrypts what it receives."""
 
-    asyncio's own TLS drops data that arrives in one packet with a broken record, and does not say
-    whether the server ended TLS with a close_notify.
-
-    Attributes:
-        ssl_object: Has the certificate and the protocol.
-        is_ended: Whether the server sent a close_notify: no more data will come (RFC 8446, 6.1).
-        failure: The error after the last data that could be decrypted, or None.
-        unsent: Data that wait for the end of another handshake, which a server may start at any
-            time before TLS 1.3 (RFC 5246, 7.4.1.1).
-    """
+    # asyncio's own TLS drops data that arrives in one packet with a broken record, and does not
+    # say whether the server ended TLS with a close_notify.
 
     def __init__(self, context: ssl.SSLContext, host: str) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self.is_ended = False
         self.failure: ssl.SSLError | None = None
+        # It waits for the end of another handshake, which a server may start at any time before
+        # TLS 1.3 (RFC 5246, 7.4.1.1).
         self.unsent = b""
         self._header = b""  # the beginning of one
         self._missing = 0  # bytes of a record whose header has come
@@ -36,11 +30,7 @@ class TlsLayer:
         return bool(self._header or self._missing)
 
     def shake_hands(self, data: bytes) -> bool:
-        """Continue the handshake, and tell whether it is done.
-
-        Raises:
-            ssl.SSLError: the handshake failed.
-        """
+        """Continue the handshake, and tell whether it is done."""
         self._receive(data)
         try:
             self.ssl_object.do_handshake()

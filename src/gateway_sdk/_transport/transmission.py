@@ -136,10 +136,8 @@ async def send_by_httpx(
 
 
 def unread(response: Any, library: Any) -> Any:
-    """Return a reply whose stream can be read: if it was read already, a new one with its content.
-
-    Reading the stream again would wait for bytes on a connection that serves other requests.
-    """
+    """Return a reply whose stream can be read: a new one with its content if it was read."""
+    # Reading the stream again would wait for bytes on a connection that serves other requests.
     if not response.is_stream_consumed or isinstance(response.stream, library.ByteStream):
         return response
     return with_content(response, response.content, library)
