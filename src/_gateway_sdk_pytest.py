@@ -249,8 +249,7 @@ def _require_extra(request: pytest.FixtureRequest) -> None:
     if missing:
         raise pytest.UsageError(
             f"{request.node.nodeid or 'gateway_server'}: the fixtures of gateway_sdk need the "
-            f"extra [sandbox], {missing[0]} is missing: pip install '.[sandbox]'"
-            " in a clone of gateway_sdk"
+            f"extra [sandbox], {missing[0]} is missing: pip install 'gateway-sdk[sandbox]'"
         )
 
 

@@ -2,6 +2,7 @@
 
     GatewayError
     ├── ConfigurationError            also ValueError: a wrong or missing setting
+    │   └── MissingExtraError         also ImportError: names the extra to install
     ├── InvalidArgumentError          also ValueError: a wrong argument, before anything is sent
     ├── SessionStateError             also RuntimeError: closed, another event loop, after a fork
     ├── JournalError                  the journal of a bulk run cannot be used
@@ -64,6 +65,7 @@ _PICKLED = frozenset(
         "reason",
         "refused",
         "_advice",
+        "extra",
     }
 )
 
@@ -152,6 +154,20 @@ def _make(kind: type[GatewayError], args: tuple[Any, ...], kept: Mapping[str, An
 
 class ConfigurationError(GatewayError, ValueError):
     """A setting is wrong or missing; the message names it."""
+
+
+class MissingExtraError(ConfigurationError, ImportError):
+    """A feature needs packages that an extra installs; the message says how to install it.
+
+    Attributes:
+        extra: The name of the extra, such as "redis".
+    """
+
+    extra: str = ""
+
+    def __init__(self, message: str, *, extra: str = "") -> None:
+        super().__init__(message)
+        self.extra = extra
 
 
 class InvalidArgumentError(GatewayError, ValueError):

@@ -12,7 +12,7 @@ import keyring.backends.null
 import keyring.errors
 import pytest
 
-from gateway_sdk import ConfigurationError, TokenStoreError
+from gateway_sdk import MissingExtraError, TokenStoreError
 from gateway_sdk.auth import KeyringStore, SharedTokenSource, TokenKey
 from tests.support.logins import KEY, Person, make_token
 from tests.support.records import IN_A_STORE
@@ -248,7 +248,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     """A store that cannot work is not created."""
     monkeypatch.setitem(sys.modules, "keyring", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install '\.\[keyring\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[keyring\]'"):
         KeyringStore(KEY)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis.asyncio
 
-from gateway_sdk import ConfigurationError, TokenStoreError
+from gateway_sdk import ConfigurationError, MissingExtraError, TokenStoreError
 from gateway_sdk.auth import RedisStore
 from tests.support.logins import KEY
 from tests.support.secrecy import CANARY, texts_of
@@ -108,5 +108,5 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     """A store that cannot work is not created."""
     monkeypatch.setitem(sys.modules, "redis", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install '\.\[redis\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[redis\]'"):
         RedisStore("redis://localhost", KEY)

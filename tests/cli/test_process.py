@@ -149,8 +149,8 @@ main()
     assert ended.returncode == 2
     assert ended.stdout == ""
     assert ended.stderr == (
-        f"gateway: this needs the extra [{extra}]: pip install '.[{extra}]' in a clone of "
-        "gateway_sdk ('.[demo]' for every command but those of a fleet)\n"
+        f"gateway: this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
+        " ([demo] for every command but those of a fleet)\n"
     )
 
 
@@ -167,8 +167,7 @@ def test_missing_extra_that_demo_does_not_bring_is_named(
 
     assert caught.value.code == 2
     assert capsys.readouterr().err == (
-        "gateway: this needs the extra [parquet]: pip install '.[parquet]' in a clone of "
-        "gateway_sdk\n"
+        "gateway: this needs the extra [parquet]: pip install 'gateway-sdk[parquet]'\n"
     )
 
 

@@ -20,6 +20,7 @@ REPEAT, LOG_IN, CHECK, FIX = Advice
 TABLE: dict[type[GatewayError], Advice] = {
     errors.GatewayError: FIX,
     errors.ConfigurationError: FIX,
+    errors.MissingExtraError: FIX,
     errors.InvalidArgumentError: FIX,
     errors.SessionStateError: FIX,
     errors.JournalError: FIX,

@@ -10,7 +10,7 @@ from taskiq_aio_pika import AioPikaBroker
 from taskiq_aio_pika.queue import Queue, QueueType
 from taskiq_nats import NatsBroker, PushBasedJetStreamBroker
 
-from gateway_sdk import ConfigurationError, InvalidArgumentError
+from gateway_sdk import ConfigurationError, InvalidArgumentError, MissingExtraError
 from gateway_sdk.fleet import Job, on_taskiq
 from gateway_sdk.fleet._brokers import check_broker
 from gateway_sdk.fleet._sender import sender
@@ -135,7 +135,7 @@ def test_without_the_extra_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         return imported(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ConfigurationError, match=r"pip install '.\[fleet\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[fleet\]'"):
         on_taskiq(InMemoryBroker(), make_job())
 
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from gateway_sdk import ConfigurationError, PlanStoreError
+from gateway_sdk import ConfigurationError, MissingExtraError, PlanStoreError
 from gateway_sdk.fleet import PostgresStore, _postgres
 from gateway_sdk.fleet._store import State
 from tests.fleet.plans import STARTER, a_plan, begun, done, failed, stored
@@ -314,5 +314,5 @@ def test_without_the_extra_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         return imported(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ConfigurationError, match=r"pip install '.\[fleet\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[fleet\]'"):
         PostgresStore("postgresql://fleet@127.0.0.1/plans")

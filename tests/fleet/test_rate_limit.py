@@ -14,6 +14,7 @@ from gateway_sdk import (
     ConfigurationError,
     DeadlineExceededError,
     GatewaySession,
+    MissingExtraError,
     Outcome,
     RateLimit,
 )
@@ -267,5 +268,5 @@ def test_the_extra_is_named_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delitem(sys.modules, "gateway_sdk.fleet._permits", raising=False)
     monkeypatch.setitem(sys.modules, "pyrate_limiter", None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install '.\[fleet\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[fleet\]'"):
         SharedRateLimit(100, "redis://localhost")

@@ -310,7 +310,9 @@ def test_with(request, name):
     ended = run_apart(tests, *ALONE)
 
     ended.assert_outcomes(passed=1, failed=6)
-    advice = "need the extra [[]sandbox], starlette is missing: pip install '.[[]sandbox]' *"
+    advice = (
+        "need the extra [[]sandbox], starlette is missing: pip install 'gateway-sdk[[]sandbox]'*"
+    )
     for place in ("*::test_with[[]gateway_sandbox]", "gateway_server"):
         line = f"*UsageError: {place}: the fixtures of gateway_sdk {advice}"
         ended.stdout.fnmatch_lines([line])

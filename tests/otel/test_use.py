@@ -44,14 +44,14 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     """The import fails with the name of the extra."""
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
-        "from gateway_sdk import ConfigurationError\n"
+        "from gateway_sdk import MissingExtraError\n"
         "try:\n    import gateway_sdk.otel\n"
-        "except ConfigurationError as error:\n    print(error)\n"
+        "except MissingExtraError as error:\n    print(error)\n"
     )
 
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
-    assert "pip install '.[otel]'" in done.stdout
+    assert "pip install 'gateway-sdk[otel]'" in done.stdout
 
 
 def test_the_package_itself_does_not_load_it() -> None:

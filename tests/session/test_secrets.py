@@ -169,6 +169,7 @@ ELSEWHERE: Final = {  # the tests of bad input, of journals, uploads, logins and
     "ConfigurationError",
     "InvalidArgumentError",
     "JournalError",
+    "MissingExtraError",
     "PlanStoreError",
     "PoisonChunkError",
     "UnauthorizedError",

@@ -45,6 +45,7 @@ def test_the_drawing_shows_every_error_under_its_parent() -> None:
     [
         (errors.ConfigurationError, ValueError),
         (errors.InvalidArgumentError, ValueError),
+        (errors.MissingExtraError, ImportError),
         (errors.SessionStateError, RuntimeError),
         (errors.DeadlineExceededError, TimeoutError),
         (errors.LoginTimeoutError, TimeoutError),

@@ -11,6 +11,7 @@ FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("
 LONGEST, SHORTEST = 500, 30  # lines
 
 DATA = {
+    "_extras.py",
     "_version.py",
     "cli/__main__.py",  # what `python -m gateway_sdk.cli` runs
     "fleet/_parts.py",  # a class of fields

@@ -14,7 +14,7 @@ ROOT = Path(gateway_sdk.__file__).parent
 LAYERS = (
     ("outcome", "models", "sandbox"),
     ("errors", "operations"),
-    ("_config", "observer"),
+    ("_config", "_extras", "observer"),
     ("auth", "_http", "otel"),
     ("_transport",),
     ("_call",),

@@ -63,11 +63,8 @@ def how_to_install(module: str | None) -> str | None:
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
     if extra is None:
         return None
-    # Not by its name: no index has it, and another one's package may have that name there.
-    advice = f"this needs the extra [{extra}]: pip install '.[{extra}]' in a clone of gateway_sdk"
-    return (
-        advice if extra in APART else f"{advice} ('.[demo]' for every command but those of a fleet)"
-    )
+    advice = f"this needs the extra [{extra}]: pip install 'gateway-sdk[{extra}]'"
+    return advice if extra in APART else f"{advice} ([demo] for every command but those of a fleet)"
 
 
 def require(module: str) -> None:

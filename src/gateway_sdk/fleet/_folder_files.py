@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from gateway_sdk._extras import needing_extra
 from gateway_sdk.bulk._journal.file import sync_folder
 from gateway_sdk.errors import ConfigurationError
 
@@ -58,13 +59,8 @@ def why(error: Exception) -> str:
 
 
 def open_files(address: str, options: dict[str, Any]) -> "Files":
-    try:
+    with needing_extra("fleet", "a FolderStore"):
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise ConfigurationError(
-            "a FolderStore needs the extra [fleet]: pip install '.[fleet]'"
-            " in a clone of gateway_sdk"
-        ) from None
     try:
         system, root = url_to_fs(address, **options)
     except ImportError as error:

@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
+from gateway_sdk._extras import needing_extra
 from gateway_sdk.bulk._journal.line import Failure
-from gateway_sdk.errors import ConfigurationError, PlanStoreError
+from gateway_sdk.errors import PlanStoreError
 from gateway_sdk.fleet._store import ItemRecord, State
 from gateway_sdk.outcome import Advice
 
@@ -32,12 +33,8 @@ _NO_FAILURE: Final = (None,) * len(_OF_FAILURE)
 
 
 def load_pyarrow() -> Any:
-    try:
+    with needing_extra("fleet", "a Parquet file"):
         import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise ConfigurationError(
-            "Parquet files need the extra [fleet]: pip install '.[fleet]' in a clone of gateway_sdk"
-        ) from None
     return pa
 
 

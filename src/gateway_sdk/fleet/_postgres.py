@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from gateway_sdk._config import check_wait, is_loopback
+from gateway_sdk._extras import needing_extra
 from gateway_sdk.errors import ConfigurationError, PlanStoreError
 from gateway_sdk.fleet import _postgres_sql as sql
 from gateway_sdk.fleet._outage import outlast
@@ -56,14 +57,8 @@ class Database:
             raise ConfigurationError(
                 "schema must be a name of small letters, digits and underscores"
             )
-        try:
-            # Imported here: it is an extra.
-            import asyncpg  # noqa: PLC0415
-        except ModuleNotFoundError:
-            raise ConfigurationError(
-                "PostgresStore needs the extra [fleet]: pip install '.[fleet]'"
-                " in a clone of gateway_sdk"
-            ) from None
+        with needing_extra("fleet", "PostgresStore"):
+            import asyncpg  # noqa: PLC0415 - an extra
         self._postgres: Any = asyncpg
         self._dsn = dsn
         self._schema = schema

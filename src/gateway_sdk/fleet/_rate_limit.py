@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from urllib.parse import urlsplit
 
 from gateway_sdk._config import LOGGER, check_count
+from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.rate_limit import AnyRateLimit, Limiter, RateLimit, RateLimiter
 from gateway_sdk.errors import ConfigurationError
@@ -100,13 +101,8 @@ class SharedRateLimit(AnyRateLimit):
 
 
 def _load_permits() -> "type[Permits]":
-    try:
+    with needing_extra("fleet", "a SharedRateLimit"):
         from gateway_sdk.fleet._permits import Permits  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError:
-        raise ConfigurationError(
-            "a SharedRateLimit needs the extra [fleet]: pip install '.[fleet]'"
-            " in a clone of gateway_sdk"
-        ) from None
     return Permits
 
 

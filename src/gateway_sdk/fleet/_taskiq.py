@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, Final
 
 from gateway_sdk._config import LOGGER
+from gateway_sdk._extras import needing_extra
 from gateway_sdk.errors import (
     ConfigurationError,
     GatewayError,
@@ -37,12 +38,8 @@ def on_taskiq(broker: Any, job: Job) -> None:
     Raises:
         ConfigurationError: The broker loses chunks, or its queue has no delivery limit.
     """
-    try:
+    with needing_extra("fleet", "on_taskiq"):
         from taskiq import Context, TaskiqDepends, TaskiqEvents  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError:
-        raise ConfigurationError(
-            "on_taskiq needs the extra [fleet]: pip install '.[fleet]' in a clone of gateway_sdk"
-        ) from None
     check_broker(broker)
     if not isinstance(broker.listen, Deliveries):
         broker.listen = Deliveries(broker)

@@ -5,14 +5,10 @@ from gateway_sdk.otel import OpenTelemetry
 gateway = GatewaySession.from_env(observers=[OpenTelemetry()])
 """
 
-from gateway_sdk.errors import ConfigurationError
+from gateway_sdk._extras import needing_extra
 
-try:
+with needing_extra("otel", "gateway_sdk.otel"):
     from gateway_sdk.otel._observer import OpenTelemetry
     from gateway_sdk.otel._propagation import extract, inject
-except ModuleNotFoundError:
-    raise ConfigurationError(
-        "gateway_sdk.otel needs the extra [otel]: pip install '.[otel]' in a clone of gateway_sdk"
-    ) from None
 
 __all__ = ["OpenTelemetry", "extract", "inject"]

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import safe_repr
 from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, parse
 from gateway_sdk.auth.stores._file import PrivateFileStore
 from gateway_sdk.auth.token import Token
-from gateway_sdk.errors import ConfigurationError, TokenStoreError
+from gateway_sdk.errors import TokenStoreError
 
 T = TypeVar("T")
 
@@ -25,16 +26,10 @@ class KeyringStore:
         """Set the key of the entry.
 
         Raises:
-            ConfigurationError: the extra [keyring] is not installed.
+            MissingExtraError: the extra [keyring] is not installed.
         """
-        try:
-            # Imported here: it is an extra, and takes as long to import as httpx.
-            import keyring  # noqa: PLC0415
-        except ModuleNotFoundError:
-            raise ConfigurationError(
-                "the keyring needs the extra [keyring]: pip install '.[keyring]'"
-                " in a clone of gateway_sdk"
-            ) from None
+        with needing_extra("keyring", "the keyring"):
+            import keyring  # noqa: PLC0415 - it takes as long as httpx
         self.key = key
         self._keyring = keyring
 

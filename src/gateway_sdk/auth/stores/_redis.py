@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._config import is_loopback
+from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import safe_repr
 from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, new_mark, parse
 from gateway_sdk.auth.token import Token
@@ -88,16 +89,12 @@ class RedisStore:
             key: What the token is for; the name in Redis is made from it.
 
         Raises:
-            ConfigurationError: the URL is none of these, or the extra [redis] is not installed.
+            ConfigurationError: the URL is none of these.
+            MissingExtraError: the extra [redis] is not installed.
         """
         self._place = _checked_place(url)
-        try:
-            # Imported here: it is an extra, and takes longer to import than httpx.
-            from redis import asyncio as client  # noqa: PLC0415
-        except ModuleNotFoundError:
-            raise ConfigurationError(
-                "Redis needs the extra [redis]: pip install '.[redis]' in a clone of gateway_sdk"
-            ) from None
+        with needing_extra("redis", "Redis"):
+            from redis import asyncio as client  # noqa: PLC0415 - it takes longer than httpx
         self.key = key
         self._url = url
         self._client = client
