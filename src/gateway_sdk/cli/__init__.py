@@ -6,10 +6,7 @@ from gateway_sdk.cli.process import OutputError, Status, how_to_install, say, wh
 
 
 def main() -> None:
-    """Run the command line and end the process with its exit status.
-
-    If an extra is missing, it is named on standard error, and the status is 2. Ctrl-C is 130.
-    """
+    """Run the command line and end the process with its exit status."""
     try:
         # Imported here, because typer and rich come with an extra.
         from gateway_sdk.cli.app import app  # noqa: PLC0415

@@ -1,9 +1,7 @@
 """The command line: its options, the table of its commands, and the messages of errors.
 
-A command is a function in `commands/`. Its module is imported when the command is used, so that
-`--version` and `--help` do not import the SDK. Its signature has the options and arguments, and
-its docstring the help, then `Args:` with a line such as `page (N): Which page.` for each of those
-that are not in `SHARED`, then `Examples:`, which the tests run.
+A command is a function in `commands/`, whose docstring is its help. Its module is imported when the
+command is used, so that `--version` and `--help` do not import the SDK.
 """
 
 import inspect
@@ -95,18 +93,15 @@ class _Group(TyperGroup):
     """The commands, each imported when it is used, and the messages of their errors."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's way
-        """List the commands by section."""
         for panel, summaries in COMMANDS.items():
             with formatter.section(panel):
                 formatter.write_dl(list(summaries.items()))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that is used, and import it."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, load(name) if name in SUMMARIES else command, rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the options for every command wherever they stand, but not behind a "--"."""
         try:
             rest: list[str] = super().parse_args(ctx, _to_the_front(args))
         except typer.BadParameter as error:
@@ -115,7 +110,6 @@ class _Group(TyperGroup):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; with --debug its errors are raised as they are."""
         # Imported here, because it needs the SDK.
         from gateway_sdk.cli.session import explain, quote  # noqa: PLC0415
         from gateway_sdk.errors import GatewayError  # noqa: PLC0415
@@ -233,6 +227,8 @@ def make_command(function: Callable[..., Any], name: str) -> TyperCommand:
 
 def _parts(function: Callable[..., Any]) -> tuple[str, str, str | None]:
     """Split a docstring into help, entries and examples."""
+    # An entry is a line such as `page (N): Which page.`, for what is not in SHARED. Tests run the
+    # examples.
     text, _, examples = inspect.getdoc(function).partition("\n\nExamples:\n")  # type: ignore[union-attr]
     text, _, entries = text.partition("\n\nArgs:\n")
     # After "\b" typer does not wrap the lines of a paragraph.

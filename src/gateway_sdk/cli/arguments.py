@@ -21,14 +21,11 @@ _CALLS: Final = re.compile(r"[1-9]\d{0,3}")
 
 
 def split_codes(words: Iterable[str]) -> list[str]:
-    """Split codes in one word or several, with or without commas; each code once.
-
-    Three small letters become capitals, as in ISO 4217. Anything else is left as it is: the
-    interface gives no format.
-    """
+    """Split codes in one word or several, with or without commas; each code once."""
     codes = [code for word in words for code in word.replace(",", " ").split()]
     if not codes:
         raise typer.BadParameter("no currency is named: write them as USD,GBP")
+    # Capitals as in ISO 4217. Anything else is left as it is: the interface gives no format.
     return list(dict.fromkeys(code.upper() if _CODE.fullmatch(code) else code for code in codes))
 
 
@@ -53,17 +50,12 @@ def parse_day(text: str) -> date:
     """Read a day, for an option."""
     try:
         return day_of(text, datetime.now(UTC).date())
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError):  # the latter for a day before the year 1
         raise typer.BadParameter(f"{text!r} is not a day: write {FORMATS}") from None
 
 
 def day_of(text: str, today: date) -> date:
-    """Read a day, which may depend on today.
-
-    Raises:
-        ValueError: the text is not a day.
-        OverflowError: the day is before the year 1.
-    """
+    """Read a day, which may depend on today."""
     word = text.strip().lower()
     if word in ("today", "yesterday"):
         return today - timedelta(days=word == "yesterday")

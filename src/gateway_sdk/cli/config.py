@@ -26,14 +26,14 @@ from gateway_sdk.cli.output.console import KeyValue
 from gateway_sdk.cli.process import CommandError, printable
 from gateway_sdk.errors import ConfigurationError
 
+# None may be secret: others on a machine can read the arguments of its processes.
 OPTIONS: Final = {
     "base_url": "--base-url",
     "auth_url": "--auth-url",
     "client_id": "--client-id",
     "tenant_id": "--tenant",
 }
-"""The settings that have an option, and that a profile holds. None may be secret: others on a
-machine can read the arguments of its processes."""
+"""The settings that have an option, and that a profile holds."""
 
 SHOWN: Final = {
     "base_url": "Gateway",
@@ -128,13 +128,11 @@ class Settings:
 
     @contextmanager
     def in_words(self) -> Generator[None]:
-        """Name the variable or the option of a wrong setting in its error, and add advice.
-
-        A missing extra is raised as the missing module, which has a message of its own.
-        """
+        """Name the variable or the option of a wrong setting in its error, and add advice."""
         try:
             yield
         except ConfigurationError as error:
+            # A missing extra has a message of its own.
             if isinstance(error.__context__, ModuleNotFoundError):
                 raise error.__context__ from None
             text = str(error)

@@ -52,12 +52,10 @@ def refuse(message: str) -> NoReturn:
 
 
 def open_content(word: str) -> Path | IO[bytes] | bytes:
-    """Return what can be uploaded: a path, or an open file if it can be read only once.
-
-    What is typed is read here: a second read after its end would wait for more.
-    """
+    """Return what can be uploaded: a path, or an open file if it can be read only once."""
     if word == STDIN:
         stdin = standard_input()
+        # What is typed is read here: a second read after its end would wait for more.
         return stdin.read() if stdin.isatty() else stdin
     path = Path(word)
     try:
@@ -83,10 +81,7 @@ def _refuse_file(word: str, error: OSError) -> NoReturn:
 
 
 def read_json(word: str) -> Any:
-    """Read JSON in UTF-8, with or without a byte order mark; messages show no value.
-
-    Floats may lose digits: no field takes one.
-    """
+    """Read JSON in UTF-8, with or without a byte order mark; messages show no value."""
     name, data = name_of(word), b""
     try:
         if word == STDIN:
@@ -96,6 +91,7 @@ def read_json(word: str) -> Any:
                 data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
             refuse(f"{name} is larger than {LARGEST // 2**20} MiB: is it the right file?")
+        # Floats may lose digits: no field takes one.
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique)
     except OSError as error:
         _refuse_file(word, error)
@@ -159,17 +155,14 @@ def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
 
 @contextmanager
 def writing(path: Path, *, private: bool = False) -> Generator[IO[bytes]]:
-    """Open a draft without a name, whose content replaces a file at the end; its mode is kept.
-
-    If the process is killed while it is open, nothing is left behind. A *private* file is this
-    user's.
-    """
+    """Open a draft, whose content replaces a file at the end; its mode is kept."""
     # A pipe or a device cannot be replaced.
     special = path.exists() and not path.is_file()
     part = path if special else path.with_name(f".{path.name}.{token_hex(4)}")
     # Private from the start: whoever opens it before its mode is set could read it later.
     create = partial(os.open, mode=0o600 if private or path.exists() else 0o666)
     try:
+        # Without a name: if the process is killed, nothing is left behind.
         with tempfile.TemporaryFile(dir=None if special else path.parent) as draft:
             yield draft
             draft.seek(0)

@@ -93,12 +93,7 @@ def write_out(data: str | bytes) -> None:
 
 @contextmanager
 def whole_output() -> Generator[None]:
-    """Flush standard output at the end.
-
-    Raises:
-        OutputError: it cannot be written.
-        SystemExit: its reader has closed it, as `head` does.
-    """
+    """Flush standard output at the end; if it cannot be written, raise an OutputError."""
     try:
         try:
             yield
@@ -136,10 +131,8 @@ def tolerate_any_encoding() -> None:
 
 
 def printable(text: str) -> str:
-    r"""Write text on one line, with what cannot be seen as escapes such as \n and \x1b.
-
-    That includes characters that move a terminal's cursor or reverse the text around them.
-    """
+    r"""Write text on one line, with what cannot be seen as escapes such as \n and \x1b."""
+    # Also characters that move a terminal's cursor or reverse the text around them.
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
     )

@@ -27,13 +27,11 @@ MOST_DIGITS: Final = 36
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The rates of currencies by day, for one unit of *base*.
-
-    The currencies are those asked for, in that order, and what else the gateway sent. The days of
-    each ascend; not every day has every currency.
-    """
+    """The rates of currencies by day, for one unit of *base*."""
 
     base: str
+    # The currencies asked for, in that order, then what else the gateway sent. The days of each
+    # ascend; not every day has every currency.
     rates: Mapping[str, Mapping[date, Decimal]]
 
     @property
@@ -86,15 +84,12 @@ def shortest(text: str) -> float | Decimal:
 
 
 class Rows:
-    """Writes rates as rows of a CSV file (RFC 4180) as they arrive, and counts them.
-
-    Replies of another shape, which have no rows, are counted too.
-    """
+    """Writes rates as rows of a CSV file (RFC 4180) as they arrive, and counts them."""
 
     def __init__(self, file: io.TextIOBase) -> None:
         self._writer = csv.writer(file)
         self._writer.writerow(RateRow._fields)
-        self.written = self.other_shapes = 0
+        self.written = self.other_shapes = 0  # rows; replies that have none
 
     def add(self, result: BulkResult[ExchangeRateSeriesRequest, Any]) -> None:
         """Write the rows of a result, by date; a failed one has none."""
@@ -128,17 +123,14 @@ SIDE: Final = 12
 
 
 def area(values: Sequence[float | None], lines: int = 1) -> list[str]:
-    """Draw a filled curve of several lines, the top one first; the least value is a thin line.
-
-    Values that are all the same are drawn at half height, and None is a gap.
-    """
+    """Draw a filled curve of several lines, the top one first; the least value is a thin line."""
     known = [value for value in values if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
     steps = lines * len(BLOCKS) - 1
 
     def height(value: float | None) -> int:
         if value is None:
-            return 0
+            return 0  # a gap
         return 1 + (round((value - low) / (high - low) * steps) if high > low else steps // 2)
 
     heights = [height(value) for value in values]
@@ -152,17 +144,15 @@ def area(values: Sequence[float | None], lines: int = 1) -> list[str]:
 def resample(
     rates: Mapping[date, Decimal], first_day: date, last_day: date, count: int
 ) -> list[float | None]:
-    """Average the rates over *count* parts of the days, of equal length.
-
-    A part without rates, such as a Sunday, has the mean of the one before. None stands before
-    the first rate and after the last one.
-    """
+    """Average the rates over *count* parts of the days, of equal length."""
     span = (last_day - first_day).days + 1
     parts: list[list[float]] = [[] for _ in range(count)]
     for day, rate in rates.items():
         parts[(day - first_day).days * count // span].append(float(rate))
     last = (max(rates) - first_day).days if rates else -1
     means: list[float | None] = [None]
+    # A part without rates, such as a Sunday, has the mean of the one before. None stands before the
+    # first rate and after the last one.
     for place, part in enumerate(parts):
         before = means[-1] if place * span // count <= last else None
         means.append(fmean(part) if part else before)

@@ -34,7 +34,6 @@ class _Witness(Observer):
         self._tells_waits = tells_waits
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        """Report the reason for a long wait."""
         if self._tells_waits and seconds >= LONG:
             reason = attempt.status or attempt.error
             say(f"{call.operation.name}: trying again in {seconds:.0f} s ({reason})")
@@ -46,7 +45,6 @@ class _Witness(Observer):
         error: BaseException | None,
         elapsed: float,  # noqa: ARG002 - not used
     ) -> None:
-        """Keep what happened to a cancelled call."""
         if isinstance(error, asyncio.CancelledError):
             self.warning = warning_of(outcome, call.operation.repeatability)
 
@@ -59,13 +57,7 @@ def ask(
     tells_waits: bool = True,
     parse_float: Callable[[str], Any] = Decimal,
 ) -> T:
-    """Open a session for a coroutine function, and return its result.
-
-    Long waits are reported, unless the command says otherwise.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C; its text says what matters before the call is repeated.
-    """
+    """Open a session for a coroutine function, and return its result."""
     verbose: bool = ctx.find_root().params["verbose"]
     witness = _Witness(tells_waits=tells_waits and not verbose)
     if verbose:
@@ -81,6 +73,7 @@ def ask(
     try:
         return asyncio.run(asking())
     except KeyboardInterrupt:
+        # With what matters before the call is repeated.
         raise KeyboardInterrupt(witness.warning or "") from None
 
 
@@ -179,15 +172,13 @@ def warning_of(outcome: Outcome, repeatability: Repeatability | None) -> str | N
 
 
 def quote(error: GatewayError, *, personal: bool = False) -> str:
-    """Quote the gateway or the authorization server after a colon; "" if it said nothing.
-
-    What may be personal data is quoted only on demand: terminals end up in logs.
-    """
+    """Quote the gateway or the authorization server after a colon; "" if it said nothing."""
     words = ""
     if isinstance(error, errors.AuthorizationDeniedError):
         words = error.description or ("" if error.code in str(error) else error.code)
     elif isinstance(error, errors.StatusError) and error.payload:
         words = _clean(error.payload.message or "")
+    # Only on demand: terminals end up in logs.
     if words and error.operation in PERSONAL and not personal:
         return " (--debug shows its words)"
     return f": “{words}”" if words else ""

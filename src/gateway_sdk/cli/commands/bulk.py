@@ -50,29 +50,23 @@ HOPELESS_AT_FIRST: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The series of a run: for each pair of a base and a symbol, and each part of the days.
-
-    Without symbols they are those of all countries, and without *days* a part is the whole range.
-    """
+    """The series of a run: for each pair of a base and a symbol, and each part of the days."""
 
     bases: Sequence[str]
-    symbols: Sequence[str] | None
+    symbols: Sequence[str] | None  # None: those of all countries
     first_day: date
     last_day: date
-    days: int | None = None
+    days: int | None = None  # of a part; None: the whole range
 
     def queries(self, symbols: Sequence[str]) -> tuple[int, Iterator[Query]]:
-        """Count and make the requests, with one symbol each, so that each can fail by itself.
-
-        They are in the order of bases, symbols and days. For all countries the days come before
-        the currencies: after the first part it is known which currencies the gateway lacks.
-        """
+        """Count and make the requests, with one symbol each, so that each can fail by itself."""
         days = {"start_date": self.first_day.isoformat(), "end_date": self.last_day.isoformat()}
         whole = Query(base="", symbols="", **days)
         parts = [whole] if self.days is None else whole.split(days=self.days)
         pairs = [(base, symbol) for base, symbol in product(self.bases, symbols) if symbol != base]
         order: Iterable[tuple[tuple[str, str], Query]] = product(pairs, parts)
         if self.symbols is None:
+            # After the first part of the days it is known which currencies the gateway lacks.
             order = ((pair, part) for part, pair in product(parts, pairs))
         return len(pairs) * len(parts), (
             part.model_copy(update={"base": base, "symbols": symbol})
@@ -81,25 +75,15 @@ class Wanted:
 
 
 class Tally:
-    """Counts the results of a run, which may have a deadline in seconds.
-
-    It may leave out currencies that the gateway does not know: then they are no failures.
-
-    Attributes:
-        opened: Whether the journal is open.
-        total: The series of the run; None until the gateway has listed its countries.
-        failed: Those whose call failed; those that the deadline cut are not in the journal.
-        there: Those that the journal has.
-        fetched: Those of them that this run fetched.
-        asked: The requests of this run, failed ones included.
-        left_out: Pairs of a base and a symbol that the gateway does not know, with its words.
-    """
+    """Counts the results of a run; currencies that the gateway does not know may be left out."""
 
     def __init__(self, deadline: float | None = None, *, leaves_out: bool = False) -> None:
-        self.opened = False
-        self.total: int | None = None
+        self.opened = False  # the journal
+        self.total: int | None = None  # until the gateway has listed its countries
+        # Series without those that the deadline cut; series in the journal; those of them that this
+        # run fetched; requests of this run, failed ones included.
         self.failed = self.there = self.fetched = self.asked = 0
-        self.left_out: dict[tuple[str, str], str] = {}
+        self.left_out: dict[tuple[str, str], str] = {}  # by base and symbol: the gateway's words
         self._leaves_out, self._deadline = leaves_out, deadline
         self._kinds: Counter[str] = Counter()
         self._such_as: dict[str, str] = {}
@@ -162,17 +146,13 @@ class Tally:
 
 
 async def fetch(
-    gateway: GatewaySession,
+    gateway: GatewaySession,  # with parse_float=shortest, for the journal
     wanted: Wanted,
     tally: Tally,
     take: Callable[[BulkResult[Query, Any]], None] = lambda _: None,
-    **options: Any,
+    **options: Any,  # of exchange_rate_series_bulk
 ) -> None:
-    """Fetch all series and count them, with a bar, until all further calls would fail too.
-
-    The `parse_float` of the session is `shortest`, for the journal; *take* is called with each
-    result, and *options* are those of `exchange_rate_series_bulk`.
-    """
+    """Fetch all series and count them, with a bar, until all further calls would fail too."""
 
     async def queries() -> AsyncGenerator[Query]:
         tally.opened = True  # the run asks for the first item when the journal is open
@@ -267,11 +247,6 @@ def rates(
 def _fetch(
     ctx: typer.Context, wanted: Wanted, tally: Tally, rows: Path | None, options: dict[str, Any]
 ) -> Rows | None:
-    """Fetch what the journal lacks.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C; its text says how to continue.
-    """
     # The journal is for one gateway, and each sandbox has another address.
     job = "exchange rates of the sandbox" if ctx.find_root().params["sandbox"] else None
 
@@ -301,7 +276,6 @@ def _fetch(
 
 
 def _tell(tally: Tally, out: str, rows: Rows | None, rows_path: str) -> None:
-    """Say what was fetched, and what was not."""
     if tally.total is not None:
         say(f"{out}: {tally.there} of {tally.total} series, {tally.fetched} of them new")
     if tally.left_out:

@@ -139,13 +139,10 @@ async def _log_in(address: str) -> Token:
 
 
 def users_of(countries: Iterable[Country]) -> dict[str, str]:
-    """Name one country of each currency, by the currency's code, and count the others.
-
-    It is the one that the currency is named after, if there is one: an ISO 4217 code begins with
-    its country's ISO 3166 code, as in USD.
-    """
+    """Name one country of each currency, by the currency's code, and count the others."""
     users: defaultdict[str, list[str]] = defaultdict(list)
     for country in sorted(countries, key=lambda country: country.country_name):
+        # An ISO 4217 code begins with its country's ISO 3166 code, as in USD.
         named_after = country.two_digit_iso_code == country.currency[:2]
         names = users[country.currency]
         names.insert(0 if named_after else len(names), country.country_name)
@@ -169,7 +166,6 @@ def make_table(findings: Findings) -> Table:
 
 
 def _draw(findings: Findings) -> bytes:
-    """Draw the chart, with labels of the currencies that rose and fell most."""
     # Imported here, because it takes longer than all the calls.
     from gateway_sdk.cli.output.chart import draw_chart  # noqa: PLC0415
 

@@ -170,7 +170,6 @@ def _with_plan(
     work: Callable[[Plan], Awaitable[T]],
     make: Callable[[Job], Awaitable[Plan]] = Job.load,
 ) -> T:
-    """Do something with the plan of a job, and close its store."""
     _refuse_settings(ctx)
     found = _job(job)
 
@@ -182,7 +181,6 @@ def _with_plan(
 
 
 def _refuse_settings(ctx: typer.Context) -> None:
-    """Refuse options that would have no effect."""
     given = ctx.find_root().params
     for name in ("sandbox", "base_url", "tenant", "profile"):
         if given[name]:
@@ -234,7 +232,6 @@ def _job(text: str) -> Job:
 
 
 def _lines(path: str) -> Iterator[Any]:
-    """Read the items of a file, line by line."""
     try:
         with standard_input() if path == STDIN else Path(path).open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -293,7 +290,6 @@ def _ended(found: PlanStatus) -> int:
 
 
 def _tell(found: PlanStatus) -> None:
-    """Write what is known of a plan."""
     lines = [f"done     {found.done} of {found.items}"]
     lines += [f"failed   {count}: {reason}" for reason, count in sorted(found.failed.items())]
     if found.unknown:

@@ -90,14 +90,9 @@ async def _get_and_keep(settings: Settings, flow: ImplicitFlow, **way: Any) -> T
 
 
 async def try_out_store(settings: Settings) -> None:
-    """Store and delete a test token, so that a broken store is found before the login.
-
-    It has another client id: programs do not find it, and the real record is not read, which may be
-    broken and is about to be replaced.
-
-    Raises:
-        TokenStoreError: the store cannot be used.
-    """
+    """Store and delete a test token, so that a broken store is found before the login."""
+    # With another client id programs do not find it, and the real record, which may be broken and
+    # is about to be replaced, is not read.
     trial = {**settings.values, "client_id": f"{settings.values['client_id']} (trial)"}
     store = replace(settings, values=trial).store()
     await store.save(Token("trial", expires_at=time.time() + TRIAL_LIFE))

@@ -79,7 +79,6 @@ def sandbox(
 
 
 def _greet(base_url: str) -> None:
-    """Print the address, what the sandbox knows, and the settings for it."""
     countries, rates, console = country_list(), reference_rates(), make_console()
     facts = [
         ("Sandbox", base_url),

@@ -37,14 +37,12 @@ FAINT: Final = "#6b7177"
 def draw_chart(
     series: Series, *, title: str = "", subtitle: str = "", named: Sequence[str] | None = None
 ) -> bytes:
-    """Draw all currencies as a PNG: one by its rates, several by index, each at 100 at first.
-
-    Those that are *named*, by default all, are in colour and have a label at the end of the line.
-    """
+    """Draw all currencies as a PNG: one by its rates, several by index, each at 100 at first."""
     one = len(series.rates) == 1
     curves = {symbol: _heights(series, symbol, one=one) for symbol in series.rates}
     curves = {symbol: curve for symbol, curve in curves.items() if curve}
     wanted = [symbol for symbol in (curves if named is None else named) if symbol in curves]
+    # Those in colour have a label at the end of the line.
     colours = dict(zip(wanted, cycle(COLOURS), strict=False))
     figure = Figure(figsize=SIZE, dpi=RESOLUTION, facecolor="white")
     axes = figure.add_axes((0.06, 0.075, 0.8, 0.79))

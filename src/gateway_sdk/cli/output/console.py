@@ -70,10 +70,7 @@ def counting_bar(doing: str) -> AbstractContextManager[Show]:
 
 @contextmanager
 def progress(*columns: ProgressColumn) -> Generator[Show]:
-    """Draw a bar on standard error, and yield a function that updates it.
-
-    The bar appears with the first update, and only in a terminal.
-    """
+    """Draw a bar on standard error, in a terminal only, and yield a function that updates it."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda *_: None
         return
@@ -97,12 +94,9 @@ _LEAST: Final = 2
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:
-    """Write a value as JSON; a Decimal keeps all its digits.
-
-    DEL and the C1 control characters, which some terminals obey, are escaped: to JSON that is the
-    same.
-    """
+    """Write a value as JSON; a Decimal keeps all its digits."""
     text: str = simplejson.dumps(value, use_decimal=True, ensure_ascii=False, indent=indent)
+    # DEL and the C1 control characters, which some terminals obey; escaped, they are the same JSON.
     return "".join(f"\\u{ord(c):04x}" if "\x7f" <= c <= "\x9f" else c for c in text)
 
 

@@ -61,14 +61,10 @@ def to_csv(table: Table) -> str:
 
 
 def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
-    """Draw a table as wide as the terminal; no cell is cut, long ones wrap.
-
-    Columns that do not fit follow below, in a second table that begins with the first column again.
-    In a narrow terminal that would be more headers than rows: there they are left out, and their
-    names are returned too.
-    """
+    """Draw a table as wide as the terminal, without cutting cells; name the columns left out."""
     narrow = console.width < NARROW
     parts = _parts(list(_columns(table)), console.width, narrow=narrow)
+    # In a narrow terminal, further tables would have more headers than rows.
     shown = parts[:1] if narrow else parts
     with console.capture() as drawn:
         for number, part in enumerate(shown):
@@ -78,11 +74,9 @@ def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
 
 
 class _Column(NamedTuple):
-    """A column: its cells, the least width for them, and whether they may wrap."""
-
     name: str
     cells: Sequence[Text]
-    least: int
+    least: int  # the width that it needs
     wraps: bool
 
 
@@ -117,10 +111,7 @@ def _aligned(name: str, numbers: Sequence[str]) -> list[str]:
 
 
 def _parts(columns: Sequence[_Column], width: int, *, narrow: bool) -> list[list[_Column]]:
-    """Divide the columns into tables that fit, each with the first column.
-
-    A table has at least one more column, unless the terminal is narrow.
-    """
+    """Divide the columns into tables that fit, each with the first column."""
     first, *others = columns
     parts, used = [[first]], first.least
     for column in others:
@@ -194,10 +185,7 @@ def show_records(reply: Any, form: Form) -> None:
 
 
 def find_records(reply: Any) -> tuple[Table, str] | None:
-    """Read the usual shape: a list of objects, alone or in an object with single values.
-
-    The table has a column for every name in any of the objects; the single values are a text.
-    """
+    """Read the usual shape: a list of objects, alone or in an object with single values."""
     records, beside = take_apart(reply)
     if records is None or not all(isinstance(record, dict) for record in records):
         return None
