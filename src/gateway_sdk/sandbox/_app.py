@@ -48,12 +48,12 @@ class Endpoint:
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one call with its faults; the fault added first is the outermost."""
         call = self._received(Request(scope))
         self._state.received.calls.append(call)
         if self._state.keep_bodies:
             receive = _keeping_body(call, receive)
         app: ASGIApp = partial(self._answer, call)
+        # The fault added first is the outermost.
         for fault in reversed(self._state.faults.due(self._operation.name)):
             app = self._with_fault(app, fault)
         await app(scope, receive, _recording_status(call, send))
@@ -172,7 +172,6 @@ class _ExactRoute(Route):
         self.methods = {operation.method}  # Starlette would add HEAD to GET
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Match the undecoded path, and decode the values of its placeholders."""
         raw_path = scope.get("raw_path") or quote(scope["path"]).encode()  # ASGI: it is optional
         match, found = super().matches({**scope, "path": raw_path.decode("latin-1")})
         sent = found.get("path_params", {})
@@ -180,7 +179,6 @@ class _ExactRoute(Route):
 
 
 def gateway_routes(state: SandboxState) -> list[Route]:
-    """Return the route of each operation, in the interface's order."""
     return [
         _ExactRoute(operation, Endpoint(operation, HANDLERS[operation.name], state))
         for operation in OPERATIONS

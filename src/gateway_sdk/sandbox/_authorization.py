@@ -46,11 +46,7 @@ Parameters = dict[str, list[str]]
 
 
 class RedirectUris:
-    """The allowed redirect URIs: loopback at any port, and exactly the *registered* ones.
-
-    Raises:
-        ValueError: for a registered URI that is not absolute, or has userinfo or a fragment.
-    """
+    """The allowed redirect URIs: loopback at any port, and exactly the *registered* ones."""
 
     def __init__(self, registered: Iterable[str] = ()) -> None:
         self._registered = frozenset(registered)
@@ -74,7 +70,6 @@ class RedirectTarget(NamedTuple):
     state: str | None
 
     def location(self, response: dict[str, str]) -> str:
-        """Return the redirect URI with *response* and the state in its fragment."""
         # RFC 6749, section 4.2.2
         if self.state is not None:
             response = {**response, "state": self.state}
@@ -97,7 +92,6 @@ class AuthorizationRequest(NamedTuple):
     scope: str | None
 
     def parameters(self) -> dict[str, str]:
-        """Return the request as parameters; the form sends them again with the decision."""
         parameters = {
             "response_type": "token",
             "client_id": SANDBOX_CLIENT_ID,
@@ -109,11 +103,7 @@ class AuthorizationRequest(NamedTuple):
 
 
 def parse_parameters(text: str) -> Parameters:
-    """Parse a query or a form; a parameter without a value is omitted (RFC 6749, 3.1).
-
-    Raises:
-        HTTPException: 400 for more than MAX_PARAMETERS, or for text that is not UTF-8.
-    """
+    """Parse a query or a form; a parameter without a value is omitted (RFC 6749, 3.1)."""
     try:
         return parse_qs(text, errors="strict", max_num_fields=MAX_PARAMETERS)
     except ValueError:
@@ -121,12 +111,7 @@ def parse_parameters(text: str) -> Parameters:
 
 
 def read_request(parameters: Parameters, redirect_uris: RedirectUris) -> AuthorizationRequest:
-    """Check a request.
-
-    Raises:
-        HTTPException: 400 if client_id or redirect_uri is invalid: the user sees the error.
-        AuthorizationError: if anything else is invalid: the client receives the error.
-    """
+    """Check a request; an HTTPException is for the user, an AuthorizationError for the client."""
     # RFC 6749, section 4.2.2.1: never redirect to an address that was not checked.
     if single_value(parameters, "client_id") != SANDBOX_CLIENT_ID:
         raise HTTPException(400, f"The client_id must be {SANDBOX_CLIENT_ID}.")
@@ -182,6 +167,7 @@ def _asset(name: str) -> str:
 
 _STYLE = _asset("style.css")
 _STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
+# Users' tests rely on the names and ids of the visible fields, and on the id of the error's reason.
 _LOGIN, _ERROR = Template(_asset("login.html")), Template(_asset("error.html"))
 
 # Bytes. The form repeats the query, and a browser may encode one of its characters as three.
@@ -191,21 +177,13 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class AuthorizationEndpoint:
-    """GET shows the login page, POST takes the user's decision.
-
-    The page's form repeats the request's parameters as hidden fields. Users' tests rely on the
-    names and ids of the others: the text "account" (#account), which is required and not kept,
-    because no operation reads it; the radio buttons "token", a key of TOKEN_KINDS (#token-hour,
-    #token-minute, #token-unstated, #token-expired, #token-revoked); the buttons "decision", allow
-    or deny (#allow, #deny). The error page gives its reason in #reason.
-    """
+    """GET shows the login page, POST takes the user's decision."""
 
     def __init__(self, tokens: TokenRegistry, redirect_uris: RedirectUris) -> None:
         self._tokens = tokens
         self._redirect_uris = redirect_uris
 
     def route(self) -> Route:
-        """Return the route of this endpoint."""
         return Route(AUTHORIZE_PATH, self._respond, methods=["GET", "POST"])
 
     async def _respond(self, request: Request) -> Response:
@@ -244,6 +222,7 @@ class AuthorizationEndpoint:
     def _issue_token(
         self, parameters: Parameters, authorization: AuthorizationRequest
     ) -> dict[str, str]:
+        # Not kept, because no operation reads it.
         if not (single_value(parameters, "account") or "").strip():
             raise HTTPException(400, "The account is missing.")
         kind = TOKEN_KINDS.get(single_value(parameters, "token") or "")
@@ -286,7 +265,6 @@ def login_page(request: AuthorizationRequest, gateway: str) -> HTMLResponse:
 
 
 def error_page(status: int, message: str) -> HTMLResponse:
-    """Build the page that tells the user why no login is possible."""
     return _page(_ERROR.substitute(style=_STYLE, message=escape(message)), status, "'none'")
 
 

@@ -30,11 +30,9 @@ class FaultyCall(NamedTuple):
     sleep: Sleep
 
     async def proceed(self, send: Send | None = None) -> None:
-        """Let the app serve the call."""
         await self.app(self.scope, self.receive, send or self.send)
 
     async def reply(self, response: Response) -> None:
-        """Reply without running the app."""
         await response(self.scope, self.receive, self.send)
 
     async def close_connection(self, in_process: httpx.TransportError) -> None:
@@ -238,15 +236,10 @@ def _number(text: str, read: Callable[[str], float]) -> float:
 
 @dataclass
 class _Rule:
-    """When a fault happens: at which calls of *operation* (None: of all operations together).
-
-    *first* counts from 1; *last* is included, None means without end.
-    """
-
     fault: Fault
-    operation: str | None
-    first: int
-    last: int | None
+    operation: str | None  # None: all operations together
+    first: int  # counts from 1
+    last: int | None  # included; None: without end
     rate: float
     seen: int = 0
     fired: int = 0

@@ -24,7 +24,6 @@ MAX_TAKE = 100
 
 
 async def create_customer(request: Request, tenant: Tenant) -> Response:
-    """Check the whole CreateRequest and reply with the ids of the new customer, not its secrets."""
     # Interface: Endpoints 1; Rules 1
     if not request.headers.get("tenantId", "").strip():
         raise HTTPException(400, "the header tenantId is required")
@@ -39,7 +38,6 @@ async def create_customer(request: Request, tenant: Tenant) -> Response:
 
 
 async def revise_customer(request: Request, tenant: Tenant) -> Response:
-    """Apply the revisions in order and reply with the current value of each key."""
     # Interface: Endpoints 2
     body = await read_json(request, interface.REVISIONS)
     customer = tenant.customer(request.path_params["customerId"])
@@ -49,7 +47,6 @@ async def revise_customer(request: Request, tenant: Tenant) -> Response:
 
 
 async def exchange_rate_series(request: Request, _: Tenant) -> Response:
-    """Reply with the rates of each business day from startDate to endDate, both included."""
     # Interface: Endpoints 3
     body = await read_json(request, interface.EXCHANGE_RATE_SERIES)
     base, symbols = body["base"], body["symbols"]
@@ -69,7 +66,6 @@ async def exchange_rate_series(request: Request, _: Tenant) -> Response:
 
 
 async def order_history(request: Request, tenant: Tenant) -> Response:
-    """Reply with one page of the tenant's orders, newest first; after the last page, with none."""
     # Interface: Endpoints 4
     body = await read_json(request, interface.ORDER_HISTORY_PAGE)
     page, take = body["page"], body["take"]
@@ -90,7 +86,6 @@ async def order_history(request: Request, tenant: Tenant) -> Response:
 
 
 async def trading_order_history(request: Request, tenant: Tenant) -> Response:
-    """Reply with all orders of one customer, newest first."""
     # Interface: Endpoints 5
     customer = tenant.customer(request.path_params["customerId"])
     orders = tenant.newest_orders(customer.customer_id)
@@ -100,7 +95,6 @@ async def trading_order_history(request: Request, tenant: Tenant) -> Response:
 
 
 async def spot_trading_available_balance(_: Request, tenant: Tenant) -> Response:
-    """Reply with the tenant's balance per currency, as decimal strings."""
     # Interface: Endpoints 6
     balances = [
         {"currency": currency, "available": available}
@@ -110,7 +104,6 @@ async def spot_trading_available_balance(_: Request, tenant: Tenant) -> Response
 
 
 async def cancel_order(request: Request, tenant: Tenant) -> Response:
-    """Reply with the cancelled order."""
     # Interface: Endpoints 7
     order = tenant.cancel_order(request.path_params["walletId"], request.path_params["orderId"])
     return JSONResponse(order.to_wire())
@@ -130,7 +123,6 @@ async def change_document_status(request: Request, tenant: Tenant) -> Response:
 
 
 async def update_document(request: Request, tenant: Tenant) -> Response:
-    """Replace a document's content and keep its status."""
     # Interface: Endpoints 9
     content = await read_content(request)
     document = tenant.document(request.path_params["docid"])
@@ -139,21 +131,18 @@ async def update_document(request: Request, tenant: Tenant) -> Response:
 
 
 async def upload_document(request: Request, tenant: Tenant) -> Response:
-    """Add a document."""
     # Interface: Endpoints 10
     content = await read_content(request)
     return JSONResponse(tenant.add_document(content).to_wire())
 
 
 async def send_webhook(request: Request, _: Tenant) -> Response:
-    """Accept any body."""
     # Interface: Endpoints 11; Rules 3
     await drain(request)
     return Response(status_code=202)
 
 
 async def list_countries(request: Request, _: Tenant) -> Response:
-    """Reply with every country that has all seven fields."""
     # Interface: Endpoints 12; Rules 2
     await drain(request)
     # The first call reads the data and blocks for a tenth of a second.

@@ -27,12 +27,6 @@ class StoredContent(NamedTuple):
 
 
 async def read_json(request: Request, shape: Record) -> Any:
-    """Read a JSON body of this shape.
-
-    Raises:
-        HTTPException: 415 for another media type, 413 above MAX_BODY_BYTES, 400 if the body is
-            not JSON or not of this shape.
-    """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise HTTPException(415, "Content-Type must be application/json")
@@ -40,11 +34,7 @@ async def read_json(request: Request, shape: Record) -> Any:
 
 
 async def read_text(request: Request, limit: int = MAX_BODY_BYTES) -> str:
-    """Read a body of UTF-8 text, stripped of the white space of JSON; "" for an empty body.
-
-    Raises:
-        HTTPException: 413 above *limit* bytes, 400 if the body is not UTF-8.
-    """
+    """Read a body of UTF-8 text, stripped of the white space of JSON."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -57,11 +47,6 @@ async def read_text(request: Request, limit: int = MAX_BODY_BYTES) -> str:
 
 
 def parse_json(text: str, shape: Record) -> Any:
-    """Parse JSON text of this shape.
-
-    Raises:
-        HTTPException: 400 if the text is not JSON or not of this shape.
-    """
     try:
         value = json.loads(text)
         # Python's parser accepts what is not JSON: NaN, 1e999 (infinity) and lone surrogates.
@@ -75,11 +60,7 @@ def parse_json(text: str, shape: Record) -> Any:
 
 
 async def read_content(request: Request) -> StoredContent:
-    """Read a body of any size and type, and keep only its size and digest.
-
-    Raises:
-        HTTPException: 400 if it is empty.
-    """
+    """Read a body of any size, and keep only its size and digest."""
     size, digest = 0, hashlib.sha256()
     async for chunk in request.stream():
         size += len(chunk)
@@ -90,7 +71,6 @@ async def read_content(request: Request) -> StoredContent:
 
 
 async def drain(request: Request) -> None:
-    """Read a body to its end and discard it; there may be none."""
     async for _ in request.stream():
         pass
 
@@ -98,7 +78,6 @@ async def drain(request: Request) -> None:
 def error_reply(
     scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    """Build the reply with an ErrorPayload to the request of *scope*."""
     # Interface: Resources, Error payload; Errors 1 and 3
     payload = {
         "reason": _reason(status),
@@ -112,7 +91,7 @@ def error_reply(
 
 
 async def http_exception_reply(request: Request, error: Exception) -> JSONResponse:
-    """Build the reply to an HTTPException; the signature is that of Starlette's handlers."""
+    """The signature is that of Starlette's handlers."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
     return error_reply(request.scope, error.status_code, error.detail, error.headers)
 
@@ -137,11 +116,7 @@ CLOSE_CONNECTION = "gateway_sdk.sandbox.close_connection"
 async def close_connection(
     scope: Scope, receive: Receive, in_process: httpx.TransportError
 ) -> None:
-    """Close the connection of *scope* and return when it is closed.
-
-    Raises:
-        httpx.TransportError: *in_process*, if there is no connection to close.
-    """
+    """Close the connection and return when it is closed; without one, raise *in_process*."""
     close = cast("Callable[[], None] | None", scope.get("extensions", {}).get(CLOSE_CONNECTION))
     if close is None:
         raise in_process
@@ -162,16 +137,13 @@ class BodyCutError(httpx.RemoteProtocolError):
 
 
 class InProcessTransport(httpx.ASGITransport):
-    """An ASGITransport that cuts a body as a socket does: status and headers, then the error.
-
-    httpx's own returns a response only when the app has ended, so it would lose the status.
-    """
+    """An ASGITransport that cuts a body as a socket does: status and headers, then the error."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Run the app on *request*."""
         try:
             return await super().handle_async_request(request)
         except BodyCutError as cut:
+            # httpx returns a response only when the app has ended, so the status would be lost.
             return httpx.Response(cut.status, headers=cut.headers, stream=_CutStream(cut))
 
 

@@ -27,8 +27,6 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array of any length, empty or not."""
-
     item: "Shape"
 
 
@@ -69,11 +67,7 @@ ANYTHING = Scalar("any JSON value", lambda _: True)
 
 
 def check(value: object, shape: Shape, path: str = "$") -> None:
-    """Check that a value has its shape; *path* is its position as a JSONPath.
-
-    Raises:
-        ShapeError: at the first field that is wrong.
-    """
+    """Check that a value has its shape; *path* is its position as a JSONPath."""
     match shape:
         case Scalar():
             _require(shape.accepts(value), f"{path} must be {shape.name}")
@@ -136,11 +130,6 @@ OPERATION_NAMES = tuple(operation.name for operation in OPERATIONS)
 
 
 def check_operation(name: str) -> None:
-    """Check that the interface has an operation of this name.
-
-    Raises:
-        ValueError: it has none.
-    """
     if name not in OPERATION_NAMES:
         known = ", ".join(OPERATION_NAMES)
         raise ValueError(f"unknown operation {name!r}; the operations are {known}")

@@ -79,11 +79,9 @@ class UnknownRequest:
 
 
 class Log(deque[T]):
-    """The last MAX_RECEIVED of what is received.
+    """The last MAX_RECEIVED of what is received."""
 
-    It can be looked through while another thread, which serves the gateway, appends to it.
-    """
-
+    # Another thread, which serves the gateway, may append while this one looks through it.
     _lock = Lock()
 
     def __init__(self) -> None:
@@ -100,12 +98,7 @@ class Log(deque[T]):
 
 @dataclass
 class Received:
-    """All that a sandbox received, oldest first.
-
-    Attributes:
-        calls: The last MAX_RECEIVED calls.
-        unknown: The requests whose method and path are no operation; the last MAX_RECEIVED.
-    """
+    """All that a sandbox received, oldest first."""
 
     calls: MutableSequence[ReceivedCall] = field(default_factory=Log[ReceivedCall])
     unknown: MutableSequence[UnknownRequest] = field(default_factory=Log[UnknownRequest])
@@ -113,12 +106,7 @@ class Received:
     def matching(
         self, operation: str, times: int | None, wanted: Mapping[str, object]
     ) -> list[ReceivedCall]:
-        """Return the calls of *operation* that have all of *wanted*; None there asks for nothing.
-
-        Raises:
-            AssertionError: it is not this number of calls; None means one or more.
-            ValueError: the operation is unknown, or bodies are compared and were not kept.
-        """
+        """Return the calls that have all of *wanted*; None there asks for nothing."""
         __tracebackhide__ = True  # pytest would show the arguments, which are personal data
         check_operation(operation)
         if len(self.calls) >= MAX_RECEIVED:
@@ -126,6 +114,7 @@ class Received:
         asked = {name: value for name, value in wanted.items() if value is not None}
         calls = [call for call in self.calls if call.operation == operation]
         found = [call for call in calls if all(_has(call, *item) for item in asked.items())]
+        # Without a number, one or more.
         if len(found) != times if times is not None else not found:
             expected = _expected(operation, times, asked)
             lines = [f"{expected}, received {_times(len(found))}", *_parts(calls, asked)]
@@ -133,11 +122,9 @@ class Received:
         return found
 
     def others(self, operations: Iterable[str]) -> list[str]:
-        """Return the names of the operations that were called and are not among these."""
         return sorted({call.operation for call in self.calls}.difference(operations))
 
     def summary(self) -> str:
-        """Say what was received, in one line for each operation and result."""
         counts = Counter((call.operation, _result_of(call)) for call in self.calls)
         if not counts:
             return "nothing was received"
@@ -146,7 +133,6 @@ class Received:
 
 
 def _has(call: ReceivedCall, name: str, value: Any) -> bool:
-    """Tell whether a call has this value; of headers, whether it has all of these."""
     if name == "headers":
         return all(call.headers.get(header) == text for header, text in dict(value).items())
     if name == "json":
@@ -172,7 +158,6 @@ def _expected(operation: str, times: int | None, asked: Mapping[str, object]) ->
 
 
 def _parts(calls: Sequence[ReceivedCall], asked: Mapping[str, object]) -> Iterator[str]:
-    """Say in how many calls each part is as expected."""
     for name, value in asked.items():
         having = sum(_has(call, name, value) for call in calls)
         yield f"  {name} is as expected in {having} of {len(calls)} calls"

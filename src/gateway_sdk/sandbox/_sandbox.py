@@ -299,7 +299,6 @@ class TenantRouter:
         self.sandboxes: dict[str, Sandbox] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the sandbox of the request serve it."""
         headers = Headers(scope=scope)
         tenant = headers.get("tenantId", "").strip()
         token = headers.get("Authorization", "").partition(" ")[2].strip()

@@ -60,11 +60,7 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
-    """Serve *app* in the running loop and yield its base URL; port 0 takes a free one.
-
-    Raises:
-        OSError: if the address cannot be bound, for instance because its port is in use.
-    """
+    """Serve *app* in the running loop and yield its base URL; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Bound here, because uvicorn ends the process when it cannot bind. The socket listens already:
     # a client that connects before uvicorn has started waits, and is not refused.
@@ -81,8 +77,6 @@ async def serve(app: ASGIApp, host: str, port: int) -> AsyncGenerator[str]:
 
 
 def logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
-    """Return an app that tells *log* the method, path, status and duration of each request."""
-
     async def logged_app(scope: Scope, receive: Receive, send: Send) -> None:
         status, began = "no reply", time.monotonic()
 
@@ -104,7 +98,6 @@ def logged(app: ASGIApp, log: Callable[[str], object]) -> ASGIApp:
 
 @contextmanager
 def serve_in_thread(app: ASGIApp, host: str, port: int) -> Generator[str]:
-    """Serve as `serve` does, in another thread with its own event loop."""
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(serve(app, host, port)) as base_url,

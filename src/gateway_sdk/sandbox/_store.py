@@ -34,11 +34,9 @@ class TokenRegistry:
         self._revoked.add(token)
 
     def revoke_all(self) -> None:
-        """Refuse all tokens issued so far."""
         self._revoked |= self._expiries.keys()
 
     def check(self, token: str) -> TokenProblem | None:
-        """Return what is wrong with a token, None if it is valid."""
         if token in self._revoked:
             return "was revoked"
         if token not in self._expiries:
@@ -47,24 +45,15 @@ class TokenRegistry:
 
 
 class TokenKind(NamedTuple):
-    """A kind of token that the user can choose on the login page.
-
-    Attributes:
-        label: Its name on the page.
-        hint: One more line on the page.
-        stated: The lifetime that the authorization response states, in seconds; None states none.
-        lifetime: The lifetime that the gateway applies, in seconds; None means without end.
-        revoked: The gateway refuses the token from the start.
-    """
+    """A kind of token that the user can choose on the login page."""
 
     label: str
     hint: str
-    stated: int | None
-    lifetime: float | None
-    revoked: bool = False
+    stated: int | None  # seconds, in the authorization response; None states none
+    lifetime: float | None  # seconds, which the gateway applies; None means without end
+    revoked: bool = False  # from the start
 
     def issue(self, tokens: TokenRegistry) -> dict[str, str]:
-        """Issue a new token and return the parameters of the authorization response."""
         # RFC 6749, section 4.2.2
         token = secrets.token_urlsafe(32)
         tokens.issue(token, self.lifetime)
@@ -88,20 +77,15 @@ TOKEN_KINDS: Mapping[str, TokenKind] = {
 
 @dataclass
 class Customer:
-    """A customer; *revised* is the current value of each revised key.
-
-    Personal data is checked and not stored, because no operation reads it.
-    """
+    """No personal data: it is checked and not stored, because no operation reads it."""
 
     customer_id: str
     external_customer_id: str | None = None
-    revised: dict[str, str] = field(default_factory=dict[str, str])
+    revised: dict[str, str] = field(default_factory=dict[str, str])  # the current values
 
 
 @dataclass(frozen=True)
 class Order:
-    """A trading order; *status* is "open", "filled" or "cancelled"."""
-
     order_id: str
     customer_id: str
     wallet_id: str
@@ -109,11 +93,11 @@ class Order:
     side: str
     quantity: str
     price: str
-    status: str
+    status: str  # "open", "filled" or "cancelled"
     created_at: str
 
     def to_wire(self) -> dict[str, str]:
-        """Return the order as JSON; the interface leaves its fields open, these are ours."""
+        """The interface leaves the fields open; these are the sandbox's own."""
         return {
             "orderId": self.order_id,
             "customerId": self.customer_id,
@@ -129,14 +113,11 @@ class Order:
 
 @dataclass
 class Document:
-    """A document: its status and what is stored of its content."""
-
     document_id: str
     content: StoredContent
     status: str = "uploaded"
 
     def to_wire(self) -> dict[str, str | int | None]:
-        """Return the document as JSON; the interface leaves its fields open, these are ours."""
         return {
             "documentId": self.document_id,
             "size": self.content.size,
@@ -148,16 +129,13 @@ class Document:
 
 @dataclass
 class Tenant:
-    """All data of one tenant; *orders* by id, oldest first."""
-
     customers: dict[str, Customer]
-    orders: dict[str, Order]
+    orders: dict[str, Order]  # oldest first
     balances: dict[str, str]
     documents: dict[str, Document] = field(default_factory=dict[str, Document])
     external_customer_ids: set[str] = field(default_factory=set[str])
 
     def create_customer(self, external_customer_id: str | None) -> Customer:
-        """Add a customer; 409 if the external id is in use."""
         if external_customer_id in self.external_customer_ids:
             raise HTTPException(409, "a customer with this externalCustomerId already exists")
         if external_customer_id is not None:
@@ -167,18 +145,15 @@ class Tenant:
         return customer
 
     def customer(self, customer_id: str) -> Customer:
-        """Return a customer; 404 if there is none with this id."""
         if customer_id not in self.customers:
             raise HTTPException(404, "no such customer")
         return self.customers[customer_id]
 
     def newest_orders(self, customer_id: str | None = None) -> list[Order]:
-        """Return the orders of one customer, or of all, newest first."""
         orders = reversed(self.orders.values())
         return [order for order in orders if customer_id in (None, order.customer_id)]
 
     def cancel_order(self, wallet_id: str, order_id: str) -> Order:
-        """Cancel an order; 404 if the wallet has no such order, 409 if it is filled."""
         order = self.orders.get(order_id)
         if order is None or order.wallet_id != wallet_id:
             raise HTTPException(404, "no such order in this wallet")
@@ -190,13 +165,11 @@ class Tenant:
         return self.orders[order_id]
 
     def add_document(self, content: StoredContent) -> Document:
-        """Add a document under a new id."""
         document = Document(f"document-{len(self.documents) + 1:04}", content)
         self.documents[document.document_id] = document
         return document
 
     def document(self, document_id: str) -> Document:
-        """Return a document; 404 if there is none with this id."""
         if document_id not in self.documents:
             raise HTTPException(404, "no such document")
         return self.documents[document_id]
@@ -219,7 +192,6 @@ BALANCE_CURRENCIES = ("CHF", "EUR", "GBP", "JPY", "PLN", "USD")
 
 
 def seeded_tenant(seed: int) -> Tenant:
-    """Return a tenant with customers, orders and balances by *seed*, and no documents."""
     random = Random(seed)  # noqa: S311 - repeatable, not secret
     customers = [Customer(f"customer-{number:04}") for number in range(1, CUSTOMERS + 1)]
     orders = [_order(number, random) for number in range(1, ORDERS + 1)]
@@ -249,7 +221,6 @@ def _order(number: int, random: Random) -> Order:
 
 
 def _amount(random: Random, most: int) -> str:
-    """Return an amount above zero with two decimals."""
     return str(Decimal(random.randint(1, most * 100)).scaleb(-2))
 
 

@@ -15,7 +15,7 @@ _logger = logging.getLogger("gateway_sdk.sandbox")
 
 
 class _VisitError(Exception):
-    """The visit failed."""
+    """Its message quotes no token."""
 
 
 class _Response(NamedTuple):
