@@ -199,7 +199,6 @@ class CallsInFlight:
             self._set_timer(when, loop)
 
     def remove(self, scope: "CallScope") -> None:
-        """Remove a call that has ended."""
         self._scopes.discard(scope)
         if not self._scopes:
             self._quiet.set()

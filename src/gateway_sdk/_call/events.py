@@ -68,7 +68,6 @@ class Watch:
         return fields
 
     def ended(self, attempt: Attempt) -> None:
-        """Report an attempt."""
         for observer in reversed(self._observers):
             try:
                 observer.attempt_finished(self._call, attempt)

@@ -45,7 +45,6 @@ _SELF_EXPLAINING: Final = (
 def outcome_of_attempt(
     error: BaseException, transmission: Transmission, reply: RawReply | None
 ) -> Outcome:
-    """Return the outcome of an attempt that ended with this error."""
     if isinstance(error, _SELF_EXPLAINING):
         return error.outcome
     if transmission.status is not None:

@@ -147,7 +147,6 @@ class _Once(AsyncIterator[bytes]):
         self._piece: bytes | None = piece
 
     async def __anext__(self) -> bytes:
-        """Return the piece, once."""
         piece, self._piece = self._piece, None
         if piece is None:
             raise StopAsyncIteration

@@ -50,7 +50,6 @@ class CheckedForm:
 
     @classmethod
     def of(cls, multipart: Multipart) -> "CheckedForm":
-        """Check a form."""
         fields = _checked_fields(multipart.fields)
         given = tuple(_parts_of(multipart.files))
         if not given:

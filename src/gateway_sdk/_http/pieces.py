@@ -21,7 +21,6 @@ def most_after(sent: int) -> int:
 
 
 def cut(content: Piece, sent: int) -> Iterator[bytes]:
-    """Cut content into pieces."""
     if len(content) <= most_after(sent):
         yield bytes(content)  # no copy if it is bytes
         return

@@ -258,7 +258,6 @@ def replace_fields(fields: Iterable[tuple[bytes, bytes]], more: RawHeaders) -> R
 
 
 def check_header_value(name: str, value: object) -> str:
-    """Return a valid value of a header."""
     if not isinstance(value, str):
         raise ConfigurationError(f"{name} must be a string")
     if not value:

@@ -38,7 +38,6 @@ class Connection(asyncio.Protocol):
     # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)
         self._has_news = _watch(transport.get_extra_info("socket"))
 
@@ -73,7 +72,6 @@ class Connection(asyncio.Protocol):
         self._end(cleanly=not self._layers)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the connection is closed."""
         if exc is not None:
             self._rescue()
         if isinstance(exc, OSError) and not self.is_ended:

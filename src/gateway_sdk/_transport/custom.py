@@ -25,17 +25,14 @@ class AnyTransport(Protocol):
     async def handle_async_request(self, request: Any, /) -> Any:
         """Send a request of its library, and return the reply."""
 
-    async def aclose(self) -> None:
-        """Close it."""
+    async def aclose(self) -> None: ...
 
 
 class AnyClient(Protocol):
     """An `httpx.AsyncClient`, or that of httpx2, as type checkers see both."""
 
     @property
-    def is_closed(self) -> bool:
-        """Whether it was closed."""
-        ...
+    def is_closed(self) -> bool: ...
 
     async def send(
         self, request: Any, /, *, stream: bool = ..., auth: Any = ..., follow_redirects: Any = ...

@@ -45,7 +45,6 @@ class Route:
         transmission: Transmission,
         timeout: float | None,  # noqa: ASYNC109 - tells a time-out from an OSError
     ) -> Connection:
-        """Open a connection to the gateway."""
         # An error here means that no byte of the request was sent.
         try:
             async with asyncio.timeout(timeout):

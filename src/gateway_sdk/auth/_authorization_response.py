@@ -61,11 +61,7 @@ class AuthorizationResponse:
 
     @classmethod
     def parse(cls, fragment: str, query: str) -> Self:
-        """Parse a fragment and a query, without the leading `#` and `?`.
-
-        Raises:
-            StateMismatchError: they are too long or too many; the state is not read.
-        """
+        """Parse a fragment and a query, without the leading `#` and `?`."""
         if len(fragment) + len(query) > MAX_LENGTH:
             raise StateMismatchError(f"the response is longer than {MAX_LENGTH} characters")
         if fragment.count("&") + query.count("&") >= MAX_PARAMETERS:
@@ -77,12 +73,7 @@ class AuthorizationResponse:
         return [text for key, text in (*self.fragment, *self.query) if key == name]
 
     def parameters(self) -> dict[str, str]:
-        """Return the parameters by name.
-
-        Raises:
-            MalformedResponseError: A parameter is present twice (RFC 6749, 3.1), or the token is
-                in the query, which servers and proxies log (RFC 6750, 5.3).
-        """
+        # A parameter comes once (RFC 6749, 3.1), and the token not in a query (RFC 6750, 5.3).
         pairs = (*self.fragment, *self.query)
         found = dict(pairs)
         if len(found) < len(pairs):
@@ -113,18 +104,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 def read_token(
     response: AuthorizationResponse, *, scope: frozenset[str], issuer: str | None, now: float
 ) -> Token:
-    """Return the token of a response whose state was checked.
-
-    Args:
-        response: The response.
-        scope: The requested scope; it is also the granted one, unless the response names another.
-        issuer: The value that `iss` must have; None for any, or none.
-        now: Seconds since 1970.
-
-    Raises:
-        AuthorizationDeniedError: the response has the parameter `error`.
-        MalformedResponseError: the response violates RFC 6749, 4.2.2.
-    """
+    """Return the token of a response whose state was checked (RFC 6749, 4.2.2)."""
     given = response.parameters()
     if issuer is not None and given.get("iss") != issuer:
         problem = "comes from another authorization server" if "iss" in given else "has no issuer"

@@ -77,19 +77,16 @@ _MAX_AGE: Final = 24 * 60 * 60
 
 
 class StartAddress:
-    """A one-time address that redirects to an authorization URL: it binds a login to one browser.
+    """A one-time address that leads on to an authorization URL: it binds a login to one browser."""
 
-    The authorization URL contains the state. A user who knows the state could end the login with
-    another token, and all users of a machine can read the arguments of a browser's command. So the
-    browser gets this address instead, which can be opened once: its reply sets a cookie and
-    redirects to the authorization URL, and the response is accepted only with the cookie.
-
-    Attributes:
-        path: Its path; it cannot be guessed.
-    """
+    # The authorization URL contains the state. A user who knows the state could end the login
+    # with another token, and all users of a machine can read the arguments of a browser's
+    # command. So the browser gets this address instead, which can be opened once: its reply sets
+    # a cookie and redirects to the authorization URL, and the response is accepted only with the
+    # cookie.
 
     def __init__(self, authorization_url: str, *, on_fixed_port: bool = False) -> None:
-        self.path = f"/{secrets.token_urlsafe(32)}"
+        self.path = f"/{secrets.token_urlsafe(32)}"  # it cannot be guessed
         self._leads_to = str(httpx.URL(authorization_url))  # ASCII, as a header must be
         # Cookies ignore ports: other logins and other programs at this host have theirs too.
         self._name = f"login-{secrets.token_hex(8)}"
@@ -101,11 +98,7 @@ class StartAddress:
         self._more = {"Clear-Site-Data": '"storage"'} if on_fixed_port else {}
 
     def open(self, cookies: str) -> dict[str, str] | None:
-        """Return the headers of the redirect; None if another browser was redirected before.
-
-        Args:
-            cookies: The request's header Cookie.
-        """
+        """Return the headers of the redirect; None if another browser was redirected before."""
         if self._is_opened and not self.is_bound_to(cookies):
             return None
         self._is_opened = True
@@ -119,7 +112,6 @@ class StartAddress:
         return any(hmac.compare_digest(cookie, expected) for cookie in given)
 
     def delete_cookie(self) -> dict[str, str]:
-        """Return the header that deletes the cookie."""
         return {"Set-Cookie": self._set_cookie("", 0)}
 
     def _set_cookie(self, value: str, seconds: int) -> str:
@@ -128,12 +120,7 @@ class StartAddress:
 
 
 class CallbackHandler(Generic[T]):
-    """Replies to requests until the response of the login has been received.
-
-    Attributes:
-        is_done: Whether the wait is over.
-        refused: How many responses without the login's state were received.
-    """
+    """Replies to requests until the response of the login has been received."""
 
     def __init__(
         self,
@@ -142,16 +129,8 @@ class CallbackHandler(Generic[T]):
         starts: Iterable[StartAddress],
         finish: Callable[[str, str], T],
     ) -> None:
-        """Set up.
-
-        Args:
-            authority: Host and port of the redirect URI.
-            path: Path of the redirect URI.
-            starts: The login's start addresses.
-            finish: Called with a response's fragment and query; returns the result.
-        """
         self.is_done = False
-        self.refused = 0
+        self.refused = 0  # responses without the login's state
         self._authority = authority
         self._path = path
         self._starts = {start.path: start for start in starts}

@@ -173,11 +173,9 @@ async def _within(coroutine: Coroutine[Any, Any, Token], timeout: float | None) 
 
 
 async def _open_in_thread(url: str, browser: str | Callable[[str], bool] | None) -> bool:
-    """Open a URL and return whether that succeeded; the browser may block.
-
-    It runs in its own thread: a text browser blocks until the user closes it, and a process waits
-    at its end for threads of the default executor.
-    """
+    """Open a URL and return whether that succeeded; the browser may block."""
+    # It runs in its own thread: a text browser blocks until the user closes it, and a process
+    # waits at its end for threads of the default executor.
     loop, opened = asyncio.get_running_loop(), asyncio.Event()
     results: list[bool] = []
 

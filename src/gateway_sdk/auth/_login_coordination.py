@@ -33,11 +33,10 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 
 class StoreAccess:
-    """Reads and writes a store.
+    """Reads and writes a store."""
 
-    A result that took long, which may be an error, is kept for as long as it took, but for 5 s at
-    most. Otherwise a store that hangs would delay every call.
-    """
+    # A result that took long, which may be an error, is kept for as long as it took, but for 5 s
+    # at most. Otherwise a store that hangs would delay every call.
 
     def __init__(self, store: TokenStore, monotonic: Callable[[], float]) -> None:
         self.store = store
@@ -46,11 +45,6 @@ class StoreAccess:
         self._kept_until = -math.inf
 
     async def load(self) -> Token | None:
-        """Return the token; None if there is none.
-
-        Raises:
-            TokenStoreError: the store cannot be read.
-        """
         if self._monotonic() >= self._kept_until:
             began = self._monotonic()
             self._result = await self._ask()
@@ -116,11 +110,10 @@ def is_cancelled() -> bool:
 
 
 class CrossProcessLogin:
-    """Lets one process at a time log in; the others wait for its token.
+    """Lets one process at a time log in; the others wait for its token."""
 
-    This needs a store with `claim_login`. If the store has none, or it fails, each process logs
-    in: a second window is better than no login.
-    """
+    # This needs a store with `claim_login`. If the store has none, or it fails, each process logs
+    # in: a second window is better than no login.
 
     def __init__(
         self,
@@ -128,23 +121,12 @@ class CrossProcessLogin:
         find: Callable[[], Awaitable[Token | None]],
         keep: Callable[[Token], Awaitable[None]],
     ) -> None:
-        """Store the arguments.
-
-        Args:
-            access: The store.
-            find: Returns a token that makes a login unnecessary, if there is one.
-            keep: Saves the token of a login, in memory and in the store.
-        """
         self._access = access
         self._find = find
         self._keep_token = keep
 
     async def log_in(self, log_in: Callable[[], Awaitable[Token]]) -> Token:
-        """Log in and save the token, or return the token of another process's login.
-
-        Raises:
-            GatewayError: the login failed, in this process or in the one that it waited for.
-        """
+        """Log in and save the token, or return the token of another process's login."""
         claim = await self._access.claim_login()
         if claim is None:
             return await self._log_in(log_in)
@@ -202,12 +184,11 @@ async def _keep(claim: LoginClaim) -> None:
 
 
 class LoginCooldown:
-    """Logs in, but not again within *hold* seconds of a useless login.
+    """Logs in, but not again within *hold* seconds of a useless login."""
 
-    A login is useless if it failed, or if it is the second in a row whose token the gateway
-    refused. Without this pause, many callers, or a gateway that refuses all tokens, would open
-    one browser window after another.
-    """
+    # A login is useless if it failed, or if it is the second in a row whose token the gateway
+    # refused. Without this pause, many callers, or a gateway that refuses all tokens, would open
+    # one browser window after another.
 
     def __init__(
         self,
@@ -226,15 +207,7 @@ class LoginCooldown:
         self._is_repeated = False  # the last login replaced a token of a recent login
 
     async def log_in(self, is_refused: Callable[[Token], bool]) -> Token:
-        """Log in and return the token, which is then in the store.
-
-        Args:
-            is_refused: Returns whether the gateway has refused a token.
-
-        Raises:
-            LoginError: the login failed, now or within *hold* seconds.
-            TokenRejectedError: the tokens of the last two logins were refused.
-        """
+        """Log in and return the token, which is then in the store."""
         recent = is_recent(self._ended_at, self._clock(), self._hold)
         if recent and self._failure is not None:
             raise copy.copy(self._failure)
@@ -278,21 +251,16 @@ def is_recent(moment: float, now: float, hold: float) -> bool:
 
 
 class SingleFlight(Generic[T]):
-    """Runs a coroutine function once for all callers that join while it runs, per event loop.
+    """Runs a coroutine function once for all callers that join while it runs, per event loop."""
 
-    It continues when callers are cancelled, even the last one: the next caller joins it.
-    """
+    # It continues when callers are cancelled, even the last one: the next caller joins it.
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._work = work
         self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[T]] = {}
 
     async def join(self) -> T:
-        """Return or raise what the running work returns or raises; start it if none runs.
-
-        Raises:
-            LoginError: the work was cancelled.
-        """
+        """Return or raise what the running work returns or raises; start it if none runs."""
         task = self.start()
         await asyncio.wait([task])
         if task.cancelled():

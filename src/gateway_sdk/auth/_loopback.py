@@ -23,14 +23,9 @@ _BACKLOG: Final = 32
 
 
 def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
-    """Listen at an address; port 0 takes a free one.
-
-    `localhost` means 127.0.0.1 and ::1, and browsers use either. Both are taken: otherwise another
-    program could listen at the second one (RFC 8252, 8.3).
-
-    Raises:
-        ReceiverUnavailableError: the address is in use or not available.
-    """
+    """Listen at an address; port 0 takes a free one."""
+    # `localhost` means 127.0.0.1 and ::1, and browsers use either. Both are taken: otherwise
+    # another program could listen at the second one (RFC 8252, 8.3).
     port = 80 if url.port is None else url.port
     hosts = [bind] if bind else ["127.0.0.1", "::1"] if url.host == "localhost" else [url.host]
     listeners: list[socket.socket] = []
@@ -47,7 +42,6 @@ def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
 
 
 def close_all(sockets: list[socket.socket]) -> None:
-    """Close sockets."""
     for listener in sockets:
         listener.close()
 
@@ -113,16 +107,10 @@ _UNKNOWABLE: Final = -1
 
 
 def is_other_user(peer: Any, own: Any) -> bool:
-    """Return whether the other end of a connection belongs to another user, and not to root.
-
-    True also if its program has closed it: another user could have, before its owner was asked.
-    False if the owner is unknown: on other systems, and for connections that this machine only
-    forwards. Root could read this process's memory; relays into containers and WSL run as root.
-
-    Args:
-        peer: Address of the other end, as `socket.getpeername` returns it.
-        own: Address of this end.
-    """
+    """Return whether the other end of a connection belongs to another user, and not to root."""
+    # True also if its program has closed it: another user could have, before its owner was asked.
+    # False if the owner is unknown: on other systems, and for connections that this machine only
+    # forwards. Root could read this process's memory; relays into containers and WSL run as root.
     user = _user_of(peer, own)
     return user is not None and user not in (_ROOT, os.getuid(), os.geteuid())
 
@@ -198,15 +186,7 @@ async def serve(
     reply_to_body: Callable[[CallbackRequest], CallbackReply],
     replied: Callable[[], None],
 ) -> None:
-    """Read a request, send its reply and close.
-
-    Args:
-        reader: The connection's input.
-        writer: The connection's output.
-        reply_to_head: Returns the reply to a request without its body; None to read the body.
-        reply_to_body: Returns the reply to a whole request.
-        replied: Called when the reply was sent, before the browser closes the connection.
-    """
+    """Read a request, send its reply and close."""
     http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
     with_body = True
     try:
@@ -227,12 +207,6 @@ async def serve(
 
 
 async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> CallbackRequest:
-    """Read a request's head.
-
-    Raises:
-        _RequestRefusedError: It is not HTTP, or too long, or its body has no length.
-        EOFError: the browser closed the connection without sending one.
-    """
     head = await _next(http, reader, MAX_HEAD)
     if not isinstance(head, h11.Request):
         raise EOFError  # noqa: TRY004 - not a wrong type, but the end of the connection
@@ -250,11 +224,6 @@ async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> Call
 async def _read_body(
     http: h11.Connection, reader: asyncio.StreamReader, request: CallbackRequest
 ) -> bytes:
-    """Read a request's body.
-
-    Raises:
-        _RequestRefusedError: It is too long, or the browser closed the connection before its end.
-    """
     if int(request.header("content-length") or 0) > MAX_BODY:
         raise _RequestRefusedError(CallbackReply(413, b"Too long.\n"))
     body = bytearray()

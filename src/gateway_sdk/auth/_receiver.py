@@ -206,12 +206,11 @@ class LoopbackReceiver:
         task.add_done_callback(done)
 
     async def _close(self, servers: list[asyncio.Server]) -> None:
-        """Stop listening, and close the connections, which browsers may keep open.
-
-        `Server.wait_closed` would wait for them without end, from Python 3.12 on. `Server.close`
-        leaves connections open that were accepted in the same turn of the event loop
-        (python/cpython#109564): so the listeners stop accepting first, and it is called last.
-        """
+        """Stop listening, and close the connections, which browsers may keep open."""
+        # `Server.wait_closed` would wait for them without end, from Python 3.12 on.
+        # `Server.close` leaves connections open that were accepted in the same turn of the event
+        # loop (python/cpython#109564): so the listeners stop accepting first, and it is called
+        # last.
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError):  # on Windows, where asyncio leaves none open
             for server in servers:
@@ -276,11 +275,7 @@ def timed_out(seconds: float | None, refused: int = 0) -> LoginTimeoutError:
 
 
 def can_listen(redirect_uri: str) -> bool:
-    """Return whether the receiver can listen at a redirect URI: http, on this machine.
-
-    Raises:
-        ConfigurationError: it is not a valid redirect URI.
-    """
+    """Return whether the receiver can listen at a redirect URI: http, on this machine."""
     url = parse_url("redirect_uri", redirect_uri, any_port=True)
     if "#" in redirect_uri:
         raise ConfigurationError("redirect_uri has a fragment: the response needs that place")

@@ -198,11 +198,9 @@ class SharedTokenSource:
         return cached.now(self._clock(), self._monotonic())
 
     def _is_refused(self, token: Token) -> bool:
-        """Return whether a token must not be sent.
-
-        Without `acquire`, a refused token is tried again after a pause: there is no other, and the
-        fault may have been the gateway's.
-        """
+        """Return whether a token must not be sent."""
+        # Without `acquire`, a refused token is tried again after a pause: there is no other, and
+        # the fault may have been the gateway's.
         refusal = self._refused.get(text_of(token)) if self._refused else None
         return refusal is not None and (self._login is not None or refusal.lasts(self._clock()))
 

@@ -176,7 +176,6 @@ class _HiddenToken(str):
 
 
 def _unexpired(token: Token, now: float) -> Token:
-    """Return the token if it has not expired."""
     if token.expired(now, leeway=0.0):
         raise LoginRequiredError(f"the access token expired at {token.ends}: get a new one")
     return token

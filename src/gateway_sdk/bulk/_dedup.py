@@ -187,7 +187,6 @@ class Dedup(Generic[Item, Value]):
     def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> BulkResult[Item, Value]:
-        """Keep a result, and return the result to yield."""
         del digest, observer
         return result
 

@@ -33,8 +33,6 @@ _LAST_WORD: Final = 5.0
 
 
 class Chunk:
-    """One delivery of a chunk."""
-
     def __init__(
         self, plan: PlanRecord, number: int, parts: Parts, gateway: GatewaySession
     ) -> None:

@@ -61,7 +61,6 @@ def _check_version(plan: PlanRecord) -> None:
 
 
 def _same(stored: PlanRecord, made: PlanRecord) -> PlanRecord:
-    """Return the stored plan, if both are for the same."""
     differences = (
         ("is for {0}, and this is for {1}", stored.operation, made.operation),
         ("has chunks of {0} items, and this of {1}", stored.chunk_size, made.chunk_size),

@@ -148,11 +148,9 @@ class Model(BaseModel):
 
 
 def wire_json(model: Model) -> bytes | None:
-    """Return the JSON of `to_wire`, as UTF-8 and in half the time; None if `to_wire` is needed.
-
-    It is needed for a model that was made without validation, for what may hold NaN or infinity,
-    and for long JSON, in which a number may have more digits than Python writes.
-    """
+    """Return the JSON of `to_wire`, as UTF-8 and in half the time; None if `to_wire` is needed."""
+    # For a model that was made without validation, for what may hold NaN or infinity, and for long
+    # JSON, in which a number may have more digits than Python writes.
     try:
         data = model.model_dump_json(**_ON_THE_WIRE).encode()
     except PydanticSerializationError:
@@ -250,13 +248,8 @@ def type_of(value: object) -> str:
 def in_plain_words(
     error: ValidationError, model: type[BaseModel], *, personal: bool
 ) -> ValidationError:
-    """Return an error of pydantic's in words for the users of a model.
-
-    Args:
-        error: The error of this model; errors of inner models were converted before.
-        model: The model; fields have the names that were given, missing ones those of attributes.
-        personal: Whether values are secret or personal: the error then names only their types.
-    """
+    """Return an error of pydantic's in words for the users of a model; personal: without values."""
+    # Errors of inner models were converted before.
     details = error.errors(include_url=False)
     lines = [_line(detail, model, personal=personal) for detail in details]
     return ValidationError.from_exception_data(model.__name__, lines, hide_input=True)

@@ -66,7 +66,6 @@ class Metrics:
         self._requests.record(seconds if seconds > 0 else 0.0, attributes)
 
     def call(self, call: CallInfo, outcome: Outcome, error: str | None, elapsed: float) -> None:
-        """Record a call."""
         attributes = {"gateway.operation": call.operation.name, "gateway.outcome": outcome.name}
         if error is not None:
             attributes["error.type"] = error

@@ -45,20 +45,7 @@ _RUN: Final = context.create_key("gateway_sdk.run")
 
 
 class _Call:
-    """What is open of a call.
-
-    Attributes:
-        span: The span of the call.
-        is_recorded: Whether it is recorded.
-        is_noted: Whether it is recorded, or a meter provider takes the call's metrics.
-        current: The context that has it.
-        exchange: The context of the attempt under way; None between attempts.
-        attempt: The span of the attempt, until it is ended; None if the call is not recorded.
-        attempts: Attempts so far.
-        given_up: An attempt that was ended from outside, whose span is still open.
-    """
-
-    exchange: Current | None = None
+    exchange: Current | None = None  # the context of the attempt under way; None between attempts
     attempt: Span | None = None
     attempts = 0
     given_up: Attempt | None = None
@@ -67,7 +54,7 @@ class _Call:
         self.span = span
         self.is_recorded = span.is_recording()
         self.is_noted = self.is_recorded or is_measured
-        self.current = current
+        self.current = current  # the context that has it
 
 
 class OpenTelemetry(Observer):

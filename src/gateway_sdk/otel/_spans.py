@@ -20,13 +20,9 @@ _FIRST_FAILURE: Final = 400
 
 
 class Current:
-    """A context that is current from now on until `leave`.
+    """A context that is current from now on until `leave`."""
 
-    `start_as_current_span` would cost more than all the rest.
-
-    Attributes:
-        context: The context.
-    """
+    # `start_as_current_span` would cost more than all the rest.
 
     __slots__ = ("_token", "context")
 
@@ -41,10 +37,8 @@ class Current:
 
 
 def without_instrumentors(inside: Context) -> Context:
-    """Return a context in which instrumentors of HTTP clients make no spans of their own.
-
-    The same one if no instrumentor is loaded.
-    """
+    """Return a context in which instrumentors of HTTP clients make no spans of their own."""
+    # The same one if no instrumentor is loaded.
     if _SUPPRESS is None or _INSTRUMENTORS not in sys.modules:
         return inside
     return context.set_value(_SUPPRESS, value=True, context=inside)

@@ -132,11 +132,6 @@ def new_mark() -> str:
 
 
 def dump(token: Token, key: TokenKey) -> bytes:
-    """Return the record of a token and its key.
-
-    Raises:
-        TokenStoreError: it is too long to be read again.
-    """
     record = {
         "access_token": text_of(token),
         "expires_at": token.expires_at,
@@ -153,11 +148,7 @@ def dump(token: Token, key: TokenKey) -> bytes:
 
 
 def parse(record: bytes | str, key: TokenKey, place: str) -> Token:
-    """Return the token of a record that `dump` made.
-
-    Raises:
-        UnusableRecordError: it is invalid, or for another key; the message names only *place*.
-    """
+    """Return the token of a record that `dump` made."""
     try:
         return _read(json.loads(record), key)
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -203,8 +194,6 @@ class MemoryClaims:
 
 
 class MemoryClaim:
-    """A claim in memory."""
-
     def __init__(self, claims: MemoryClaims) -> None:
         self.granted = claims.take(asyncio.get_running_loop())
         self.failure = claims.failure

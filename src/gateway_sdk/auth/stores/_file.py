@@ -47,11 +47,7 @@ class FileClaim:
     _descriptor = -1
 
     def __init__(self, path: Path) -> None:
-        """Open the file, and lock it if it is free.
-
-        Raises:
-            OSError: the file cannot be opened.
-        """
+        """Open the file, and lock it if it is free."""
         self._pid = os.getpid()
         self._descriptor = os.open(path, _OPEN_CLAIM, 0o600)
         self.granted = try_lock(self._descriptor)
@@ -64,7 +60,6 @@ class FileClaim:
         """Do nothing: a lock lasts until it is given back."""
 
     async def end(self, *, failed: bool) -> None:
-        """Unlock the file."""
         with suppress(OSError):  # without the mark, other processes ask their users again
             if failed:
                 os.lseek(self._descriptor, 0, os.SEEK_SET)
@@ -248,10 +243,8 @@ def default_folder() -> Path:
 
 
 def _make_private_folder(folder: Path) -> None:
-    """Create a folder and its missing parents, each with mode 0700 from the start.
-
-    `Path.mkdir(parents=True)` would create the parents with the umask's mode.
-    """
+    """Create a folder and its missing parents, each with mode 0700 from the start."""
+    # `Path.mkdir(parents=True)` would create the parents with the umask's mode.
     for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
         missing.mkdir(mode=0o700, exist_ok=True)
 

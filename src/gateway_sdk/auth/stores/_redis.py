@@ -53,8 +53,6 @@ redis.call('set', KEYS[1], ' ' .. failure, 'PX', ARGV[3])
 
 
 class _RedisClaim:
-    """A claim by a key in Redis."""
-
     def __init__(self, run: Callable[..., Awaitable[Any]], name: str) -> None:
         self.granted = False
         self.failure = ""
@@ -172,11 +170,7 @@ class RedisStore:
 
 
 def _checked_place(url: str) -> str:
-    """Return host and port or path of a Redis, without credentials.
-
-    Raises:
-        ConfigurationError: the URL is invalid, or the token would be sent unencrypted.
-    """
+    """Return host and port or path of a Redis, without credentials."""
     if not isinstance(url, str):
         raise ConfigurationError("the URL of Redis must be a string")
     try:

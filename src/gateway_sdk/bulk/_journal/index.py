@@ -151,7 +151,6 @@ class Index:
         self._scan()
 
     def _scan(self) -> list[DamagedLines]:
-        """Index each line, and return the damaged lines."""
         self._offsets.clear()
         self._lines, self._torn, self._lacks_end = 0, None, False
         damaged: list[DamagedLines] = []

@@ -97,7 +97,6 @@ class JournalLine:
     elapsed: float = 0.0  # seconds
 
     def encode(self) -> bytes:
-        """Return the line with its end."""
         failure = self.failure
         head = to_json({"job": self.job, "key": self.key.hex(), "once": self.once})[:-1]
         tail = {
