@@ -16,8 +16,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.fleet.costs import costs, lines
-from benchmarks.fleet.costs import missed as missed_costs
+from benchmarks.fleet.costs import costs, lines, missed as missed_costs
 from benchmarks.fleet.kills import (
     Figures,
     Place,

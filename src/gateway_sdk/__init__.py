@@ -10,165 +10,61 @@ PYTEST_DONT_REWRITE: else pytest warns if the package was imported before its pl
 
 from typing import TYPE_CHECKING
 
-from gateway_sdk._python import lazy
-from gateway_sdk._version import __version__
-
 if TYPE_CHECKING:
-    from gateway_sdk import auth, bulk, fleet, models, operations
-    from gateway_sdk._call.retry import RetryBudget, RetryPolicy
-    from gateway_sdk._http.multipart import Multipart
-    from gateway_sdk._transport.public import GatewayTransport
-    from gateway_sdk._transport.rate_limit import RateLimit
-    from gateway_sdk.auth import Token, TokenSource
-    from gateway_sdk.errors import (
-        AuthError,
-        AuthorizationDeniedError,
-        ConfigurationError,
-        ConflictError,
-        ConnectionFailedError,
-        DeadlineExceededError,
-        ForbiddenError,
-        GatewayError,
-        InvalidArgumentError,
-        InvalidRequestError,
-        JournalError,
-        LoginError,
-        LoginRequiredError,
-        LoginTimeoutError,
-        MalformedResponseError,
-        MissingExtraError,
-        NotFoundError,
-        PlanStoreError,
-        PoisonChunkError,
-        RateLimitedError,
-        ReceiverUnavailableError,
-        RedirectError,
-        ReplyLostError,
-        ReplyTimeoutError,
-        ServerError,
-        SessionStateError,
-        StateMismatchError,
-        StatusError,
-        TokenRejectedError,
-        TokenStoreError,
-        UnauthorizedError,
-        UnexpectedReplyError,
-        UploadFailedError,
+    from gateway_sdk import (
+        auth as auth,
+        bulk as bulk,
+        fleet as fleet,
+        models as models,
+        operations as operations,
     )
-    from gateway_sdk.observer import CallInfo, Observer, RunInfo
-    from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, Reply
-    from gateway_sdk.session import GatewaySession
+    from gateway_sdk._call.retry import RetryBudget as RetryBudget, RetryPolicy as RetryPolicy
+    from gateway_sdk._http.multipart import Multipart as Multipart
+    from gateway_sdk._transport.public import GatewayTransport as GatewayTransport
+    from gateway_sdk._transport.rate_limit import RateLimit as RateLimit
+    from gateway_sdk._version import __version__ as __version__
+    from gateway_sdk.auth import Token as Token, TokenSource as TokenSource
+    from gateway_sdk.errors import *
+    from gateway_sdk.observer import CallInfo as CallInfo, Observer as Observer, RunInfo as RunInfo
+    from gateway_sdk.outcome import (
+        Advice as Advice,
+        Attempt as Attempt,
+        Outcome as Outcome,
+        Repeatability as Repeatability,
+        Reply as Reply,
+    )
+    from gateway_sdk.session import GatewaySession as GatewaySession
 else:
+    from gateway_sdk._python import lazy
+
     # The command line answers --version and --help without the SDK.
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
-            "gateway_sdk._call.retry": ("RetryBudget", "RetryPolicy"),
-            "gateway_sdk._http.multipart": ("Multipart",),
-            "gateway_sdk._transport.public": ("GatewayTransport",),
-            "gateway_sdk._transport.rate_limit": ("RateLimit",),
-            "gateway_sdk.auth": (),
-            "gateway_sdk.auth.source": ("TokenSource",),
-            "gateway_sdk.auth.token": ("Token",),
-            "gateway_sdk.bulk": (),
-            "gateway_sdk.errors": (
-                "AuthError",
-                "AuthorizationDeniedError",
-                "ConfigurationError",
-                "ConflictError",
-                "ConnectionFailedError",
-                "DeadlineExceededError",
-                "ForbiddenError",
-                "GatewayError",
-                "InvalidArgumentError",
-                "InvalidRequestError",
-                "JournalError",
-                "LoginError",
-                "LoginRequiredError",
-                "LoginTimeoutError",
-                "MalformedResponseError",
-                "MissingExtraError",
-                "NotFoundError",
-                "PlanStoreError",
-                "PoisonChunkError",
-                "RateLimitedError",
-                "ReceiverUnavailableError",
-                "RedirectError",
-                "ReplyLostError",
-                "ReplyTimeoutError",
-                "ServerError",
-                "SessionStateError",
-                "StateMismatchError",
-                "StatusError",
-                "TokenRejectedError",
-                "TokenStoreError",
-                "UnauthorizedError",
-                "UnexpectedReplyError",
-                "UploadFailedError",
-            ),
-            "gateway_sdk.fleet": (),
-            "gateway_sdk.models": (),
-            "gateway_sdk.observer": ("CallInfo", "Observer", "RunInfo"),
-            "gateway_sdk.operations": (),
-            "gateway_sdk.outcome": ("Advice", "Attempt", "Outcome", "Repeatability", "Reply"),
-            "gateway_sdk.session": ("GatewaySession",),
+            "gateway_sdk._call.retry": "RetryBudget RetryPolicy",
+            "gateway_sdk._http.multipart": "Multipart",
+            "gateway_sdk._transport.public": "GatewayTransport",
+            "gateway_sdk._transport.rate_limit": "RateLimit",
+            "gateway_sdk._version": "__version__",
+            "gateway_sdk.auth": "",
+            "gateway_sdk.auth.source": "TokenSource",
+            "gateway_sdk.auth.token": "Token",
+            "gateway_sdk.bulk": "",
+            "gateway_sdk.errors": """
+                AuthError AuthorizationDeniedError ConfigurationError ConflictError
+                ConnectionFailedError DeadlineExceededError ForbiddenError GatewayError
+                InvalidArgumentError InvalidRequestError JournalError LoginError
+                LoginRequiredError LoginTimeoutError MalformedResponseError MissingExtraError
+                NotFoundError PlanStoreError PoisonChunkError RateLimitedError
+                ReceiverUnavailableError RedirectError ReplyLostError ReplyTimeoutError
+                ServerError SessionStateError StateMismatchError StatusError
+                TokenRejectedError TokenStoreError UnauthorizedError UnexpectedReplyError
+                UploadFailedError""",
+            "gateway_sdk.fleet": "",
+            "gateway_sdk.models": "",
+            "gateway_sdk.observer": "CallInfo Observer RunInfo",
+            "gateway_sdk.operations": "",
+            "gateway_sdk.outcome": "Advice Attempt Outcome Repeatability Reply",
+            "gateway_sdk.session": "GatewaySession",
         },
     )
-
-__all__ = [
-    "Advice",
-    "Attempt",
-    "AuthError",
-    "AuthorizationDeniedError",
-    "CallInfo",
-    "ConfigurationError",
-    "ConflictError",
-    "ConnectionFailedError",
-    "DeadlineExceededError",
-    "ForbiddenError",
-    "GatewayError",
-    "GatewaySession",
-    "GatewayTransport",
-    "InvalidArgumentError",
-    "InvalidRequestError",
-    "JournalError",
-    "LoginError",
-    "LoginRequiredError",
-    "LoginTimeoutError",
-    "MalformedResponseError",
-    "MissingExtraError",
-    "Multipart",
-    "NotFoundError",
-    "Observer",
-    "Outcome",
-    "PlanStoreError",
-    "PoisonChunkError",
-    "RateLimit",
-    "RateLimitedError",
-    "ReceiverUnavailableError",
-    "RedirectError",
-    "Repeatability",
-    "Reply",
-    "ReplyLostError",
-    "ReplyTimeoutError",
-    "RetryBudget",
-    "RetryPolicy",
-    "RunInfo",
-    "ServerError",
-    "SessionStateError",
-    "StateMismatchError",
-    "StatusError",
-    "Token",
-    "TokenRejectedError",
-    "TokenSource",
-    "TokenStoreError",
-    "UnauthorizedError",
-    "UnexpectedReplyError",
-    "UploadFailedError",
-    "__version__",
-    "auth",
-    "bulk",
-    "fleet",
-    "models",
-    "operations",
-]

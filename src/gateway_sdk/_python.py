@@ -12,11 +12,12 @@ T = TypeVar("T")
 
 
 def lazy(
-    package: str, modules: Mapping[str, tuple[str, ...]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and the `__dir__` of a package."""
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return the `__getattr__`, the `__dir__` and the `__all__` of a package."""
     # A program that only makes calls does not pay for logins, stores and bulk runs.
-    places = {name: module for module, names in modules.items() for name in names}
+    # A module with names gives those; a module without names is itself one.
+    places = {name: module for module, names in modules.items() for name in names.split()}
     themselves = {module.rpartition(".")[2]: module for module in modules if not modules[module]}
 
     def load(name: str) -> Any:
@@ -28,10 +29,8 @@ def lazy(
         setattr(sys.modules[package], name, value)
         return value
 
-    def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *places, *themselves})
-
-    return load, names
+    public = sorted({*places, *themselves})
+    return load, lambda: sorted({*vars(sys.modules[package]), *public}), public
 
 
 def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:

@@ -22,8 +22,8 @@ from gateway_sdk.auth import (
     SharedTokenSource,
     Token,
     TokenStore,
+    _login_coordination as login_coordination,
 )
-from gateway_sdk.auth import _login_coordination as login_coordination
 from gateway_sdk.auth.stores import _redis as redis_store
 from gateway_sdk.auth.stores._base import ClaimingTokenStore, LoginClaim
 from gateway_sdk.auth.stores._file import FileClaim

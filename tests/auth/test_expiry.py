@@ -4,8 +4,7 @@ import math
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import DEFAULT_LEEWAY

@@ -4,8 +4,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk import LoginError
 from gateway_sdk.auth._login_coordination import SingleFlight

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import SecretStr
 
 from gateway_sdk.auth import LoginAttempt, Token

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import __main__ as command
-from benchmarks import rounds
+from benchmarks import __main__ as command, rounds
 from benchmarks.budgets import BUDGETS, judge
 from benchmarks.parts import PARTS
 from benchmarks.peers import OURS, PEERS

@@ -6,8 +6,7 @@ import pytest
 
 from benchmarks import soak, upload
 from benchmarks.processes import server
-from benchmarks.soaking import CONNECTIONS, Sample
-from benchmarks.soaking import soak as run_soak
+from benchmarks.soaking import CONNECTIONS, Sample, soak as run_soak
 from benchmarks.uploader import VARIANTS
 from gateway_sdk._http.pieces import FEW, LARGE_PIECE, PIECE
 

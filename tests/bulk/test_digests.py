@@ -16,8 +16,7 @@ from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel, ConfigDict, PlainSerializer, RootModel, SecretBytes, SecretStr
 
 from gateway_sdk import InvalidArgumentError

@@ -6,8 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk.bulk import RateRow, currencies_of, rate_rows
 from gateway_sdk.models import Country, ExchangeRateSeriesRequest

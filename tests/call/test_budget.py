@@ -3,8 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk import ConfigurationError, GatewaySession, RetryBudget
 from gateway_sdk._call.retry import Bucket

@@ -4,8 +4,7 @@ import pickle
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk import GatewaySession, RetryPolicy, errors
 from gateway_sdk.errors import GatewayError

@@ -5,8 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import httpx
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gateway_sdk.errors import PlanStoreError
 from gateway_sdk.fleet import Job, Plan

@@ -9,8 +9,7 @@ from uuid import uuid4
 import pytest
 
 from gateway_sdk import ConfigurationError, PlanStoreError
-from gateway_sdk.fleet import PostgresStore
-from gateway_sdk.fleet import _postgres_store as module
+from gateway_sdk.fleet import PostgresStore, _postgres_store as module
 from gateway_sdk.fleet._store import ChunkState, Counts, State, Store, is_store
 from tests.fleet.plans import STARTER, a_plan, all_results, begun, done, failed, stored, texts
 from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer

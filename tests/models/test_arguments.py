@@ -6,8 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from gateway_sdk import GatewaySession, InvalidArgumentError, bulk

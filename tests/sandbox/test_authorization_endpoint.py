@@ -5,8 +5,7 @@ from urllib.parse import parse_qs
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, Sandbox
 from gateway_sdk.sandbox._authorization import MAX_QUERY, AuthorizationRequest, RedirectTarget

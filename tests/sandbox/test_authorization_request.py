@@ -3,8 +3,7 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 

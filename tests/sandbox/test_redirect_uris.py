@@ -2,8 +2,7 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk.sandbox import Sandbox
 from gateway_sdk.sandbox._authorization import RedirectUris

@@ -21,8 +21,7 @@ from gateway_sdk import (
     Outcome,
     SessionStateError,
 )
-from gateway_sdk._call import call as call_module
-from gateway_sdk._call import client
+from gateway_sdk._call import call as call_module, client
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._transport.factory import make_transport
 from gateway_sdk._transport.transmission import Transport

@@ -35,7 +35,7 @@ def _models() -> dict[type[BaseModel], None]:
                         visit(inner)
 
     visit(models.CreateRequest)
-    for name in models.__all__:
+    for name in vars(models)["__all__"]:
         visit(getattr(models, name))
     return found
 

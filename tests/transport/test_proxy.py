@@ -5,8 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk._transport import proxy
 from gateway_sdk._transport.proxy import proxy_for

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from hypothesis import Phase, given, seed, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, seed, settings, strategies as st
 
 from gateway_sdk import GatewaySession, Outcome, Repeatability
 from tests.support.calls import Call

@@ -4,8 +4,7 @@ import asyncio
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk import ConfigurationError, RateLimit
 from gateway_sdk._transport.rate_limit import RateLimiter

@@ -5,8 +5,7 @@ from typing import Final
 
 import h11
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk._transport.reply_reader import LONGEST_HEAD, ReplyReader
 from tests.support.raw_replies import (

@@ -2,63 +2,45 @@
 
 from typing import TYPE_CHECKING
 
-from gateway_sdk._python import lazy
-from gateway_sdk.auth.source import AccessTokenGiven, RejectingTokenSource, TokenSource
-from gateway_sdk.auth.token import AccessToken, Token
-
 if TYPE_CHECKING:
-    from gateway_sdk.auth._login import Browser, Paste, PasteFromTerminal, login
-    from gateway_sdk.auth._receiver import LoopbackReceiver
-    from gateway_sdk.auth._shared_source import SharedTokenSource
-    from gateway_sdk.auth.flow import ImplicitFlow, LoginAttempt
-    from gateway_sdk.auth.stores import (
-        KeyringStore,
-        MemoryStore,
-        PrivateFileStore,
-        RedisStore,
-        TokenKey,
-        TokenStore,
-        open_store,
+    from gateway_sdk.auth._login import (
+        Browser as Browser,
+        Paste as Paste,
+        PasteFromTerminal as PasteFromTerminal,
+        login as login,
     )
+    from gateway_sdk.auth._receiver import LoopbackReceiver as LoopbackReceiver
+    from gateway_sdk.auth._shared_source import SharedTokenSource as SharedTokenSource
+    from gateway_sdk.auth.flow import ImplicitFlow as ImplicitFlow, LoginAttempt as LoginAttempt
+    from gateway_sdk.auth.source import (
+        AccessTokenGiven as AccessTokenGiven,
+        RejectingTokenSource as RejectingTokenSource,
+        TokenSource as TokenSource,
+    )
+    from gateway_sdk.auth.stores import (
+        KeyringStore as KeyringStore,
+        MemoryStore as MemoryStore,
+        PrivateFileStore as PrivateFileStore,
+        RedisStore as RedisStore,
+        TokenKey as TokenKey,
+        TokenStore as TokenStore,
+        open_store as open_store,
+    )
+    from gateway_sdk.auth.token import AccessToken as AccessToken, Token as Token
 else:
-    __getattr__, __dir__ = lazy(
+    from gateway_sdk._python import lazy
+
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
-            "gateway_sdk.auth._login": ("Browser", "Paste", "PasteFromTerminal", "login"),
-            "gateway_sdk.auth._receiver": ("LoopbackReceiver",),
-            "gateway_sdk.auth._shared_source": ("SharedTokenSource",),
-            "gateway_sdk.auth.flow": ("ImplicitFlow", "LoginAttempt"),
-            "gateway_sdk.auth.stores": (
-                "KeyringStore",
-                "MemoryStore",
-                "PrivateFileStore",
-                "RedisStore",
-                "TokenKey",
-                "TokenStore",
-                "open_store",
-            ),
+            "gateway_sdk.auth._login": "Browser Paste PasteFromTerminal login",
+            "gateway_sdk.auth._receiver": "LoopbackReceiver",
+            "gateway_sdk.auth._shared_source": "SharedTokenSource",
+            "gateway_sdk.auth.flow": "ImplicitFlow LoginAttempt",
+            "gateway_sdk.auth.source": "AccessTokenGiven RejectingTokenSource TokenSource",
+            "gateway_sdk.auth.stores": """
+                KeyringStore MemoryStore PrivateFileStore RedisStore TokenKey TokenStore
+                open_store""",
+            "gateway_sdk.auth.token": "AccessToken Token",
         },
     )
-
-__all__ = [
-    "AccessToken",
-    "AccessTokenGiven",
-    "Browser",
-    "ImplicitFlow",
-    "KeyringStore",
-    "LoginAttempt",
-    "LoopbackReceiver",
-    "MemoryStore",
-    "Paste",
-    "PasteFromTerminal",
-    "PrivateFileStore",
-    "RedisStore",
-    "RejectingTokenSource",
-    "SharedTokenSource",
-    "Token",
-    "TokenKey",
-    "TokenSource",
-    "TokenStore",
-    "login",
-    "open_store",
-]

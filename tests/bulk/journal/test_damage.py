@@ -10,8 +10,7 @@ from zlib import crc32
 import httpx
 import polars as pl
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from gateway_sdk import (
     Advice,

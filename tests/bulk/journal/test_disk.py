@@ -14,8 +14,7 @@ import httpx
 import pytest
 
 from gateway_sdk import JournalError, bulk
-from gateway_sdk.bulk._journal import file as file_module
-from gateway_sdk.bulk._journal import index
+from gateway_sdk.bulk._journal import file as file_module, index
 from gateway_sdk.bulk._journal.file import SYNC_LINES, JournalFile
 from tests.bulk.journal.journals import JOB, fetch, lines, refused
 from tests.support.scripted import scripted

@@ -3,8 +3,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk.auth import Token
 from gateway_sdk.cli.commands.login import describe_end

@@ -4,8 +4,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gateway_sdk.cli.output.console import make_console
 from gateway_sdk.cli.output.show import Table, to_csv, to_lines, to_terminal

@@ -8,8 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from gateway_sdk import GatewaySession, InvalidArgumentError, Outcome, operations
 from gateway_sdk._http.file import may_be_path, names_file

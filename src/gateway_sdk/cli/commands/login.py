@@ -8,8 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from gateway_sdk.auth import Browser, ImplicitFlow, PasteFromTerminal, Token
-from gateway_sdk.auth import login as log_in
+from gateway_sdk.auth import Browser, ImplicitFlow, PasteFromTerminal, Token, login as log_in
 from gateway_sdk.auth._receiver import can_listen
 from gateway_sdk.cli.config import (
     OPTIONS,
