@@ -123,7 +123,7 @@ def gateway_env(gateway_url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
 
     Other variables that `from_env` reads are removed.
     """
-    from gateway_sdk._config import ENVIRONMENT  # noqa: PLC0415
+    from gateway_sdk._settings import ENVIRONMENT  # noqa: PLC0415
     from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN  # noqa: PLC0415
 
     given = {"base_url": gateway_url, "access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": TENANT}

@@ -73,11 +73,9 @@ class InContext(AsyncIterator[bytes]):
         return self._generator.ag_running
 
     async def __anext__(self) -> bytes:
-        """Return the next piece."""
         return await _Steps(self._generator.__anext__(), self._context)
 
     async def aclose(self) -> None:
-        """Close the generator."""
         await _Steps(self._generator.aclose(), self._context)
 
 

@@ -66,6 +66,10 @@ _PICKLED = frozenset(
         "refused",
         "_advice",
         "extra",
+        "setting",
+        "field",
+        "problem",
+        "can_be_repaired",
     }
 )
 
@@ -141,7 +145,6 @@ class GatewayError(Exception):
         return _make, (type(self), self.args, self._pickled())
 
     def _pickled(self) -> dict[str, Any]:
-        """Return the attributes that a pickle holds."""
         return {name: value for name, value in vars(self).items() if name in _PICKLED}
 
 
@@ -153,7 +156,20 @@ def _make(kind: type[GatewayError], args: tuple[Any, ...], kept: Mapping[str, An
 
 
 class ConfigurationError(GatewayError, ValueError):
-    """A setting is wrong or missing; the message names it."""
+    """A setting is wrong or missing; the message names it.
+
+    Attributes:
+        setting: The name of the setting, such as "base_url"; None if it is not about one setting.
+        problem: What is wrong with it: the message without the name and without what only a
+            caller in Python can do.
+    """
+
+    setting: str | None = None
+    problem: str = ""
+
+    def __init__(self, problem: str, *, setting: str | None = None, hint: str = "") -> None:
+        super().__init__(f"{setting} {problem}{hint}" if setting else f"{problem}{hint}")
+        self.setting, self.problem = setting, problem
 
 
 class MissingExtraError(ConfigurationError, ImportError):
@@ -171,7 +187,19 @@ class MissingExtraError(ConfigurationError, ImportError):
 
 
 class InvalidArgumentError(GatewayError, ValueError):
-    """An argument of a call is wrong; nothing was sent."""
+    """An argument of a call is wrong; nothing was sent.
+
+    Attributes:
+        field: The argument or the field of a request, such as "take"; None if it is not about one.
+        problem: What is wrong with it: the message without the name.
+    """
+
+    field: str | None = None
+    problem: str = ""
+
+    def __init__(self, problem: str, *, field: str | None = None) -> None:
+        super().__init__(f"{field} {problem}" if field else problem)
+        self.field, self.problem = field, problem
 
 
 class SessionStateError(GatewayError, RuntimeError):
@@ -182,7 +210,17 @@ class SessionStateError(GatewayError, RuntimeError):
 
 
 class JournalError(GatewayError):
-    """The journal of a bulk run cannot be used; its content stays complete."""
+    """The journal of a bulk run cannot be used; its content stays complete.
+
+    Attributes:
+        can_be_repaired: Whether a run with `repair=True` would go on, without the damaged lines.
+    """
+
+    can_be_repaired: bool = False
+
+    def __init__(self, problem: str, *, can_be_repaired: bool = False) -> None:
+        super().__init__(f"{problem} (repair=True)" if can_be_repaired else problem)
+        self.problem, self.can_be_repaired = problem, can_be_repaired
 
 
 class PlanStoreError(JournalError):

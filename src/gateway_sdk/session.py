@@ -1,33 +1,29 @@
 """The session: making, opening and closing it, and views of it."""
 
 import inspect
-import ssl
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self, TypeVar, Unpack, overload
+from typing import Any, NoReturn, Self, TypeVar, Unpack, overload
 
-import httpx
-from pydantic import SecretStr
-
-from gateway_sdk import _config
-from gateway_sdk._call.call import Caller
+from gateway_sdk._call.call import CallArguments, Caller
 from gateway_sdk._call.client import Client
-from gateway_sdk._call.options import Options, Overrides, check_overrides, with_access_token
-from gateway_sdk._call.retry import RetryBudget, RetryPolicy
-from gateway_sdk._config import UNSET, UnsetType
-from gateway_sdk._http.request import OnProgress
+from gateway_sdk._call.options import OPTIONS, Options, ViewSettings
+from gateway_sdk._checks import check_names
 from gateway_sdk._python import safe_repr
-from gateway_sdk._transport.config import Certificate, EngineConfig
-from gateway_sdk._transport.custom import AnyClient, AnyTransport
-from gateway_sdk._transport.rate_limit import AnyRateLimit
+from gateway_sdk._settings import (
+    DECLARED,
+    EnvironmentSettings,
+    SessionSettings,
+    with_access_token,
+    with_environment,
+)
 from gateway_sdk.areas import AreaOf
 from gateway_sdk.areas.aml import AmlArea
-from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea
-from gateway_sdk.areas.customer import CustomerArea, KycArea
+from gateway_sdk.areas.country_data import CountryDataArea
+from gateway_sdk.areas.currency import CurrencyArea
+from gateway_sdk.areas.customer import CustomerArea
+from gateway_sdk.areas.kyc import KycArea
 from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.auth import AccessTokenGiven
-from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Reply
@@ -43,30 +39,7 @@ class GatewaySession:
     """
 
     def __init__(
-        self,
-        base_url: str,
-        *,
-        access_token: AccessTokenGiven,
-        tenant_id: str | None = None,
-        token_header: str | SecretStr | None = None,
-        timeout: float | httpx.Timeout | None = _config.DEFAULT_TIMEOUT,
-        deadline: float | None = _config.DEFAULT_DEADLINE,
-        retry: RetryPolicy | None = RetryPolicy(),
-        headers: Mapping[str, str] | None = None,
-        transport: AnyTransport | None = None,
-        http_client: AnyClient | None = None,
-        max_connections: int | UnsetType = UNSET,
-        rate_limit: AnyRateLimit | None = None,
-        retry_budget: RetryBudget | None = RetryBudget(),
-        verify: ssl.SSLContext | str | Path | Literal[True] | UnsetType = UNSET,
-        cert: Certificate | None = None,
-        proxy: str | None = None,
-        trust_env: bool | UnsetType = UNSET,
-        allow_insecure_http: bool = False,
-        max_reply_bytes: int = _config.DEFAULT_MAX_REPLY_BYTES,
-        parse_float: Callable[[str], Any] | None = None,
-        drain: float = _config.DEFAULT_DRAIN,
-        observers: Iterable[Observer] = (),
+        self, base_url: str, *, access_token: AccessTokenGiven, **settings: Unpack[SessionSettings]
     ) -> None:
         """Check every setting; nothing is sent.
 
@@ -111,35 +84,9 @@ class GatewaySession:
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.
         """
-        if parse_float is not None and not callable(parse_float):
-            raise ConfigurationError("parse_float must be a function of a string, such as Decimal")
-        options = Options.of(
-            access_token=access_token,
-            tenant_id=tenant_id,
-            token_header=token_header,
-            timeout=timeout,
-            deadline=deadline,
-            retry=retry,
-            headers=headers,
-        )
-        client = Client(
-            base_url=_config.parse_base_url(base_url, allow_insecure_http=allow_insecure_http),
-            engine=EngineConfig.of(
-                transport=transport,
-                http_client=http_client,
-                max_connections=max_connections,
-                verify=verify,
-                cert=cert,
-                proxy=proxy,
-                trust_env=trust_env,
-                rate_limit=rate_limit,
-            ),
-            max_reply_bytes=_config.check_count("max_reply_bytes", max_reply_bytes),
-            parse_float=parse_float,
-            drain=_config.check_wait("drain", drain),
-            budget=retry_budget,
-            observers=observers,
-        )
+        check_names("GatewaySession", settings, DECLARED)
+        options = Options.of({**settings, "access_token": access_token})
+        client = Client(base_url, settings)
         self._call_with(Caller(client, options))
         self._is_view = False
 
@@ -155,7 +102,7 @@ class GatewaySession:
         )
 
     @classmethod
-    def from_env(cls, **overrides: Unpack[Overrides]) -> Self:
+    def from_env(cls, **overrides: Unpack[EnvironmentSettings]) -> Self:
         """Make a session from the environment.
 
         It reads GATEWAY_BASE_URL, GATEWAY_ACCESS_TOKEN, GATEWAY_TENANT_ID and
@@ -171,20 +118,11 @@ class GatewaySession:
             ConfigurationError: a setting is missing or wrong, or a token of the environment would
                 go to another gateway than that of GATEWAY_BASE_URL; the message names it.
         """
-        check_overrides(overrides, inspect.signature(cls).parameters)
-        return cls(**with_access_token(_config.with_environment(overrides)))
+        known = {*EnvironmentSettings.__optional_keys__, *inspect.signature(cls).parameters}
+        check_names("from_env", overrides, known)
+        return cls(**with_access_token(with_environment(overrides)))
 
-    def with_options(
-        self,
-        *,
-        access_token: AccessTokenGiven | UnsetType = UNSET,
-        tenant_id: str | UnsetType | None = UNSET,
-        token_header: str | SecretStr | UnsetType | None = UNSET,
-        timeout: float | httpx.Timeout | UnsetType | None = UNSET,
-        deadline: float | UnsetType | None = UNSET,
-        retry: RetryPolicy | UnsetType | None = UNSET,
-        headers: Mapping[str, str | None] | UnsetType | None = UNSET,
-    ) -> Self:
+    def with_options(self, **changes: Unpack[ViewSettings]) -> Self:
         """Return a view of this session with other options.
 
         The view shares the connections; the session itself does not change. Options that are not
@@ -195,18 +133,11 @@ class GatewaySession:
         Raises:
             ConfigurationError: an option is wrong; the message names it.
         """
+        check_names("with_options", changes, OPTIONS)
         view = object.__new__(type(self))
         vars(view).update(vars(self))
         view._is_view = True
-        options = self._caller.options.but(
-            access_token=access_token,
-            tenant_id=tenant_id,
-            token_header=token_header,
-            timeout=timeout,
-            deadline=deadline,
-            retry=retry,
-            headers=headers,
-        )
+        options = self._caller.options.but(changes)
         view._call_with(Caller(self._caller.client, options))
         return view
 
@@ -230,49 +161,21 @@ class GatewaySession:
 
     @overload
     async def send(
-        self,
-        operation: Operation[T],
-        *,
-        path: Mapping[str, str] = ...,
-        body: object = ...,
-        content_type: str | None = ...,
-        on_progress: OnProgress | None = ...,
-        into: None = ...,
+        self, operation: Operation[T], *, into: None = None, **given: Unpack[CallArguments]
     ) -> Reply[T]: ...
 
     @overload
     async def send(
-        self,
-        operation: Operation[Any],
-        *,
-        path: Mapping[str, str] = ...,
-        body: object = ...,
-        content_type: str | None = ...,
-        on_progress: OnProgress | None = ...,
-        into: type[T],
+        self, operation: Operation[Any], *, into: type[T], **given: Unpack[CallArguments]
     ) -> Reply[T]: ...
 
     @overload
     async def send(
-        self,
-        operation: Operation[Any],
-        *,
-        path: Mapping[str, str] = ...,
-        body: object = ...,
-        content_type: str | None = ...,
-        on_progress: OnProgress | None = ...,
-        into: Any,
+        self, operation: Operation[Any], *, into: Any, **given: Unpack[CallArguments]
     ) -> Reply[Any]: ...
 
     async def send(
-        self,
-        operation: Operation[Any],
-        *,
-        path: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-        on_progress: OnProgress | None = None,
-        into: Any = None,
+        self, operation: Operation[Any], *, into: Any = None, **given: Unpack[CallArguments]
     ) -> Reply[Any]:
         """Make one call and return its reply, with status, header fields and attempts.
 
@@ -293,14 +196,7 @@ class GatewaySession:
             SessionStateError: the session is closed, or belongs to another event loop or process.
             GatewayError: the call failed; `outcome` says what the gateway did.
         """
-        return await self._caller.send(
-            operation,
-            path=path,
-            body=body,
-            content_type=content_type,
-            on_progress=on_progress,
-            into=into,
-        )
+        return await self._caller.send(operation, into=into, **given)
 
     async def __aenter__(self) -> Self:
         await self._caller.client.prepare()

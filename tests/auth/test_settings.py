@@ -7,8 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from gateway_sdk import ConfigurationError, GatewaySession, LoginRequiredError
-from gateway_sdk._call.options import Overrides
-from gateway_sdk._config import ENVIRONMENT
+from gateway_sdk._settings import ENVIRONMENT, EnvironmentSettings, token_store
 from gateway_sdk.auth import (
     KeyringStore,
     PrivateFileStore,
@@ -17,7 +16,6 @@ from gateway_sdk.auth import (
     TokenKey,
     open_store,
 )
-from gateway_sdk.auth.stores import token_store
 from tests.support.calls import CALLS
 from tests.support.logins import make_token
 from tests.support.scripted import ScriptedEngine
@@ -175,7 +173,7 @@ def test_login_and_session_agree_on_the_store(
 ) -> None:
     """The same settings, from the environment or as arguments, lead to the same file."""
     set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": setting})
-    settings: Overrides = {
+    settings: EnvironmentSettings = {
         "base_url": LOGIN["GATEWAY_BASE_URL"],
         "auth_url": LOGIN["GATEWAY_AUTH_URL"],
         "client_id": LOGIN["GATEWAY_CLIENT_ID"],
@@ -212,7 +210,7 @@ def test_login_and_session_agree_on_the_store(
     ],
 )
 def test_arguments_go_before_variables(
-    monkeypatch: pytest.MonkeyPatch, overrides: Overrides, key: TokenKey
+    monkeypatch: pytest.MonkeyPatch, overrides: EnvironmentSettings, key: TokenKey
 ) -> None:
     """An argument replaces the variable in the key of the store."""
     set_all(monkeypatch, LOGIN)

@@ -109,7 +109,7 @@ async def test_a_clock_that_is_set_back_does_not_prolong_a_token(
     monotonic = [0.0]
     clocks = SimpleNamespace(time=lambda: clock[0], monotonic=lambda: monotonic[0])
     monkeypatch.setattr("gateway_sdk.auth.source.time", clocks)
-    source = as_token_source(Token("x", expires_at=NOW + 60, obtained_at=NOW))
+    source = as_token_source("access_token", Token("x", expires_at=NOW + 60, obtained_at=NOW))
     clock[0] -= 3600
     monotonic[0] += 59
 
@@ -229,7 +229,7 @@ async def test_a_newer_token_with_the_same_text_is_no_other_one(
 @pytest.mark.parametrize("given", ["text", Token("text")])
 async def test_a_source_of_one_token_gives_it_again(given: AccessToken) -> None:
     """A rejection makes no difference if there is no other token."""
-    source = as_token_source(given)
+    source = as_token_source("access_token", given)
 
     token = await fetch_token(source)
 
@@ -244,7 +244,7 @@ async def test_a_source_that_fails_does_not_leak_through_its_cause() -> None:
         raise LookupError(CANARY)
 
     with pytest.raises(AuthError, match="LookupError") as caught:
-        await fetch_token(as_token_source(fails))
+        await fetch_token(as_token_source("access_token", fails))
 
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__

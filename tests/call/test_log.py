@@ -11,7 +11,6 @@ import pytest
 from gateway_sdk import GatewaySession, Observer, operations
 from gateway_sdk._call import call, events
 from gateway_sdk._call.events import LogObserver
-from gateway_sdk._config import LOGGER
 from tests.support.calls import CALLS
 from tests.support.scripted import CutBody, Step, scripted
 
@@ -176,13 +175,13 @@ def test_nothing_is_computed_when_nobody_listens(
 
     caplog.set_level(logging.INFO, "gateway_sdk")
     assert core.count(operations.ORDER_HISTORY) is not None
-    monkeypatch.setattr(LOGGER, "disabled", True)
+    monkeypatch.setattr(logging.getLogger("gateway_sdk"), "disabled", True)
     assert core.count(operations.ORDER_HISTORY) is None
 
 
 def test_observers_are_told_without_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disabled logger takes the log away and nothing else."""
-    monkeypatch.setattr(LOGGER, "disabled", True)
+    monkeypatch.setattr(logging.getLogger("gateway_sdk"), "disabled", True)
     observer = Observer()
     core = GatewaySession(
         "https://gateway.test", access_token="t", observers=[observer]

@@ -1,26 +1,21 @@
 """Options of a session and its views, where they are not seen on the wire."""
 
-import inspect
+import pickle
 import ssl
 import weakref
-from types import UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import httpx
 import pytest
 
-from gateway_sdk import ConfigurationError, GatewaySession, RateLimit
-from gateway_sdk._call.options import Overrides
-from gateway_sdk._config import ENVIRONMENT, Unset
+from gateway_sdk import ConfigurationError, GatewaySession, GatewayTransport, RateLimit
+from gateway_sdk._call.options import OPTIONS, ViewSettings
 from gateway_sdk._http.request import _NOT_IN_HEADERS
-from gateway_sdk._transport.config import DEFAULTS
+from gateway_sdk._settings import DECLARED, ENVIRONMENT, EnvironmentSettings, SessionSettings
+from gateway_sdk._transport.config import CONNECTION
 
-
-def test_what_is_left_out_reads_as_that() -> None:
-    """The signature of with_options shows that leaving an option out is not None."""
-    signature = inspect.signature(GatewaySession.with_options)
-
-    assert str(signature.parameters["tenant_id"]).endswith("= ...")
+URL = "https://g.test"
 
 
 @pytest.mark.parametrize("name", _NOT_IN_HEADERS)
@@ -70,7 +65,7 @@ def seams() -> dict[str, Any]:
 
 def test_every_setting_of_an_engine_is_looked_at() -> None:
     """The table here is the one of the code."""
-    assert OF_AN_ENGINE.keys() == DEFAULTS.keys()
+    assert OF_AN_ENGINE.keys() == CONNECTION.keys()
 
 
 @pytest.mark.parametrize("seam", ["transport", "http_client"])
@@ -103,25 +98,46 @@ def test_what_has_an_effect_beside_a_transport_is_taken(seam: str) -> None:
     assert "new" in repr(GatewaySession("https://g.test", access_token="t", **given))
 
 
-def without_unset(kind: Any) -> Any:
-    """Return a type without the value that stands for what was left out."""
-    if get_origin(kind) not in (Union, UnionType):
-        return kind
-    left = tuple(part for part in get_args(kind) if part != Literal[Unset.UNSET])
-    return Union[left]  # noqa: UP007 - made of what is known at run time only
+def test_a_setting_has_a_type_a_default_and_a_check() -> None:
+    """A session and a view take what is declared; `from_env` takes the address and a login too."""
+    login = {"auth_url", "client_id", "token_store"}
+
+    assert {*SessionSettings.__optional_keys__, "access_token"} == DECLARED.keys()
+    assert ViewSettings.__optional_keys__ == OPTIONS.keys()
+    assert EnvironmentSettings.__optional_keys__ == {*DECLARED, "base_url", *login}
+    assert ENVIRONMENT.keys() <= EnvironmentSettings.__optional_keys__
 
 
-def test_from_env_takes_what_the_session_takes() -> None:
-    """Every argument under its name and with its type, and what a login takes beside."""
-    taken = get_type_hints(GatewaySession.__init__)
-    del taken["return"]
-    login = dict.fromkeys(ENVIRONMENT.keys() - taken.keys(), str)
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_wrong_setting_is_named_by_the_error(name: str) -> None:
+    """Whoever shows the error in other words reads its attributes."""
+    given: Any = {"access_token": "t", name: object()}
 
-    assert get_type_hints(Overrides) == {
-        **{name: without_unset(kind) for name, kind in taken.items()},
-        **login,
-        "token_store": str | None,
-    }
+    with pytest.raises(ConfigurationError) as caught:
+        GatewaySession("https://g.test", **given)
+
+    error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - made here
+    assert (error.setting, str(error)) == (name, f"{name} {error.problem}")
+
+
+@pytest.mark.parametrize(
+    ("what", "call"),
+    [
+        (
+            "GatewaySession",
+            lambda given: GatewaySession("https://g.test", access_token="t", **given),
+        ),
+        ("GatewayTransport", lambda given: GatewayTransport(**given)),
+        (
+            "with_options",
+            lambda given: GatewaySession("https://g.test", access_token="t").with_options(**given),
+        ),
+    ],
+)
+def test_an_unknown_argument_is_refused(what: str, call: Callable[[Any], object]) -> None:
+    """As by from_env, with the name of what was called."""
+    with pytest.raises(ConfigurationError, match=f"^{what} has no argument 'colour'$"):
+        call({"colour": "red"})
 
 
 @pytest.mark.parametrize(
@@ -131,7 +147,7 @@ def test_from_env_takes_what_the_session_takes() -> None:
         ("tenantid", "did you mean tenant_id?"),
         ("token", "did you mean access_token or token_header or token_store?"),
         ("time_out", "did you mean timeout?"),
-        ("qqq", "it takes those of GatewaySession, and auth_url, client_id and token_store"),
+        ("connections", "did you mean max_connections?"),
     ],
 )
 def test_a_name_that_is_no_argument_is_refused_with_the_one_that_is_meant(

@@ -16,8 +16,8 @@ import pytest
 
 from gateway_sdk import Advice, ConnectionFailedError, GatewayError, Outcome, ReplyLostError
 from gateway_sdk._call.failure import Reason, reason_of, reason_of_loss
-from gateway_sdk._config import host_and_port, port_of
 from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError
+from gateway_sdk._url import host_and_port, port_of
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.engines import Engine, make_request

@@ -1,4 +1,5 @@
 import asyncio
+import logging
 import os
 import subprocess
 import sys
@@ -10,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 from gateway_sdk._call import client
-from gateway_sdk._config import LOGGER
 from gateway_sdk.cli import main
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,
@@ -39,10 +39,11 @@ def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     monkeypatch.setenv("BROWSER", "false %s")
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     # What --verbose changes for the rest of its process.
-    handlers, level = [*LOGGER.handlers], LOGGER.level
+    logger = logging.getLogger("gateway_sdk")
+    handlers, level = [*logger.handlers], logger.level
     yield
-    LOGGER.handlers[:] = handlers
-    LOGGER.setLevel(level)
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
 
 
 def environment(**more: str) -> dict[str, str]:

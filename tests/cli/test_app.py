@@ -13,7 +13,7 @@ from annotated_types import Ge, Le
 from pydantic import TypeAdapter, ValidationError
 
 from gateway_sdk.cli import app, main, process
-from gateway_sdk.cli.app import in_words
+from gateway_sdk.cli.app import reworded
 from gateway_sdk.cli.output import console
 from gateway_sdk.errors import ConnectionFailedError, GatewayError
 from tests.cli.ended import Ended
@@ -204,7 +204,9 @@ def test_words_of_pydantic_become_those_of_the_command_line(
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(kind).validate_python(given)
 
-    assert in_words(caught.value.errors()[0]["msg"]) == words
+    error = typer.BadParameter("Input should be another one")
+    error.__cause__ = caught.value
+    assert reworded(error).message == words
 
 
 @pytest.mark.parametrize(

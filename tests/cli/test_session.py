@@ -86,7 +86,7 @@ def test_missing_extra_of_a_store_is_named(
     assert caught.value.code == 2
     assert capsys.readouterr() == (
         "",
-        ("gateway: this needs the extra [keyring]: pip install 'gateway-sdk[keyring]'\n"),
+        ("gateway: the keyring needs the extra [keyring]: pip install 'gateway-sdk[keyring]'\n"),
     )
 
 

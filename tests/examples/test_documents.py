@@ -12,10 +12,8 @@ import pytest
 
 import gateway_sdk
 from gateway_sdk import (
-    GatewaySession,
     RetryBudget,
     RetryPolicy,
-    _config,
     auth,
     bulk,
     fleet,
@@ -23,9 +21,9 @@ from gateway_sdk import (
     otel,
     sandbox,
 )
-from gateway_sdk._config import UNSET
-from gateway_sdk._transport.config import DEFAULTS
+from gateway_sdk._settings import DECLARED, ENVIRONMENT
 from gateway_sdk.auth import SharedTokenSource
+from gateway_sdk.bulk.run import RUN
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
 from tests.support import field_reference
@@ -67,7 +65,7 @@ def test_the_readme_lists_every_variable() -> None:
     """What from_env reads is what the README says that it reads."""
     listed = dict(re.findall(r"^\| `(GATEWAY_\w+)` \| `(\w+)` \|", README, re.MULTILINE))
 
-    assert listed == {variable: name for name, variable in _config.ENVIRONMENT.items()}
+    assert listed == {variable: name for name, variable in ENVIRONMENT.items()}
 
 
 def test_the_site_lists_every_variable_and_every_extra() -> None:
@@ -76,7 +74,7 @@ def test_the_site_lists_every_variable_and_every_extra() -> None:
 
     variables = re.findall(r"^\| `(GATEWAY_\w+)` \| .* \| `(\w+)` \|$", CONFIGURATION, re.MULTILINE)
 
-    assert {name: variable for variable, name in variables} == _config.ENVIRONMENT
+    assert {name: variable for variable, name in variables} == ENVIRONMENT
     assert _extras_of(start) == _extras_of(README)
 
 
@@ -87,19 +85,17 @@ def _documented() -> dict[str, str]:
 def test_the_table_of_defaults_is_right() -> None:
     """Every default in the table is the one in the code, and none is missing."""
     defaults = {
-        parameter.name: DEFAULTS[parameter.name]
-        if parameter.default is UNSET
-        else parameter.default
-        for kind in (bulk.run, SharedTokenSource, GatewaySession)
-        for parameter in inspect.signature(kind).parameters.values()
+        parameter.name: parameter.default
+        for parameter in inspect.signature(SharedTokenSource).parameters.values()
         if parameter.default is not parameter.empty
-    }
+    } | {name: default for name, (default, _) in {**RUN, **DECLARED}.items()}
     expected = {name: repr(default) for name, default in defaults.items()}
     expected["retry"] = "RetryPolicy()"
     for kind in (RetryPolicy, RetryBudget):
         expected |= {field.name: repr(field.default) for field in fields(kind)}
     expected["retry_budget"] = "RetryBudget()"
     for credential_or_seam in (
+        "access_token",
         "tenant_id",
         "token_header",
         "transport",

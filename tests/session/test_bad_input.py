@@ -30,7 +30,7 @@ from gateway_sdk import (
     UploadFailedError,
     operations,
 )
-from gateway_sdk._call.options import Overrides
+from gateway_sdk._settings import EnvironmentSettings
 from gateway_sdk.models import CreateRequest, PersonData, Revision
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
@@ -470,7 +470,7 @@ def test_secret_of_the_environment_goes_to_no_other_gateway(
     environment.setenv("GATEWAY_BASE_URL", "https://gateway.test/api")
     environment.setenv("GATEWAY_ACCESS_TOKEN", CANARY)
     environment.setenv("GATEWAY_TOKEN_HEADER", CANARY)
-    complete: Overrides = {
+    complete: EnvironmentSettings = {
         "base_url": "https://other.test",
         "access_token": "other",
         "token_header": None,

@@ -14,11 +14,11 @@ ROOT = Path(gateway_sdk.__file__).parent
 LAYERS = (
     ("outcome", "models", "sandbox"),
     ("errors", "operations"),
-    ("_config", "_extras", "observer"),
+    ("_checks", "_extras", "_url", "observer"),
     ("auth", "_http", "otel"),
     ("_transport",),
     ("_call",),
-    ("bulk",),
+    ("_settings", "bulk"),
     ("areas",),
     ("session",),
     ("fleet",),

@@ -5,8 +5,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gateway_sdk._config import LOGGER
-
 
 class _Listener(logging.Handler):
     """Sets an event when a text has been logged so often."""
@@ -28,8 +26,8 @@ class _Listener(logging.Handler):
 def heard(text: str, times: int = 1) -> Iterator[asyncio.Event]:
     """Provide an event that is set when the SDK has logged a text so often."""
     listener = _Listener(text, times)
-    LOGGER.addHandler(listener)
+    logging.getLogger("gateway_sdk").addHandler(listener)
     try:
         yield listener.event
     finally:
-        LOGGER.removeHandler(listener)
+        logging.getLogger("gateway_sdk").removeHandler(listener)

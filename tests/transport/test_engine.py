@@ -10,7 +10,7 @@ from typing import cast
 import httpx
 import pytest
 
-from gateway_sdk._config import KEEPALIVE_EXPIRY
+from gateway_sdk._transport.pool import KEEPALIVE_EXPIRY
 from gateway_sdk._transport.rate_limit import RateLimit, RateLimiter
 from gateway_sdk._transport.transmission import Transmission
 from tests.support.engines import IDLE, Engine, body_of, make_request

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import httpx
 from pydantic import ValidationError
@@ -47,6 +47,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class CallArguments(TypedDict, total=False):
+    """What a call is made of; `GatewaySession.send` describes it."""
+
+    path: Mapping[str, str] | None
+    body: object
+    content_type: str | None
+    on_progress: OnProgress | None
+
+
 class Caller:
     """Makes the calls of one view, with the options of that view and the client of all views."""
 
@@ -55,39 +64,22 @@ class Caller:
         self.client = client
         self.options = options
 
-    async def value(
-        self,
-        operation: Operation[T],
-        *,
-        path: Mapping[str, str] = NO_VALUES,
-        body: object = None,
-        content_type: str | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> T:
+    async def value(self, operation: Operation[T], **given: Unpack[CallArguments]) -> T:
         """Make one call and return the value of its reply, as the coroutine methods do."""
         call = Call(self.client, self.options, operation)
-        await call.run(path, body, content_type=content_type, on_progress=on_progress)
+        await call.run(**given)
         value: T = call.value
         return value
 
     async def send(
-        self,
-        operation: Operation[T],
-        *,
-        path: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str | None = None,
-        on_progress: OnProgress | None = None,
-        into: Any = None,
+        self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
     ) -> Reply[T]:
         """Make one call; `GatewaySession.send` describes the arguments and the errors."""
         if not isinstance(operation, Operation):
             raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
         began = time.monotonic()
         call = Call(self.client, self.options, operation, into)
-        raw = await call.run(
-            path or NO_VALUES, body, content_type=content_type, on_progress=on_progress
-        )
+        raw = await call.run(**given)
         return Reply(
             value=call.value,
             status=raw.status,
@@ -126,7 +118,6 @@ class Call:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """Every attempt so far, oldest first."""
         if self._succeeded is None:
             return tuple(self._failed)
         if self._success is None:
@@ -139,7 +130,13 @@ class Call:
         number = len(self._failed) + 1
         return Attempt(outcome, how.status, error, elapsed, number, how.slot_wait, how.rate_wait)
 
-    async def run(self, path: Mapping[str, str], content: object, **document_only: Any) -> RawReply:
+    async def run(
+        self,
+        path: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> RawReply:
         """Make the call and return its reply, or raise an error that says what became of it."""
         watch = self._watch = self._client.count(self._operation)
         try:
@@ -147,13 +144,8 @@ class Call:
                 watch.started()
             self._transport = self._client.open()
             with CallScope(self._client.calls, self._options.deadline) as self._scope:
-                self._take_path(path)
-                if self._operation.content is Content.ANY and content is not None:
-                    await self._take_document(content, document_only)
-                else:
-                    self._content, self._length, self._framing = json_content(
-                        self._operation, content, document_only
-                    )
+                self._take_path(path or NO_VALUES)
+                await self._take_content(body, content_type, on_progress)
                 raw = None
                 failures: list[GatewayError] = []
                 try:
@@ -182,17 +174,25 @@ class Call:
         if self._into is not None:
             check_type(self._into)
 
-    async def _take_document(self, content: object, document_only: Mapping[str, Any]) -> None:
+    async def _take_content(
+        self, content: object, content_type: str | None, on_progress: OnProgress | None
+    ) -> None:
+        if self._operation.content is not Content.ANY or content is None:
+            if content_type is not None or on_progress is not None:
+                raise InvalidArgumentError(
+                    "content_type and on_progress need a document as content"
+                )
+            self._content, self._length, self._framing = json_content(self._operation, content)
+            return
         from gateway_sdk._http.body import make_body  # noqa: PLC0415 - few calls have a document
 
-        body = await make_body(self._operation, content, **document_only)
+        body = await make_body(self._operation, content, content_type, on_progress)
         if self._watch is not None:  # the caller's code reads it: not in what observers set
             body.context = self._watch.context
         self._content, self._length = body, body.length
         self._framing = framing(self._operation.method, body.length, body.content_type)
 
     async def _again(self, failures: list[GatewayError]) -> RawReply:
-        """Make more attempts, after the failure of the first one."""
         loop, when = asyncio.get_running_loop(), self._scope.when
 
         def fits(seconds: float) -> bool:
@@ -264,7 +264,6 @@ class Call:
             raise token_rejected(error) from None
 
     async def _attempt(self, token: AccessToken) -> RawReply:
-        """Make one attempt, and note its outcome."""
         if self._repeatability is Repeatability.ONCE and not self._failed:
             for record_intent in RECORD_INTENT.get():
                 await record_intent(self._operation)

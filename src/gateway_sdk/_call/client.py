@@ -3,23 +3,23 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from enum import Enum
 from types import TracebackType
-from typing import Any, Final, Self, cast
-
-import httpx
+from typing import Any, Final, Self, TypedDict, cast
 
 from gateway_sdk._call.events import CONTEXT_OBSERVERS, LogObserver, Watch, check_observers
-from gateway_sdk._call.retry import RetryBudget, bucket_of
-from gateway_sdk._config import DEFAULT_CUT, LOGGER, port_of
+from gateway_sdk._call.retry import Bucket, RetryBudget, bucket_of
+from gateway_sdk._checks import Declared, check_count, check_switch, check_wait, checked
 from gateway_sdk._http.reply import ParseFloat
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.config import EngineConfig
 from gateway_sdk._transport.factory import make_transport
 from gateway_sdk._transport.transmission import Transport
+from gateway_sdk._url import parse_base_url, port_of
 from gateway_sdk.errors import (
+    ConfigurationError,
     DeadlineExceededError,
     GatewayError,
     SessionStateError,
@@ -28,12 +28,12 @@ from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Advice
 
+_logger = logging.getLogger("gateway_sdk")
+
 _LOG: Final = LogObserver()
 
 
 class SessionState(Enum):
-    """Where a session is in its life."""
-
     NEW = "new"
     """Not used yet; the first call opens it."""
     OPEN = "open"
@@ -44,34 +44,56 @@ class SessionState(Enum):
     """Closed for good."""
 
 
-class Client:
-    """The part of a session that its views share."""
+class SharedSettings(TypedDict, total=False):
+    """The settings that all views of a session share."""
 
-    def __init__(
-        self,
-        *,
-        base_url: httpx.URL,
-        engine: EngineConfig,
-        max_reply_bytes: int,
-        parse_float: ParseFloat | None,
-        drain: float,
-        budget: RetryBudget | None,
-        observers: Iterable[Observer],
-    ) -> None:
-        self.base_url = base_url
+    retry_budget: RetryBudget | None
+    allow_insecure_http: bool
+    max_reply_bytes: int
+    parse_float: ParseFloat | None
+    drain: float
+    observers: Iterable[Observer]
+
+
+def _check_parse_float(name: str, function: object) -> object:
+    if function is not None and not callable(function):
+        raise ConfigurationError("must be a function of a string, such as Decimal", setting=name)
+    return function
+
+
+SHARED: Final[Declared] = {
+    "retry_budget": (RetryBudget(), bucket_of),
+    "allow_insecure_http": (False, check_switch),
+    # Decompressed: much more than a page of orders, much less than the memory of a worker.
+    "max_reply_bytes": (64 * 2**20, check_count),
+    "parse_float": (None, _check_parse_float),
+    # Seconds that closing waits for calls in flight: Kubernetes gives a process 30 to end.
+    "drain": (5.0, check_wait),
+    "observers": ((), check_observers),
+}
+
+DEFAULT_CUT: Final = 1.0
+"""Seconds that calls have to end after closing has cut them. Then closing goes on without them."""
+
+
+class Client:
+    def __init__(self, base_url: object, settings: Mapping[str, Any]) -> None:
+        given = checked(SHARED, settings)
+        self.base_url = parse_base_url(base_url, allow_insecure_http=given["allow_insecure_http"])
+        self._engine = EngineConfig.of(settings)
         # Whether the transport sets `Transmission.sent`.
-        self.tells_what_was_sent = engine.is_ours
-        self.max_reply_bytes = max_reply_bytes  # the largest reply, in decompressed bytes
-        self.parse_float = parse_float
+        self.tells_what_was_sent = self._engine.is_ours
+        self.max_reply_bytes: int = given["max_reply_bytes"]
+        self.parse_float: ParseFloat | None = given["parse_float"]
         self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
         self.state = SessionState.NEW
         self.calls = CallsInFlight()
-        self._bucket = bucket_of(budget)
-        self.observers = check_observers(observers)
-        self._place = str(base_url).rstrip("/"), base_url.host, port_of(base_url)
+        self._bucket: Bucket | None = given["retry_budget"]
+        self.observers: tuple[Observer, ...] = given["observers"]
+        url = self.base_url
+        self._place = str(url).rstrip("/"), url.host, port_of(url)
         self._number = 0
-        self._engine = engine
-        self._drain = drain
+        self._drain: float = given["drain"]
         self._transport: Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
@@ -107,7 +129,7 @@ class Client:
         if self._bucket is not None:
             self._bucket.calls += 1
         observers = self.observers + CONTEXT_OBSERVERS.get()
-        if LOGGER.isEnabledFor(logging.INFO):
+        if _logger.isEnabledFor(logging.INFO):
             observers = (*observers, _LOG)
         if not observers:
             return None
@@ -165,7 +187,6 @@ class Client:
                 self._closing.result()
 
     async def _close(self) -> None:
-        """Close the session; each step runs even if the step before it failed."""
         transport = self._transport or self._engine.transport
         async with AsyncExitStack() as steps:
             steps.callback(setattr, self, "state", SessionState.CLOSED)
@@ -223,7 +244,6 @@ class CallsInFlight:
             self._set_timer(min(later), loop)
 
     def cut(self) -> None:
-        """Cut all calls at once, and end every wait for them."""
         self._is_cut = True
         self._stop_timer()
         for scope in self._scopes:
@@ -281,11 +301,9 @@ class CallScope:
             raise reason from None
 
     def end(self) -> None:
-        """End the call: its deadline has passed."""
         self._cancel(DeadlineExceededError(f"the deadline of {self._deadline:g} s passed"))
 
     def cut(self) -> None:
-        """Cut the call: its session is closed."""
         closed = SessionStateError("the session was closed before the reply came")
         closed.advice = Advice.REPEAT
         self._cancel(closed)
@@ -297,7 +315,6 @@ class CallScope:
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop of this thread."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -1,12 +1,13 @@
 """What observers learn about one call, and what is logged about it under `gateway_sdk`."""
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import Any, Final
 
-from gateway_sdk._config import LOGGER, CheckedField, is_async
+from gateway_sdk._checks import is_async
 from gateway_sdk._http.request import (
     RawHeaders,
     check_header_name,
@@ -14,9 +15,11 @@ from gateway_sdk._http.request import (
     replace_fields,
 )
 from gateway_sdk.errors import ConfigurationError
-from gateway_sdk.observer import CallInfo, Observer
+from gateway_sdk.observer import CallInfo, CheckedField, Observer
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome
+
+_logger = logging.getLogger("gateway_sdk")
 
 CONTEXT_OBSERVERS: Final[ContextVar[tuple[Observer, ...]]] = ContextVar(
     "observers of a context", default=()
@@ -46,7 +49,6 @@ class Watch:
         self.context = copy_context()  # that of the caller, without what observers set
 
     def started(self) -> None:
-        """Report that the call begins."""
         for observer in self._observers:
             self._told += 1
             try:
@@ -75,7 +77,6 @@ class Watch:
                 _log_failure()
 
     def scheduled(self, attempt: Attempt, seconds: float) -> None:
-        """Report a retry."""
         for observer in self._observers:
             tell(observer.retry_scheduled, self._call, attempt, seconds)
 
@@ -104,8 +105,7 @@ def tell(hook: Callable[..., Any], *what: object) -> Any:
 
 
 def _log_failure() -> None:
-    """Log the error that is handled now, which a hook raised."""
-    LOGGER.exception("an observer failed")
+    _logger.exception("an observer failed")  # noqa: LOG004 - in the handlers of its callers
 
 
 def _checked_fields(given: object) -> RawHeaders:
@@ -127,16 +127,16 @@ def _checked_name(name: str) -> bytes:
     return name.encode("ascii")
 
 
-def check_observers(observers: object) -> tuple[Observer, ...]:
-    """Return the observers; each must be an instance of a subclass of Observer."""
+def check_observers(name: str, observers: object) -> tuple[Observer, ...]:
     if not isinstance(observers, Iterable):
-        raise ConfigurationError("observers must be an iterable of Observers")
+        raise ConfigurationError("must be an iterable of Observers", setting=name)
     given = tuple(observers)
     if not all(isinstance(observer, Observer) for observer in given):
-        raise ConfigurationError("observers must be instances of subclasses of Observer")
+        raise ConfigurationError("must be instances of subclasses of Observer", setting=name)
     if len({id(observer) for observer in given}) < len(given):
         raise ConfigurationError(
-            "observers must be different objects: one that is there twice is told everything twice"
+            "must be different objects: one that is there twice is told everything twice",
+            setting=name,
         )
     for observer in given:
         _check_methods(observer)
@@ -157,8 +157,7 @@ class LogObserver(Observer):
     """Logs calls: retries at INFO, everything else at DEBUG."""
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Log an attempt, with its status or its error."""
-        LOGGER.debug(
+        _logger.debug(
             "%s #%d: %s, %s, %.3f s",
             call.operation.name,
             call.number,
@@ -168,8 +167,7 @@ class LogObserver(Observer):
         )
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        """Log that an attempt follows, and why."""
-        LOGGER.info(
+        _logger.info(
             "%s #%d: %s; again in %.2f s",
             call.operation.name,
             call.number,
@@ -180,9 +178,8 @@ class LogObserver(Observer):
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        """Log a call, with the method and path of its operation as the interface writes them."""
         operation = call.operation
-        LOGGER.debug(
+        _logger.debug(
             "%s #%d (%s %s): %s, %s, %.3f s in all",
             operation.name,
             call.number,

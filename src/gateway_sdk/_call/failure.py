@@ -13,7 +13,6 @@ from typing import Final, NoReturn, cast
 
 import httpx
 
-from gateway_sdk._config import host_and_port, port_of
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.reply_errors import cut_reply, outcome_of_head
 from gateway_sdk._transport.reply_reader import HTTP_2_ONLY
@@ -23,6 +22,7 @@ from gateway_sdk._transport.transmission import (
     Transmission,
     UnreadableReplyError,
 )
+from gateway_sdk._url import host_and_port, port_of
 from gateway_sdk.errors import (
     ConnectionFailedError,
     GatewayError,
@@ -100,8 +100,6 @@ def _not_connected(error: Exception, request: DirectRequest, gateway: str) -> Co
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why there is no connection."""
-
     text: str  # the reason, as the end of a sentence
     advice: Advice = Advice.REPEAT  # if the cause may disappear; else FIX
 
@@ -152,7 +150,6 @@ _HANDSHAKES: Final = (
 
 
 def reason_of(error: Exception, timeout: httpx.Timeout) -> Reason:
-    """Say why there is no connection."""
     match error:
         case httpx.PoolTimeout():
             text = "while all of max_connections were in use"
@@ -192,7 +189,6 @@ def _after(seconds: float | None) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Return an error and its causes, the first cause last."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
-from gateway_sdk._config import check_amount, check_count, check_switch, check_wait
+from gateway_sdk._checks import check_amount, check_count, check_switch, check_wait
 from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -67,7 +67,7 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         check_count("attempts", self.attempts)
         if check_amount("jitter", self.jitter) > 1:
-            raise ConfigurationError("jitter must be from 0 to 1")
+            raise ConfigurationError("must be from 0 to 1", setting="jitter")
         # A copy: the caller could change the original after this check.
         object.__setattr__(self, "statuses", _checked_statuses(self.statuses))
         for name in ("backoff", "backoff_max", "retry_after_max"):
@@ -79,12 +79,13 @@ def _checked_statuses(statuses: object) -> tuple[int, ...]:
     if not isinstance(statuses, Collection) or not all(
         isinstance(status, int) and status in _FAILURES for status in statuses
     ):
-        raise ConfigurationError("statuses must be a collection of numbers from 400 to 599")
+        raise ConfigurationError(
+            "must be a collection of numbers from 400 to 599", setting="statuses"
+        )
     return tuple(statuses)
 
 
 def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repeatability]:
-    """Return which operations may be sent again after this error."""
     match error:
         case ConnectionFailedError():
             return ALL if error.advice is Advice.REPEAT else NOTHING
@@ -187,8 +188,6 @@ class RetryBudget:
 
 
 class Bucket:
-    """What is left of the retry budget of one session."""
-
     def __init__(self, budget: RetryBudget, clock: Callable[[], float] = time.monotonic) -> None:
         self.calls = 0  # the calls whose share is not added yet
         self._budget = budget
@@ -216,10 +215,10 @@ class Bucket:
         return f"<Bucket {self._with(0.0):.1f} of {self._budget.reserve} retries left>"
 
 
-def bucket_of(budget: object) -> Bucket | None:
+def bucket_of(name: str, budget: object) -> Bucket | None:
     """Return a full bucket; None for no limit."""
     if budget is None:
         return None
     if not isinstance(budget, RetryBudget):
-        raise ConfigurationError("retry_budget must be a RetryBudget, or None for no limit")
+        raise ConfigurationError("must be a RetryBudget, or None for no limit", setting=name)
     return Bucket(budget)

@@ -1,6 +1,7 @@
 """The body of a request: made of the user's content, sent in pieces, and again where possible."""
 
 import asyncio
+import logging
 import mimetypes
 from collections.abc import (
     AsyncGenerator,
@@ -19,7 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 import httpx
 from pydantic import BaseModel
 
-from gateway_sdk._config import LOGGER, is_async
+from gateway_sdk._checks import is_async
 from gateway_sdk._http.file import (
     OpenFile,
     from_thread,
@@ -42,6 +43,8 @@ from gateway_sdk._http.request import (
 from gateway_sdk._python import InContext
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UploadFailedError
 from gateway_sdk.operations import UPDATE_DOCUMENT, UPLOAD_DOCUMENT, Operation
+
+_logger = logging.getLogger("gateway_sdk")
 
 BodyContent: TypeAlias = (
     bytes
@@ -98,7 +101,6 @@ class Body(httpx.AsyncByteStream):
         return stepped
 
     async def aclose(self) -> None:
-        """Release the content, also after an incomplete sending."""
         for sending in self._sending:
             if not sending.ag_running:  # else the user's transport reads it in another task
                 await sending.aclose()
@@ -134,8 +136,8 @@ def tell_progress(on_progress: Callable[..., object], *how_far: object) -> None:
     """Call the user's progress function; its errors are logged and change nothing."""
     try:
         on_progress(*how_far)
-    except Exception:  # noqa: BLE001 - it is logged
-        LOGGER.exception("on_progress failed")
+    except Exception:
+        _logger.exception("on_progress failed")
 
 
 class _Once(AsyncIterator[bytes]):
@@ -159,7 +161,6 @@ async def make_body(
     content_type: str | None,
     on_progress: OnProgress | None,
 ) -> Body:
-    """Make the body of an operation that takes any type of entity body."""
     if isinstance(content, str):
         # A status may happen to be the name of a file, so only texts that look like a path
         # are refused there.
@@ -257,7 +258,6 @@ async def _of_form(multipart: Multipart) -> Body:
 
 
 def _guess(name: object) -> str:
-    """Guess a media type by the name of a file; the name of an open file may be a number."""
     guessed, compression = mimetypes.guess_type(name) if isinstance(name, str) else (None, None)
     return guessed if guessed and not compression else BINARY
 

@@ -63,7 +63,6 @@ def size_of(path: Path) -> int:
 
 
 def may_be_path(text: str, *, plain_words: bool) -> bool:
-    """Tell whether a text could be the path of a file, without I/O."""
     if not 0 < len(text) <= _LONGEST_PATH or _NEVER_IN_PATHS.search(text):
         return False
     return plain_words or "/" in text or os.sep in text or Path(text).suffix != ""
@@ -84,7 +83,6 @@ def names_file(text: str) -> bool:
 def read_path(
     path: Path, length: int, start: int = 0, begun: os.stat_result | None = None
 ) -> Generator[Piece, None, None]:
-    """Read exactly as many bytes as the request announced."""
     # The first *start* bytes were read before, of the file *begun*; another file is refused. A
     # piece is valid until the second piece after it: two buffers take turns, because new memory
     # for each piece costs as much as the reading.
@@ -267,7 +265,6 @@ async def _result_of(batch: _Batch) -> list[Piece]:
 
 
 def _serve(generator: Generator[Piece, None, None], wanted: "SimpleQueue[_Batch | None]") -> None:
-    """Run in the thread: read one batch for each request."""
     try:
         while batch := wanted.get():
             _fulfil(batch, generator, wanted)
@@ -292,7 +289,6 @@ def _fulfil(
 def _next(
     generator: Generator[Piece, None, None], wanted: "SimpleQueue[_Batch | None]"
 ) -> list[Piece]:
-    """Take a batch out of a generator; empty when it has ended."""
     # A piece that is a view is valid for a short time only (see `read_path`), so it ends its
     # batch. A request that arrives while a batch is read can only be the end of the thread: then
     # the reading stops.

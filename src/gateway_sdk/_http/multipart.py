@@ -40,8 +40,6 @@ class Multipart:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CheckedForm:
-    """A form that was checked and can be sent."""
-
     content_type: str  # the media type, with the boundary
     length: int | None  # None if that of a file is unknown; that file cannot seek either
     ahead: bool  # whether reading ahead is safe, because no file in the form is open already
@@ -66,7 +64,6 @@ class CheckedForm:
         return replace(form, length=length and int(length))
 
     def read(self) -> Generator[Piece, None, None]:
-        """Read the whole form with its files."""
         with ExitStack() as stack:
             yield from cast("httpx.SyncByteStream", self._encoded(stack).stream)
 
@@ -84,8 +81,6 @@ class CheckedForm:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _File:
-    """A file that was checked."""
-
     name: object  # the name of the file, or the `name` of an open file, which may be any object
     length: int | None  # bytes; None if unknown
     pieces: Callable[[], Generator[Piece, None, None]]
@@ -122,7 +117,6 @@ class _Reading:
         return self._length or 0 if whence == io.SEEK_END else 0
 
     def read(self, _: int) -> Piece:
-        """Return the next piece, of any size."""
         return next(self._pieces, b"")
 
 
@@ -186,7 +180,6 @@ def _looked_over(part: Any) -> Any:
 
 
 def _opened(part: Any, stack: ExitStack) -> Any:
-    """Return a part in the form that httpx takes; leaving the stack closes its file."""
     if isinstance(part, tuple):
         return (part[0], _opened(part[1], stack), *part[2:])
     if isinstance(part, bytes):

@@ -45,8 +45,6 @@ class ContentError(Exception):
 
 
 class RawReply:
-    """A reply as it arrives: decompressed, not decoded."""
-
     # The pieces of its body are collected up to a limit. A broken or oversized body raises no
     # error here, because the status decides what it means.
 
@@ -140,7 +138,6 @@ def field_of(fields: RawHeaders, name: bytes) -> str:
 def decode(
     reply: RawReply, operation: Operation[Any], into: Any, parse_float: ParseFloat | None
 ) -> Any:
-    """Return the value of a successful reply."""
     # Interface: Endpoints
     essence, charset = media_type(field_of(reply.fields, b"content-type"))
     if essence in HTML:
@@ -195,7 +192,6 @@ def is_json(essence: str) -> bool:
 
 
 def decode_text(body: bytes, charset: str | None) -> str:
-    """Decode text in its declared charset, or in UTF-8, without a byte order mark."""
     try:
         codec = codecs.lookup(charset or "utf-8").name
         text = None if codec in _SLOW_CHARSETS else body.decode(codec)
@@ -217,7 +213,6 @@ def utf8_json(body: bytes, charset: str | None) -> bytes:
 
 
 def decode_json(data: bytes, parse_float: ParseFloat | None) -> Any:
-    """Decode JSON more strictly than `json.loads` does."""
     # It refuses NaN, Infinity, numbers that would become infinite, more than 200 levels, integers
     # of more than 4300 digits, and lone surrogates: such values cannot be written as JSON again,
     # or cause errors later.

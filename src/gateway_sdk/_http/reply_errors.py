@@ -63,7 +63,6 @@ _NEVER_HANDED_ON: Final = frozenset({_WANTS_CREDENTIALS, 429})  # also if a prox
 def unexpected_reply(
     reply: RawReply, problem: ContentError | ValidationError, *, by_interface: bool
 ) -> UnexpectedReplyError:
-    """Return the error for a successful reply whose body cannot be used."""
     # Its outcome is APPLIED, except for a web page, which does not come from the gateway.
     problems = describe(problem) if isinstance(problem, ValidationError) else ""
     shown = problems if by_interface else "see error.problems"
@@ -109,7 +108,6 @@ def status_error(reply: RawReply, more: str = "") -> StatusError:
 
 
 def token_rejected(error: UnauthorizedError) -> TokenRejectedError:
-    """Return the error for a 401 that was answered to a renewed token."""
     again = TokenRejectedError(
         "the gateway answered 401 Unauthorized, also with a new access token",
         status=error.status,
@@ -122,7 +120,6 @@ def token_rejected(error: UnauthorizedError) -> TokenRejectedError:
 
 
 def outcome_of_head(status: int, fields: RawHeaders | None, *, doubtful: bool = False) -> Outcome:
-    """Return the outcome that the head of a reply proves."""
     page = fields is not None and media_type(field_of(fields, b"content-type"))[0] in HTML
     if page and status in SUCCESS:
         return Outcome.UNKNOWN  # a proxy or a portal answered, not the gateway
@@ -132,7 +129,6 @@ def outcome_of_head(status: int, fields: RawHeaders | None, *, doubtful: bool = 
 # A *doubtful* reply may be that of a proxy, which may have forwarded the request before, and then
 # refused the answer of the gateway.
 def outcome_of_status(status: int, *, doubtful: bool = False) -> Outcome:
-    """Return the outcome that a status proves."""
     if status in SUCCESS:
         return Outcome.APPLIED
     if status not in _REFUSING_4XX and status not in _REFUSING_5XX:
@@ -150,7 +146,6 @@ def _author(status: int, *, doubtful: bool) -> str:
 
 
 def _payload(reply: RawReply) -> ErrorPayload | None:
-    """Read the gateway's error record; None if the body is not a JSON object."""
     # Interface: Errors 1
     _, charset = media_type(field_of(reply.fields, b"content-type"))
     try:

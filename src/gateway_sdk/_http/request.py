@@ -67,8 +67,6 @@ _LONGEST_SEGMENT: Final = 4000  # bytes; servers accept targets of 8000 (RFC 911
 
 
 class RequestBase:
-    """The beginning of requests that have the same method, server and first header fields."""
-
     __slots__ = ("address", "fields", "lines", "method", "origin")
 
     def __init__(self, method: str, address: httpx.URL, fields: RawHeaders) -> None:
@@ -80,8 +78,6 @@ class RequestBase:
 
 
 class RequestTemplate(RequestBase):
-    """What the requests of one operation with the same options have in common."""
-
     # Its fields are those of every request: without Content-Type, Authorization and the length of
     # the body.
 
@@ -116,7 +112,6 @@ class RequestTemplate(RequestBase):
         self._parts = whole.raw_path.split(_MARK.encode("ascii"))
 
     def target(self, values: Mapping[str, str]) -> bytes:
-        """Return the path of a request; `fill_path` says how."""
         if not self._names and values is NO_VALUES:
             return self._parts[0]
         return fill_path(self._names, self._parts, values)
@@ -176,13 +171,7 @@ def _segment(name: str, value: object) -> str:
     return encoded
 
 
-def json_content(
-    operation: Operation[Any], content: object, document_only: Mapping[str, object]
-) -> tuple[bytes, int, RawHeaders]:
-    """Return the body of an operation that takes JSON or nothing, its length and header fields."""
-    for given in document_only.values():
-        if given is not None:
-            raise InvalidArgumentError(f"{' and '.join(document_only)} need a document as content")
+def json_content(operation: Operation[Any], content: object) -> tuple[bytes, int, RawHeaders]:
     if content is None:
         if operation.content is Content.JSON:
             raise InvalidArgumentError("the body is missing")
@@ -194,7 +183,6 @@ def json_content(
 
 
 def encode_json(value: object) -> bytes:
-    """Return a model or any JSON value as UTF-8 JSON without spaces."""
     try:
         known = wire_json(value) if isinstance(value, Model) else None
         return known or _ENCODER.encode(value).encode()
@@ -208,7 +196,6 @@ def encode_json(value: object) -> bytes:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    """Return a model or mapping as a JSON object; refuse other unknown types."""
     if isinstance(value, Model):
         return value.to_wire()
     if isinstance(value, Mapping):
@@ -244,7 +231,6 @@ def framing(method: str, length: int | None, content_type: str | None) -> RawHea
 
 
 def field_lines(fields: RawHeaders) -> bytes:
-    """Return header fields as they are sent, each with the end of its line."""
     lines = b"".join([b"%b: %b\r\n" % field for field in fields])
     if not lines.count(b"\n") == lines.count(b"\r") == len(fields) or b"\0" in lines:
         raise httpx.LocalProtocolError("a line break in a header")
@@ -252,24 +238,24 @@ def field_lines(fields: RawHeaders) -> bytes:
 
 
 def replace_fields(fields: Iterable[tuple[bytes, bytes]], more: RawHeaders) -> RawHeaders:
-    """Return the fields with more of them, which replace those of the same name."""
     taken = {name.lower() for name, _ in more}
     return [field for field in fields if field[0].lower() not in taken] + more
 
 
 def check_header_value(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise ConfigurationError(f"{name} must be a string")
+        raise ConfigurationError("must be a string", setting=name)
     if not value:
-        raise ConfigurationError(f"{name} is empty; None leaves the header out")
+        raise ConfigurationError("is empty; None leaves the header out", setting=name)
     is_plain = value.isascii() and value.isprintable() and " " not in value
     if is_plain or _HEADER_VALUE.fullmatch(value):  # looked at in C first: half the time
         return value
     if _HEADER_VALUE.fullmatch(value.strip()):
-        raise ConfigurationError(f"{name} has white space around it: strip() it")
+        raise ConfigurationError("has white space around it: remove it", setting=name)
     raise ConfigurationError(
-        f"{name} holds a line break, a control character or a character outside Latin-1, "
-        "which no header can carry"
+        "holds a line break, a control character or a character outside Latin-1, "
+        "which no header can carry",
+        setting=name,
     )
 
 
@@ -278,7 +264,7 @@ def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
     if headers is None:
         return MappingProxyType({})
     if not isinstance(headers, Mapping):
-        raise ConfigurationError("headers must be a mapping of names to values")
+        raise ConfigurationError("must be a mapping of names to values", setting="headers")
     merged = {name.lower(): (name, value) for name, value in base.items()}
     for name, value in headers.items():
         key = check_header_name(name)
@@ -292,8 +278,10 @@ def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:
 def check_header_name(name: object) -> str:
     """Return a header's name in lower case, if the user may set it."""
     if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
-        raise ConfigurationError("headers holds a name that no header can have (RFC 9110, 5.1)")
+        raise ConfigurationError(
+            "holds a name that no header can have (RFC 9110, 5.1)", setting="headers"
+        )
     reason = _NOT_IN_HEADERS.get(name.lower())
     if reason:
-        raise ConfigurationError(f"headers must not set {name}: {reason}")
+        raise ConfigurationError(f"must not set {name}: {reason}", setting="headers")
     return name.lower()

@@ -4,79 +4,121 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias, TypedDict
 
 import httpx
 
-from gateway_sdk._config import DEFAULT_MAX_CONNECTIONS, UNSET, check_count, check_switch
+from gateway_sdk._checks import Declared, check_count, check_switch, checked
 from gateway_sdk._transport.custom import AnyClient, AnyTransport, library_of
 from gateway_sdk._transport.rate_limit import AnyRateLimit
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk.errors import ConfigurationError
 
+Authorities: TypeAlias = ssl.SSLContext | str | Path | Literal[True]
 Certificate: TypeAlias = (
     str | Path | tuple[str | Path, str | Path] | tuple[str | Path, str | Path, str]
 )
 _CERT_SIZES: Final = (1, 2, 3)
 
-DEFAULTS: Final[dict[str, Any]] = {
-    "max_connections": DEFAULT_MAX_CONNECTIONS,
-    "verify": True,
-    "cert": None,
-    "proxy": None,
-    "trust_env": True,
+
+class ConnectionSettings(TypedDict, total=False):
+    """The settings of the SDK's own connections; a transport or client of the user has its own."""
+
+    max_connections: int
+    verify: Authorities
+    cert: Certificate | None
+    proxy: str | None
+    trust_env: bool
+
+
+class TransportSettings(ConnectionSettings, total=False):
+    """The settings of the transport of a session."""
+
+    transport: AnyTransport | None
+    http_client: AnyClient | None
+    rate_limit: AnyRateLimit | None
+
+
+def _check_verify(name: str, verify: object) -> object:
+    if verify is not True and not isinstance(verify, ssl.SSLContext | str | Path):
+        raise ConfigurationError(
+            "must be True, the path of a CA file or folder, or an ssl.SSLContext", setting=name
+        )
+    return verify
+
+
+def _check_cert(name: str, cert: object) -> object:
+    parts = cert if isinstance(cert, tuple) else (cert,)
+    is_path = [isinstance(part, str | Path) for part in parts]
+    if cert is not None and (len(parts) not in _CERT_SIZES or not all(is_path)):
+        raise ConfigurationError(
+            "must be a path, or (certificate, key) or with a password", setting=name
+        )
+    return cert
+
+
+def _check_proxy(name: str, proxy: str | None) -> str | None:
+    if proxy is not None:
+        from gateway_sdk._transport.proxy import parse_proxy  # noqa: PLC0415 - few have one
+
+        parse_proxy(name, proxy)
+    return proxy
+
+
+def _check_transport(name: str, transport: object) -> object:
+    return _check_kind(name, transport, "AsyncBaseTransport")
+
+
+def _check_http_client(name: str, client: object) -> object:
+    return _check_kind(name, client, "AsyncClient")
+
+
+def _check_kind(name: str, value: object, kind: str) -> object:
+    if value is not None and library_of(value, kind) is None:
+        raise ConfigurationError(f"must be an httpx.{kind}, or one of httpx2", setting=name)
+    return value
+
+
+def _check_rate_limit(name: str, limit: object) -> object:
+    if limit is not None and not isinstance(limit, AnyRateLimit):
+        raise ConfigurationError("must be a RateLimit, or None for no limit", setting=name)
+    return limit
+
+
+CONNECTION: Final[Declared] = {
+    # Requests sent at the same time; the others queue.
+    "max_connections": (50, check_count),
+    "verify": (True, _check_verify),
+    "cert": (None, _check_cert),
+    "proxy": (None, _check_proxy),
+    "trust_env": (True, check_switch),
 }
-"""The settings of an engine's connections; a transport or client of the user has its own."""
+TRANSPORT: Final[Declared] = {
+    **CONNECTION,
+    "transport": (None, _check_transport),
+    "http_client": (None, _check_http_client),
+    "rate_limit": (None, _check_rate_limit),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
-    """Which transport a session has."""
+    """Which transport a session has; the fields are those of `TransportSettings`."""
 
     transport: AnyTransport | None
     http_client: AnyClient | None
     max_connections: int
-    verify: ssl.SSLContext | str | Path | Literal[True]
+    verify: Authorities
     cert: Certificate | None = field(repr=False)
     proxy: str | None = field(repr=False)
     trust_env: bool
     rate_limit: AnyRateLimit | None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        transport: AnyTransport | None,
-        http_client: AnyClient | None,
-        rate_limit: AnyRateLimit | None,
-        **given: Any,
-    ) -> Self:
-        """Replace UNSET by the defaults; refuse what has no effect."""
-        chosen = {name: value for name, value in given.items() if value is not UNSET}
-        _check_effect(chosen, transport, http_client)
-        return cls(
-            transport=transport,
-            http_client=http_client,
-            rate_limit=rate_limit,
-            **{**DEFAULTS, **chosen},
-        )
-
-    def __post_init__(self) -> None:
-        _check_type("transport", self.transport, "AsyncBaseTransport")
-        _check_type("http_client", self.http_client, "AsyncClient")
-        check_count("max_connections", self.max_connections)
-        if self.verify is not True and not isinstance(self.verify, ssl.SSLContext | str | Path):
-            raise ConfigurationError(
-                "verify must be True, the path of a CA file or folder, or an ssl.SSLContext"
-            )
-        _check_cert(self.cert, self.verify)
-        check_switch("trust_env", self.trust_env)
-        if self.proxy is not None:
-            from gateway_sdk._transport.proxy import parse_proxy  # noqa: PLC0415 - few have one
-
-            parse_proxy("proxy", self.proxy)
-        if self.rate_limit is not None and not isinstance(self.rate_limit, AnyRateLimit):
-            raise ConfigurationError("rate_limit must be a RateLimit, or None for no limit")
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        config = cls(**checked(TRANSPORT, settings))
+        _check_effect(config, settings)
+        return config
 
     @property
     def is_ours(self) -> bool:
@@ -128,29 +170,17 @@ def _authorities(config: EngineConfig) -> ssl.SSLContext:
         raise ConfigurationError(f"{what} names no readable CA file or folder") from error
 
 
-def _check_effect(chosen: Mapping[str, object], transport: object, http_client: object) -> None:
-    if transport is not None and http_client is not None:
-        raise ConfigurationError("give transport= or http_client=, not both")
-    if transport is None and http_client is None:
+def _check_effect(config: EngineConfig, settings: Mapping[str, Any]) -> None:
+    if config.cert is not None and isinstance(config.verify, ssl.SSLContext):
+        raise ConfigurationError("load the client certificate into verify=, or give cert= alone")
+    if config.is_ours:
         return
-    ignored = [name for name, value in chosen.items() if value is not None or DEFAULTS[name]]
-    if ignored:
+    if config.transport is not None and config.http_client is not None:
+        raise ConfigurationError("give transport= or http_client=, not both")
+    given = [name for name in CONNECTION if name in settings]
+    if ignored := [name for name in given if settings[name] is not None or CONNECTION[name][0]]:
+        seam = "transport" if config.http_client is None else "http_client"
         raise ConfigurationError(
             f"leave out {', '.join(ignored)}: settings of an engine's connections have no effect "
-            f"beside {'transport' if http_client is None else 'http_client'}=, which has its own"
+            f"beside {seam}=, which has its own"
         )
-
-
-def _check_cert(cert: object, verify: object) -> None:
-    if cert is None:
-        return
-    if isinstance(verify, ssl.SSLContext):
-        raise ConfigurationError("load the client certificate into verify=, or give cert= alone")
-    parts = cert if isinstance(cert, tuple) else (cert,)
-    if len(parts) not in _CERT_SIZES or not all(isinstance(part, str | Path) for part in parts):
-        raise ConfigurationError("cert must be a path, or (certificate, key) or with a password")
-
-
-def _check_type(name: str, value: object, kind: str) -> None:
-    if value is not None and library_of(value, kind) is None:
-        raise ConfigurationError(f"{name} must be an httpx.{kind}, or one of httpx2")

@@ -18,8 +18,6 @@ MOST_UNREAD: Final = 2**18
 
 
 class Connection(asyncio.Protocol):
-    """One connection, over TCP and any number of TLS layers."""
-
     def __init__(self, lost: Callable[["Connection"], None] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._lost = lost
@@ -68,7 +66,6 @@ class Connection(asyncio.Protocol):
         return data
 
     def eof_received(self) -> None:
-        """Note that the server has closed its side; the event loop then closes the connection."""
         self._end(cleanly=not self._layers)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -94,11 +91,9 @@ class Connection(asyncio.Protocol):
             pass  # no more data; or the loop is uvloop, which has already closed the socket
 
     def pause_writing(self) -> None:
-        """Note that the buffer is full: the system takes no more data for now."""
         self._is_full = True
 
     def resume_writing(self) -> None:
-        """Note that the system takes data again."""
         self._is_full = False
         self._wake()
 
@@ -106,7 +101,6 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_closing(self) -> bool:
-        """Whether it is closed or is being closed, so that no request need be sent any more."""
         # A server that has ended TLS sends no reply, even if it has not closed the connection
         # yet.
         return self.is_ended or self._transport.is_closing()
@@ -120,7 +114,6 @@ class Connection(asyncio.Protocol):
 
     @property
     def has_unread(self) -> bool:
-        """Whether received data are not read yet."""
         return bool(self._received)
 
     async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
@@ -241,13 +234,11 @@ class _Timer:
         self._timer: asyncio.TimerHandle | None = None
 
     def set(self, seconds: float) -> None:
-        """Expire after these seconds."""
         self.when = when = self._loop.time() + seconds
         if self._timer is None or self._timer.when() > when:
             self._start(when)
 
     def stop(self) -> None:
-        """Remove the entry from the loop's queue."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -22,8 +22,7 @@ _LIBRARIES: Final = ("httpx", "httpx2")
 class AnyTransport(Protocol):
     """An `httpx.AsyncBaseTransport`, or that of httpx2, as type checkers see both."""
 
-    async def handle_async_request(self, request: Any, /) -> Any:
-        """Send a request of its library, and return the reply."""
+    async def handle_async_request(self, request: Any, /) -> Any: ...
 
     async def aclose(self) -> None: ...
 
@@ -36,8 +35,7 @@ class AnyClient(Protocol):
 
     async def send(
         self, request: Any, /, *, stream: bool = ..., auth: Any = ..., follow_redirects: Any = ...
-    ) -> Any:
-        """Send a request of its library, and return the reply."""
+    ) -> Any: ...
 
 
 def library_of(given: object, kind: str) -> Any:
@@ -47,12 +45,10 @@ def library_of(given: object, kind: str) -> Any:
 
 
 def transport_of(transport: Any) -> httpx.AsyncBaseTransport:
-    """Return a transport of either library as one of httpx."""
     return _adapted(transport, library_of(transport, "AsyncBaseTransport"))
 
 
 def transport_of_client(client: Any) -> httpx.AsyncBaseTransport:
-    """Return a transport that sends through a client of either library."""
     library = library_of(client, "AsyncClient")
     return _adapted(ClientTransport(client, library), library)
 
@@ -72,7 +68,6 @@ class ClientTransport(httpx.AsyncBaseTransport):
         self._library = library
 
     async def handle_async_request(self, request: Any) -> Any:
-        """Send the request as it is and return the reply, read or unread."""
         try:
             response = await self._client.send(
                 request, auth=None, follow_redirects=False, stream=True
@@ -107,13 +102,10 @@ class _Adapter(httpx.AsyncBaseTransport):
         return httpx.Response(response.status_code, headers=response.headers.raw, stream=body)
 
     async def aclose(self) -> None:
-        """Close the wrapped transport."""
         await self._transport.aclose()
 
 
 class _AdaptedBody(httpx.AsyncByteStream):
-    """The body of a reply of another library."""
-
     def __init__(self, stream: Any, library: Any) -> None:
         self._stream = stream
         self._library = library
@@ -124,7 +116,6 @@ class _AdaptedBody(httpx.AsyncByteStream):
                 yield piece
 
     async def aclose(self) -> None:
-        """Close the stream of the other library."""
         with _failures_of(self._library):
             await self._stream.aclose()
 
@@ -140,8 +131,6 @@ def _failures_of(library: Any) -> Generator[None]:
 
 
 class CustomTransport:
-    """The user's transport or client as that of a session, with a rate limit before it."""
-
     def __init__(
         self,
         transport: httpx.AsyncBaseTransport,
@@ -154,7 +143,6 @@ class CustomTransport:
         self._tells_what_was_sent = tells_what_was_sent
 
     async def exchange(self, request: DirectRequest) -> DirectResponse:
-        """Wait for the turn of the request, and send it."""
         transmission = request.transmission
         if self._limiter is not None:
             transmission.sent = False  # while it waits, nothing is sent
@@ -165,7 +153,6 @@ class CustomTransport:
         return await send_by_httpx(self._transport, request)
 
     async def aclose(self) -> None:
-        """Close the wrapped transport, and the limiter."""
         await self._transport.aclose()
         if self._limiter is not None:
             await self._limiter.aclose()

@@ -25,8 +25,6 @@ from gateway_sdk._transport.transmission import (
 
 
 class Engine:
-    """Sends requests; it is safe to cancel, and reports what was sent."""
-
     # `ConnectError`, `ConnectTimeout`, `PoolTimeout` and `ProxyError` mean that no byte was sent.
 
     def __init__(
@@ -45,7 +43,6 @@ class Engine:
         self._mocked: httpx.AsyncHTTPTransport | None = None
 
     async def exchange(self, request: DirectRequest) -> DirectResponse:
-        """Send a request; the stream of the reply, if any, holds a slot until it is closed."""
         head = self._head(request)
         base, timeout, transmission = request.base, request.timeout, request.transmission
         await self._admission.enter(timeout.pool, transmission)
@@ -93,7 +90,6 @@ class Engine:
         )
 
     async def aclose(self) -> None:
-        """Cut all open connections, and wait until they are closed."""
         await self._pool.aclose()
         await self._admission.aclose()
         if self._mocked is not None:  # vcrpy records over real connections of its
@@ -126,8 +122,6 @@ class Engine:
 
 
 class _ReplyStream(httpx.AsyncByteStream):
-    """The body of a reply as it arrives; closing it gives the slot back."""
-
     __slots__ = ("_connection", "_engine", "_exchange", "_origin")
 
     def __init__(
@@ -167,7 +161,6 @@ class _MockedStream(httpx.AsyncByteStream):
         return aiter(self._stream)
 
     async def aclose(self) -> None:
-        """Close the mock's stream too."""
         leave, self._leave = self._leave, None
         if leave is not None:
             leave()

@@ -16,8 +16,6 @@ _REDIRECTED: Final = 300
 
 
 class Exchange:
-    """Sends one request, and reads its reply."""
-
     __slots__ = (
         "_connection",
         "_gives_up",
@@ -46,7 +44,6 @@ class Exchange:
 
     @property
     def can_be_reused(self) -> bool:
-        """Whether the connection may serve another request."""
         return self._is_sent and self.reply.can_be_reused
 
     async def send(
@@ -92,7 +89,6 @@ class Exchange:
             self._is_sent = not unsent or await self._write(unsent)
 
     async def read(self) -> bytes:
-        """Return received bytes of the body, as soon as there are any; b"" at its end."""
         while not self.reply.buffered:
             if self.reply.is_whole:
                 return b""
@@ -141,7 +137,6 @@ class Exchange:
             self._gives_up = True
 
     def _begin(self) -> None:
-        """Set `sent`; refuse a connection that is closed, or has received bytes already."""
         if self._connection.has_unread:  # it cannot be the reply
             self.reply.receive(self._connection.take())
             early = self.reply.failure or "it sent bytes before the request"

@@ -1,10 +1,10 @@
 """Make the transport of a session: the engine, or what the user gave in its place."""
 
+import logging
 from functools import cache
 
 import httpx
 
-from gateway_sdk._config import LOGGER
 from gateway_sdk._transport.config import EngineConfig, make_engine
 from gateway_sdk._transport.custom import (
     AnyClient,
@@ -15,9 +15,10 @@ from gateway_sdk._transport.custom import (
 from gateway_sdk._transport.public import GatewayTransport
 from gateway_sdk._transport.transmission import Transport
 
+_logger = logging.getLogger("gateway_sdk")
+
 
 def make_transport(config: EngineConfig, base_url: httpx.URL) -> Transport:
-    """Make the transport of a session with the gateway at this address."""
     if config.is_ours:
         return make_engine(config, base_url)
     limiter = None if config.rate_limit is None else config.rate_limit.make_limiter()
@@ -41,7 +42,7 @@ def _has_ours(client: AnyClient) -> bool:
 
 @cache
 def _warn(library: str) -> None:
-    LOGGER.warning(
+    _logger.warning(
         "this release of %s does not show which transport a client has: after a failure, "
         "calls through http_client= have the outcome UNKNOWN",
         library,

@@ -4,13 +4,15 @@ respx replaces a method of httpcore's pool; pytest-httpx and vcrpy replace one o
 Tracers wrap the same method in production, and must not change how a session sends.
 """
 
+import logging
 import sys
 from functools import cache
 from typing import Any, Final
 
 import httpx
 
-from gateway_sdk._config import LOGGER
+_logger = logging.getLogger("gateway_sdk")
+
 
 _MOCKS: Final = frozenset({"pytest_httpx", "respx", "vcr"})
 _ORIGINALS: Final = frozenset({"httpcore", "httpx"})
@@ -50,7 +52,7 @@ def _package_of(method: Any) -> str:
 
 @cache
 def _warn(package: str) -> None:
-    LOGGER.warning(
+    _logger.warning(
         "%s has replaced the network of httpx, and gateway_sdk does not know it: calls still go to "
         "the gateway; to send them through httpx, give the session an http_client=",
         package,

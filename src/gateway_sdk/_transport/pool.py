@@ -12,11 +12,13 @@ from typing import Final, NamedTuple
 
 import httpx
 
-from gateway_sdk._config import KEEPALIVE_EXPIRY
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.transmission import Transmission
+
+KEEPALIVE_EXPIRY: Final = 50.0
+"""Seconds that an idle connection is kept: load balancers usually close it after 60."""
 
 
 class _Idle(NamedTuple):
@@ -35,7 +37,6 @@ class Slots:
         self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
     async def enter(self) -> None:
-        """Take a slot, now or when one becomes free."""
         if self.free:  # then no caller waits: `leave` gives slots to waiting callers first
             self.free -= 1
             return
@@ -72,7 +73,6 @@ class Admission:
         self._limiter = limiter
 
     async def enter(self, seconds: float | None, transmission: Transmission) -> None:
-        """Take a slot, within the time-out for it, and wait for the turn of the request."""
         if self.slots.free:
             await self.slots.enter()
         else:
@@ -99,18 +99,14 @@ class Admission:
             raise httpx.PoolTimeout("no connection came free") from None
 
     def leave(self) -> None:
-        """Give the slot back."""
         self.slots.leave()
 
     async def aclose(self) -> None:
-        """Close the limiter, if there is one."""
         if self._limiter is not None:
             await self._limiter.aclose()
 
 
 class Pool:
-    """Keeps connections between requests."""
-
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock: Final = clock
         self._open: set[Connection] = set()
@@ -118,12 +114,10 @@ class Pool:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, connection: Connection) -> None:
-        """Remember a new connection, so that `aclose` can close it."""
         if not connection.closed.done():
             self._open.add(connection)
 
     def forget(self, connection: Connection) -> None:
-        """Forget a connection that is closed."""
         self._open.discard(connection)
         self._idle.pop(connection, None)
 
@@ -148,7 +142,6 @@ class Pool:
             self._wait_and_prune()
 
     async def aclose(self) -> None:
-        """Cut all open connections, and wait until they are closed."""
         if self._timer is not None:
             self._timer.cancel()
         for connection in self._open:

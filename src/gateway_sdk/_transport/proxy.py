@@ -8,9 +8,9 @@ from urllib.request import getproxies_environment
 
 import httpx
 
-from gateway_sdk._config import host_and_port, is_loopback, parse_url, port_of
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import Connection
+from gateway_sdk._url import host_and_port, is_loopback, parse_url, port_of
 from gateway_sdk.errors import ConfigurationError
 
 _SCHEMES: Final = ("http", "https", "socks5", "socks5h")
@@ -31,7 +31,6 @@ class _Proxy(httpx.Proxy):
 
 
 def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> httpx.Proxy | None:
-    """Return the proxy for a gateway; None for none."""
     # In the environment, HTTPS_PROXY or HTTP_PROXY counts, by the gateway's scheme, or else
     # ALL_PROXY. There is no proxy for hosts in NO_PROXY, and none for this machine.
     if given is not None:
@@ -48,28 +47,29 @@ def proxy_for(base_url: httpx.URL, given: str | None, *, trust_env: bool) -> htt
 
 
 def parse_proxy(name: str, address: object) -> httpx.Proxy:
-    """Return the proxy at an address."""
     if not isinstance(address, str):
-        raise ConfigurationError(f"{name} must be a str")
+        raise ConfigurationError("must be a str", setting=name)
     # Without a scheme it is a host and port, as other programs read it.
     text = address if "://" in address else f"http://{address}"
     try:
         url = httpx.URL(text)
         host = url.host
     except (httpx.InvalidURL, ValueError):
-        raise ConfigurationError(f"{name} is not a URL") from None
+        raise ConfigurationError("is not a URL", setting=name) from None
     if url.scheme not in _SCHEMES or not host:
-        raise ConfigurationError(f"{name} must be http://, https:// or socks5:// and name a host")
+        raise ConfigurationError(
+            "must be http://, https:// or socks5:// and name a host", setting=name
+        )
     parse_url(name, f"http://{url.netloc.decode('ascii')}")
     if url.path.strip("/") or "?" in text or "#" in text:
         raise ConfigurationError(
-            f"{name} holds more than a host and a port: write / ? # in its password as %2F %3F %23"
+            "holds more than a host and a port: write / ? # in its password as %2F %3F %23",
+            setting=name,
         )
     return _Proxy(url)
 
 
 def forwards(proxy: httpx.Proxy | None, address: httpx.URL) -> bool:
-    """Tell whether a proxy reads and forwards requests, so that it may answer them itself."""
     return proxy is not None and address.scheme == "http" and not is_socks(proxy)
 
 
@@ -123,7 +123,6 @@ async def open_tunnel(connection: Connection, proxy: httpx.Proxy, host: str, por
 
 
 def credentials_of(proxy: httpx.Proxy | None) -> Sequence[tuple[bytes, bytes]]:
-    """Return the header fields with the credentials for a proxy."""
     if proxy is None or proxy.raw_auth is None:
         return ()
     return ((b"Proxy-Authorization", b"Basic " + b64encode(b":".join(proxy.raw_auth))),)
@@ -132,7 +131,6 @@ def credentials_of(proxy: httpx.Proxy | None) -> Sequence[tuple[bytes, bytes]]:
 async def _ask(
     connection: Connection, authority: bytes, credentials: Sequence[tuple[bytes, bytes]]
 ) -> None:
-    """Send a CONNECT (RFC 9110, 9.3.6)."""
     import h11  # noqa: PLC0415 - as above
 
     http = h11.Connection(h11.CLIENT)

@@ -1,16 +1,19 @@
 """The engine as a transport for the user's own `httpx.AsyncClient`."""
 
 import asyncio
-import ssl
-from pathlib import Path
-from typing import Literal, cast
+from typing import Unpack, cast
 
 import httpx
 
-from gateway_sdk._config import UNSET, UnsetType
+from gateway_sdk._checks import check_names
 from gateway_sdk._http.request import RawHeaders, RequestBase
 from gateway_sdk._python import safe_repr
-from gateway_sdk._transport.config import Certificate, EngineConfig, make_engine
+from gateway_sdk._transport.config import (
+    CONNECTION,
+    ConnectionSettings,
+    EngineConfig,
+    make_engine,
+)
 from gateway_sdk._transport.transmission import (
     EXTENSION,
     DirectRequest,
@@ -32,31 +35,16 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         async with httpx.AsyncClient(transport=GatewayTransport()) as client:
             gateway = GatewaySession(url, access_token="...", http_client=client)
 
-    Each origin has its own connections. The arguments are those of `GatewaySession`.
+    Each origin has its own connections. The arguments are those of `GatewaySession`:
+    `max_connections`, `verify`, `cert`, `proxy` and `trust_env`.
 
     Raises:
         ConfigurationError: an argument is wrong; the message names it.
     """
 
-    def __init__(
-        self,
-        *,
-        max_connections: int | UnsetType = UNSET,
-        verify: ssl.SSLContext | str | Path | Literal[True] | UnsetType = UNSET,
-        cert: Certificate | None = None,
-        proxy: str | None = None,
-        trust_env: bool | UnsetType = UNSET,
-    ) -> None:
-        self._config = EngineConfig.of(
-            transport=None,
-            http_client=None,
-            rate_limit=None,
-            max_connections=max_connections,
-            verify=verify,
-            cert=cert,
-            proxy=proxy,
-            trust_env=trust_env,
-        )
+    def __init__(self, **settings: Unpack[ConnectionSettings]) -> None:
+        check_names("GatewayTransport", settings, CONNECTION)
+        self._config = EngineConfig.of(settings)
         self._engines: dict[bytes, Transport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -93,7 +81,6 @@ class GatewayTransport(httpx.AsyncBaseTransport):
 
 
 def request_of(request: httpx.Request, transmission: Transmission) -> DirectRequest:
-    """Return a request of httpx as the engine takes it."""
     fields = request.headers.raw
     times = request.extensions.get("timeout", {})
     return DirectRequest(
@@ -108,13 +95,11 @@ def request_of(request: httpx.Request, transmission: Transmission) -> DirectRequ
 
 
 def response_of(response: DirectResponse) -> httpx.Response:
-    """Return a reply of the engine as one of httpx."""
     stream = response.stream or httpx.ByteStream(response.body)
     return httpx.Response(response.status, headers=response.fields, stream=stream)
 
 
 def _length_of(fields: RawHeaders) -> int | None:
-    """Return the length of a request's content in bytes; None if it is sent in chunks."""
     for name, value in fields:
         match name.lower():
             case b"content-length":

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
-from gateway_sdk._config import check_count, check_seconds
+from gateway_sdk._checks import check_count, check_seconds
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk.errors import ConfigurationError
@@ -15,8 +15,7 @@ class Limiter(ABC):
     """Lets requests pass in the order of their arrival."""
 
     @abstractmethod
-    async def enter(self) -> None:
-        """Pass, now or when it is this caller's turn."""
+    async def enter(self) -> None: ...
 
     def begin(self) -> None:  # noqa: B027 - a limit may count when a request passes
         """Count a request that has passed as sent now."""
@@ -33,7 +32,7 @@ class Limiter(ABC):
         transmission.on_sent = self.begin
 
     async def aclose(self) -> None:  # noqa: B027 - a limit of one process holds nothing
-        """Release what the limiter holds; called when no request waits any more."""
+        ...
 
 
 class AnyRateLimit(ABC):
@@ -62,7 +61,7 @@ class RateLimit(AnyRateLimit):
     def __post_init__(self) -> None:
         check_count("requests", self.requests)
         if check_seconds("seconds", self.seconds) is None:
-            raise ConfigurationError("seconds must be a number of seconds")
+            raise ConfigurationError("must be a number of seconds", setting="seconds")
 
     def make_limiter(self) -> Limiter:
         """Return the limiter of one session."""
@@ -70,8 +69,6 @@ class RateLimit(AnyRateLimit):
 
 
 class RateLimiter(Limiter):
-    """Lets requests pass as its limit allows, in the order of their arrival."""
-
     # A caller that is cancelled while it waits takes no turn. Between `enter` and `begin` a
     # request has its place in the limit, however long that takes.
 
@@ -83,7 +80,6 @@ class RateLimiter(Limiter):
         self._timer: asyncio.TimerHandle | None = None
 
     async def enter(self) -> None:
-        """Pass, now or when it is this caller's turn."""
         loop = asyncio.get_running_loop()
         if not self._waiters and self._has_room(loop.time()):
             self._unsent += 1

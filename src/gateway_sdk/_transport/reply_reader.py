@@ -33,8 +33,6 @@ _HTTP_2: Final = re.compile(rb"...[\x04\x07].\0\0\0\0", re.DOTALL)
 
 
 class ReplyReader:
-    """Reads one reply; the parser calls the methods whose names begin with `on_`."""
-
     __slots__ = (
         "_closes",
         "_head",
@@ -79,7 +77,6 @@ class ReplyReader:
         return self.is_whole and self._keeps_alive and not self.has_excess
 
     def receive(self, data: bytes) -> None:
-        """Read bytes from the server."""
         if self._parser is None:
             self.has_excess = self.has_excess or bool(data)
             return
@@ -158,7 +155,6 @@ class ReplyReader:
         self._size += len(reason)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Store a header field."""
         self._number += 1
         self._size += len(name) + len(value) + 4
         if self._number > MOST_FIELDS or self._size > LONGEST_HEAD:
@@ -167,7 +163,6 @@ class ReplyReader:
             self.fields.append((name, value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        """Check the complete head."""
         parser = self._parser
         if parser is None or self.is_over or self.status:
             return
@@ -204,7 +199,6 @@ class ReplyReader:
         self.is_whole = status in _NO_BODY
 
     def on_body(self, piece: bytes) -> None:
-        """Store a part of the body."""
         if self.is_over:
             self.has_excess = True
             return
@@ -213,7 +207,6 @@ class ReplyReader:
         self._overhead = 0
 
     def on_message_complete(self) -> None:
-        """Note the end of the reply, unless it was an interim one."""
         parser = self._parser
         if parser is None or self.is_over:
             return

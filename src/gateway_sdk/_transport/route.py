@@ -9,10 +9,10 @@ from typing import Any, Final, TypeAlias
 
 import httpx
 
-from gateway_sdk._config import host_and_port
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.proxy import credentials_of, is_socks, open_tunnel
 from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk._url import host_and_port
 
 SocketAddress: TypeAlias = tuple[Any, ...]
 """One entry of what `socket.getaddrinfo` returns."""
@@ -24,8 +24,6 @@ _PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
 class Route:
-    """Opens connections over which a request can be sent at once."""
-
     def __init__(
         self,
         ssl_context: ssl.SSLContext,
@@ -87,7 +85,6 @@ class Route:
 
 
 def address_of(url: httpx.URL) -> tuple[str, int]:
-    """Return the host and the port of a URL."""
     return url.raw_host.decode("ascii"), url.port or _PORTS[url.scheme]
 
 
@@ -148,8 +145,6 @@ async def _connect(address: SocketAddress) -> socket.socket:
 
 
 class _Race:
-    """Attempts to connect that run at the same time."""
-
     def __init__(self, addresses: list[SocketAddress]) -> None:
         self._addresses = addresses
         self._attempts: list[asyncio.Task[socket.socket]] = []

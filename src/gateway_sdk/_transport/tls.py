@@ -30,7 +30,6 @@ class TlsLayer:
         return bool(self._header or self._missing)
 
     def shake_hands(self, data: bytes) -> bool:
-        """Continue the handshake, and tell whether it is done."""
         self._receive(data)
         try:
             self.ssl_object.do_handshake()
@@ -59,7 +58,6 @@ class TlsLayer:
         self.unsent = b""
 
     def decrypt(self, data: bytes) -> bytes:
-        """Return all data that can be decrypted now, also if an error follows them."""
         self._receive(data)
         pieces: list[bytes] = []
         try:

@@ -66,8 +66,6 @@ class Transmission:
 
 @dataclass(slots=True, eq=False, repr=False)
 class DirectRequest:
-    """A request as it goes over the wire."""
-
     base: RequestBase
     target: bytes  # path and query, percent-encoded
     fields: RawHeaders  # those that `base` does not have
@@ -79,8 +77,6 @@ class DirectRequest:
 
 @dataclass(slots=True, eq=False, repr=False)
 class DirectResponse:
-    """A reply whose head has arrived."""
-
     status: int
     fields: RawHeaders
     body: bytes  # if all of it has arrived
@@ -90,12 +86,9 @@ class DirectResponse:
 class Transport(Protocol):
     """What sends the requests of a session: our engine, or what the user gave."""
 
-    async def exchange(self, request: DirectRequest) -> DirectResponse:
-        """Send a request, and return its reply as soon as its head has arrived."""
-        ...
+    async def exchange(self, request: DirectRequest) -> DirectResponse: ...
 
-    async def aclose(self) -> None:
-        """Cut what is open."""
+    async def aclose(self) -> None: ...
 
 
 class _Pieces(httpx.AsyncByteStream):
@@ -119,7 +112,6 @@ def stream_of(content: bytes | httpx.AsyncByteStream) -> httpx.AsyncByteStream:
 async def send_by_httpx(
     transport: httpx.AsyncBaseTransport, request: DirectRequest
 ) -> DirectResponse:
-    """Send a request through a transport that needs httpx's objects."""
     base = request.base
     response = await transport.handle_async_request(
         httpx.Request(

@@ -1,17 +1,16 @@
-"""The currency and country data areas: exchange rates, and the countries of the world."""
+"""The currency area: exchange rates."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from datetime import date
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Unpack
 
 from gateway_sdk import operations
 from gateway_sdk.areas import Area, checked
-from gateway_sdk.models.records import Country, ExchangeRateSeriesRequest
+from gateway_sdk.models.records import ExchangeRateSeriesRequest
 
 if TYPE_CHECKING:
-    from gateway_sdk.bulk._limit import Adaptive
-    from gateway_sdk.bulk.results import BulkResult, OnProgress
+    from gateway_sdk.bulk.results import BulkResult
+    from gateway_sdk.bulk.run import RunSettings
 
 
 class CurrencyArea(Area):
@@ -54,19 +53,7 @@ class CurrencyArea(Area):
     def exchange_rate_series_bulk(
         self,
         queries: Iterable[ExchangeRateSeriesRequest] | AsyncIterable[ExchangeRateSeriesRequest],
-        *,
-        concurrency: "int | Literal['adaptive'] | Adaptive" = "adaptive",
-        key: Callable[[ExchangeRateSeriesRequest], object] | None = None,
-        ordered: bool = False,
-        deadline: float | None = None,
-        patience: float | None = None,
-        on_progress: "OnProgress | None" = None,
-        journal: str | PathLike[str] | None = None,
-        job: str | None = None,
-        retry_failed: bool = False,
-        repair: bool = False,
-        dump: Callable[[Any], Any] | None = None,
-        load: Callable[[Any], Any] | None = None,
+        **settings: Unpack["RunSettings[ExchangeRateSeriesRequest, Any]"],
     ) -> "AsyncGenerator[BulkResult[ExchangeRateSeriesRequest, Any], None]":
         """Fetch many series, a bounded number at a time, and yield the results as they come.
 
@@ -88,41 +75,14 @@ class CurrencyArea(Area):
         """
         from gateway_sdk.bulk.run import run  # noqa: PLC0415 - most programs make no bulk runs
 
-        if journal is not None and job is None:
+        job = settings.get("job")
+        if settings.get("journal") is not None and job is None:
             gateway = self._caller.options.gateway_name(self._caller.client.base_url)
             job = f"{operations.EXCHANGE_RATE_SERIES.name} of {gateway}"
+        settings["job"] = job
 
         async def fetch(query: ExchangeRateSeriesRequest) -> Any:
             body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, query)
             return await self._caller.value(operations.EXCHANGE_RATE_SERIES, body=body)
 
-        return run(
-            fetch,
-            queries,
-            concurrency=concurrency,
-            key=key,
-            ordered=ordered,
-            deadline=deadline,
-            patience=patience,
-            on_progress=on_progress,
-            journal=journal,
-            job=job,
-            retry_failed=retry_failed,
-            repair=repair,
-            dump=dump,
-            load=load,
-        )
-
-
-class CountryDataArea(Area):
-    """Lists the countries of the world."""
-
-    async def list_countries(self) -> list[Country]:
-        """Return every country that the gateway knows, in its order.
-
-        Raises:
-            UnexpectedReplyError: the gateway sent something other than a list of countries.
-            GatewayError: the list did not come; asking again does no harm.
-        """
-        # Interface: Endpoints 12; Country record
-        return await self._caller.value(operations.LIST_COUNTRIES)
+        return run(fetch, queries, **settings)

@@ -7,7 +7,6 @@ from gateway_sdk import operations
 from gateway_sdk.areas import Area, checked, wrong
 
 if TYPE_CHECKING:
-    from gateway_sdk._http.body import BodyContent
     from gateway_sdk.models import CreateRequest, Revision
 
 
@@ -59,26 +58,6 @@ class CustomerArea(Area):
             path={"customerId": customer_id},
             body={"revisions": entries},
         )
-
-
-class KycArea(Area):
-    """Calls the webhook."""
-
-    async def send_webhook(
-        self, content: "BodyContent | None" = None, content_type: str | None = None
-    ) -> None:
-        """Call the webhook and return when the gateway has acknowledged it.
-
-        Args:
-            content: The event; the interface does not describe events. None sends no body.
-            content_type: The media type, in place of the one that follows from the content.
-
-        Raises:
-            InvalidArgumentError: the content is of no such type or cannot be read.
-            GatewayError: its `outcome` says whether the gateway may have received it.
-        """
-        # Interface: Endpoints 11; Events
-        await self._caller.value(operations.SEND_WEBHOOK, body=content, content_type=content_type)
 
 
 def _revisions(given: Any) -> "list[Revision]":

@@ -61,7 +61,6 @@ class AuthorizationResponse:
 
     @classmethod
     def parse(cls, fragment: str, query: str) -> Self:
-        """Parse a fragment and a query, without the leading `#` and `?`."""
         if len(fragment) + len(query) > MAX_LENGTH:
             raise StateMismatchError(f"the response is longer than {MAX_LENGTH} characters")
         if fragment.count("&") + query.count("&") >= MAX_PARAMETERS:
@@ -69,7 +68,6 @@ class AuthorizationResponse:
         return cls(tuple(_pairs(fragment)), tuple(_pairs(query)))
 
     def values(self, name: str) -> list[str]:
-        """Return all values of a parameter, of the fragment and of the query."""
         return [text for key, text in (*self.fragment, *self.query) if key == name]
 
     def parameters(self) -> dict[str, str]:
@@ -92,7 +90,6 @@ def printable(text: str) -> str:
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Parse form-encoded parameters (RFC 6749, appendix B)."""
     for piece in text.split("&"):
         name, equals, value = piece.partition("=")
         if equals:

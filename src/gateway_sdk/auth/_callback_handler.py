@@ -120,8 +120,6 @@ class StartAddress:
 
 
 class CallbackHandler(Generic[T]):
-    """Replies to requests until the response of the login has been received."""
-
     def __init__(
         self,
         authority: str,
@@ -139,7 +137,6 @@ class CallbackHandler(Generic[T]):
         self._error: Exception | None = None
 
     def result(self) -> T:
-        """Return what `finish` returned for the login's response, or raise what it raised."""
         if self._error is not None:
             raise self._error
         return self._result
@@ -272,7 +269,6 @@ def _capitalized(text: str) -> str:
 
 @cache
 def page() -> bytes:
-    """Return the page; it sends requests to its own address only."""
     # As text: a browser hashes with "\n", even if the file was checked out with "\r\n".
     text = (files("gateway_sdk.auth") / "_callback_page.html").read_text(encoding="utf-8")
     return text.encode()

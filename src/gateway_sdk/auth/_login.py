@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
-from gateway_sdk._config import check_seconds
+from gateway_sdk._checks import check_seconds
 from gateway_sdk.auth._receiver import (
     CANNOT_LISTEN,
     DEFAULT_LOGIN_TIMEOUT,
@@ -38,7 +38,6 @@ Paste: TypeAlias = Callable[[], Awaitable[str]]
 
 
 def show_on_stderr(text: str) -> None:
-    """Write a line to standard error."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 

@@ -33,8 +33,6 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 
 class StoreAccess:
-    """Reads and writes a store."""
-
     # A result that took long, which may be an error, is kept for as long as it took, but for 5 s
     # at most. Otherwise a store that hangs would delay every call.
 
@@ -71,11 +69,9 @@ class StoreAccess:
         return loaded
 
     def forget(self) -> None:
-        """Forget the last result."""
         self._kept_until = -math.inf
 
     async def claim_login(self) -> LoginClaim | None:
-        """Return the store's claim to log in; None if it has none to give."""
         claim_login = getattr(self.store, "claim_login", None)
         if claim_login is None:
             return None
@@ -91,7 +87,6 @@ class StoreAccess:
         return claim
 
     async def save(self, token: Token) -> None:
-        """Save a token for other processes; if that fails, a warning is logged."""
         self.forget()
         try:
             async with asyncio.timeout(_TIMEOUT):
@@ -126,7 +121,6 @@ class CrossProcessLogin:
         self._keep_token = keep
 
     async def log_in(self, log_in: Callable[[], Awaitable[Token]]) -> Token:
-        """Log in and save the token, or return the token of another process's login."""
         claim = await self._access.claim_login()
         if claim is None:
             return await self._log_in(log_in)
@@ -207,7 +201,6 @@ class LoginCooldown:
         self._is_repeated = False  # the last login replaced a token of a recent login
 
     async def log_in(self, is_refused: Callable[[Token], bool]) -> Token:
-        """Log in and return the token, which is then in the store."""
         recent = is_recent(self._ended_at, self._clock(), self._hold)
         if recent and self._failure is not None:
             raise copy.copy(self._failure)
@@ -260,7 +253,6 @@ class SingleFlight(Generic[T]):
         self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[T]] = {}
 
     async def join(self) -> T:
-        """Return or raise what the running work returns or raises; start it if none runs."""
         task = self.start()
         await asyncio.wait([task])
         if task.cancelled():
@@ -268,7 +260,6 @@ class SingleFlight(Generic[T]):
         return task.result()
 
     def start(self) -> asyncio.Task[T]:
-        """Return the running work; start it if none runs."""
         loop = asyncio.get_running_loop()
         task = self._tasks.get(loop)
         if task is None or task.done():

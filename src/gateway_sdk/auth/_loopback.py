@@ -23,7 +23,6 @@ _BACKLOG: Final = 32
 
 
 def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
-    """Listen at an address; port 0 takes a free one."""
     # `localhost` means 127.0.0.1 and ::1, and browsers use either. Both are taken: otherwise
     # another program could listen at the second one (RFC 8252, 8.3).
     port = 80 if url.port is None else url.port
@@ -233,7 +232,6 @@ async def _read_body(
 
 
 async def _next(http: h11.Connection, reader: asyncio.StreamReader, limit: int) -> object:
-    """Return the next event; read from the connection as needed, up to a limit in bytes."""
     try:
         while (event := http.next_event()) is h11.NEED_DATA:
             # h11 limits what is incomplete only; after the last byte, it needs no data.
@@ -251,7 +249,6 @@ async def _next(http: h11.Connection, reader: asyncio.StreamReader, limit: int) 
 
 
 def _encode(http: h11.Connection, reply: CallbackReply, *, with_body: bool) -> bytes:
-    """Return the bytes of a reply; the input may not have been a valid request."""
     headers = [*reply.headers.items(), ("Connection", "close")]
     head = http.send(h11.Response(status_code=reply.status, headers=headers))
     return b"".join(filter(None, [head, reply.body if with_body else b""]))

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from gateway_sdk._config import check_seconds, is_loopback, parse_url
+from gateway_sdk._checks import check_seconds
+from gateway_sdk._url import is_loopback, parse_url
 from gateway_sdk.auth._callback_handler import (
     CallbackHandler,
     CallbackReply,
@@ -278,11 +279,14 @@ def can_listen(redirect_uri: str) -> bool:
     """Return whether the receiver can listen at a redirect URI: http, on this machine."""
     url = parse_url("redirect_uri", redirect_uri, any_port=True)
     if "#" in redirect_uri:
-        raise ConfigurationError("redirect_uri has a fragment: the response needs that place")
+        raise ConfigurationError(
+            "has a fragment: the response needs that place", setting="redirect_uri"
+        )
     if not _KEPT_PATH.fullmatch(urlsplit(redirect_uri).path):
         raise ConfigurationError(
-            "redirect_uri has a path that browsers change: it may consist of ASCII characters as "
-            "in /login/callback, without // at its start and without /./ and /../"
+            "has a path that browsers change: it may consist of ASCII characters as in "
+            "/login/callback, without // at its start and without /./ and /../",
+            setting="redirect_uri",
         )
     return url.scheme == "http" and is_loopback(url.host)
 

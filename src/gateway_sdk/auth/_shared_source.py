@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, NoReturn
 
-from gateway_sdk._config import check_wait
+from gateway_sdk._checks import check_wait
 from gateway_sdk._python import safe_repr
 from gateway_sdk.auth._login_coordination import (
     CrossProcessLogin,
@@ -95,15 +95,21 @@ class SharedTokenSource:
         if inspect.isclass(store) or not all(
             callable(getattr(store, name, None)) for name in ("load", "save", "delete")
         ):
-            raise ConfigurationError("store must be a token store, such as PrivateFileStore(key)")
+            raise ConfigurationError(
+                "must be a token store, such as PrivateFileStore(key)", setting="store"
+            )
         if not isinstance(getattr(store, "key", None), TokenKey | None):
             raise ConfigurationError("the key of store must be a TokenKey, or None")
         if acquire is not None and not callable(acquire):
-            raise ConfigurationError("acquire must be a coroutine function that returns a Token")
+            raise ConfigurationError(
+                "must be a coroutine function that returns a Token", setting="acquire"
+            )
         if not callable(clock):
-            raise ConfigurationError("clock must be a function that returns seconds since 1970")
+            raise ConfigurationError(
+                "must be a function that returns seconds since 1970", setting="clock"
+            )
         if not callable(monotonic):
-            raise ConfigurationError("monotonic must be a function that returns seconds")
+            raise ConfigurationError("must be a function that returns seconds", setting="monotonic")
         self._store = store
         self._access = StoreAccess(store, monotonic)
         self._leeway = check_wait("leeway", leeway)
@@ -180,7 +186,6 @@ class SharedTokenSource:
                 self._refused.pop(text_of(token), None)
 
     def _working(self) -> Token | None:
-        """Return the token in memory if it works, and start its renewal when that is due."""
         cached = self._cached
         if cached is None:
             return None
@@ -205,7 +210,6 @@ class SharedTokenSource:
         return refusal is not None and (self._login is not None or refusal.lasts(self._clock()))
 
     async def _renew(self) -> None:
-        """Find a token: in the store, or else by a login."""
         if self._is_fresh(self._cached):
             return  # another event loop has renewed it
         loaded = await self._load()
@@ -219,7 +223,6 @@ class SharedTokenSource:
             raise LoginRequiredError(f"{reason}: log in with `gateway login`")
 
     async def _find(self) -> Token | None:
-        """Return a token of another process or event loop that makes a login unnecessary."""
         cached = self._cached
         if not self._is_fresh(cached):
             with suppress(GatewayError):  # the login's token replaces what cannot be read

@@ -12,8 +12,8 @@ from typing import Final, NoReturn
 
 import httpx
 
-from gateway_sdk._config import is_loopback, parse_url
 from gateway_sdk._python import safe_repr
+from gateway_sdk._url import is_loopback, parse_url
 from gateway_sdk.auth._authorization_response import AuthorizationResponse, read_token
 from gateway_sdk.auth.token import Token, scope_names
 from gateway_sdk.errors import ConfigurationError, StateMismatchError
@@ -109,9 +109,11 @@ class ImplicitFlow:
         """
         _check_authorization_url(authorization_url)
         if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
-            raise ConfigurationError("client_id must be a string of printable ASCII characters")
+            raise ConfigurationError(
+                "must be a string of printable ASCII characters", setting="client_id"
+            )
         if issuer is not None and not isinstance(issuer, str):
-            raise ConfigurationError("issuer must be a string")
+            raise ConfigurationError("must be a string", setting="issuer")
         _check_extra(authorization_url, extra)
         self.authorization_url = authorization_url
         self.client_id = client_id
@@ -136,10 +138,12 @@ class ImplicitFlow:
 
         url = parse_url("redirect_uri", redirect_uri)
         if "#" in redirect_uri:
-            raise ConfigurationError("redirect_uri has a fragment: the response needs that place")
+            raise ConfigurationError(
+                "has a fragment: the response needs that place", setting="redirect_uri"
+            )
         if taken := sorted(_RESPONSE_PARAMETERS & set(url.params)):
             raise ConfigurationError(
-                f"redirect_uri must not set {', '.join(taken)}: the response does"
+                f"must not set {', '.join(taken)}: the response does", setting="redirect_uri"
             )
         state = secrets.token_urlsafe(32)  # 256 bits; RFC 6749, 10.10, requires 128
         url = prepare_grant_uri(
@@ -194,10 +198,11 @@ class ImplicitFlow:
 def _check_authorization_url(authorization_url: str) -> None:
     url = parse_url("authorization_url", authorization_url)
     if "#" in authorization_url:
-        raise ConfigurationError("authorization_url has a fragment: leave it out")
+        raise ConfigurationError("has a fragment: leave it out", setting="authorization_url")
     if url.scheme == "http" and not is_loopback(url.host):
         raise ConfigurationError(
-            f"authorization_url is plain http to {url.host}: the token would be sent unencrypted"
+            f"is plain http to {url.host}: the token would be sent unencrypted",
+            setting="authorization_url",
         )
 
 
@@ -206,16 +211,19 @@ def _check_extra(authorization_url: str, extra: Mapping[str, str]) -> None:
     if not isinstance(extra, Mapping) or not all(
         isinstance(text, str) and _is_utf8(text) for pair in extra.items() for text in pair
     ):
-        raise ConfigurationError("extra must be a mapping of strings to strings")
+        raise ConfigurationError("must be a mapping of strings to strings", setting="extra")
     own = [name for name, _ in httpx.URL(authorization_url).params.multi_items()]
     names = [*own, *extra]
     if len(set(names)) < len(names):
         raise ConfigurationError(
-            "a parameter is present twice in authorization_url and extra together"
+            "has a parameter that is present twice",
+            setting="authorization_url",
+            hint=", with extra",
         )
     if taken := sorted(_REQUEST_PARAMETERS & set(names)):
         raise ConfigurationError(
-            f"authorization_url and extra must not set {', '.join(taken)}: each login sets it"
+            f"must not set {', '.join(taken)}: each login sets it",
+            setting="authorization_url" if _REQUEST_PARAMETERS & set(own) else "extra",
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from pydantic import SecretStr
 
-from gateway_sdk._config import is_async
+from gateway_sdk._checks import is_async
 from gateway_sdk.auth.token import AccessToken, CachedToken, Token, problem_of, text_of
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 
@@ -92,7 +92,7 @@ class FunctionTokenSource:
         return _unexpired(token, time.time()) if isinstance(token, Token) else token
 
 
-def as_token_source(access_token: object, name: str = "access_token") -> TokenSource:
+def as_token_source(name: str, access_token: object) -> TokenSource:
     """Return the token source for what the caller passed as access token.
 
     Raises:
@@ -103,24 +103,27 @@ def as_token_source(access_token: object, name: str = "access_token") -> TokenSo
     if isinstance(access_token, str | SecretStr):
         problem = problem_of(text_of(access_token))
         if problem:
-            raise ConfigurationError(f"{name} {problem}")
+            raise ConfigurationError(problem, setting=name)
         return StaticTokenSource(Token(access_token))
     if inspect.isclass(access_token):
-        raise ConfigurationError(f"{name} is a class: pass an instance of it")
+        raise ConfigurationError("is a class: pass an instance of it", setting=name)
     if callable(getattr(access_token, "token", None)):
         _check_reject(getattr(access_token, "reject", None), name)
         return cast("TokenSource", access_token)
     if callable(access_token):
         return FunctionTokenSource(cast("Callable[[], Awaitable[AccessToken]]", access_token))
     raise ConfigurationError(
-        f"{name} must be a string, a SecretStr, a Token, a coroutine function or an object with "
-        "async token(rejected=None)"
+        "must be a string, a SecretStr, a Token, a coroutine function or an object with "
+        "async token(rejected=None)",
+        setting=name,
     )
 
 
 def _check_reject(reject: object, name: str) -> None:
     if reject is not None and (not callable(reject) or is_async(reject)):
-        raise ConfigurationError(f"{name} has a reject that is not a plain function of a token")
+        raise ConfigurationError(
+            "has a reject that is not a plain function of a token", setting=name
+        )
 
 
 def invalidate(source: TokenSource, token: AccessToken) -> None:

@@ -188,10 +188,10 @@ def scope_names(scope: str | Iterable[str]) -> frozenset[str]:
         ConfigurationError: A name is invalid.
     """
     if not isinstance(scope, Iterable):
-        raise ConfigurationError("scope must be a string or an iterable of strings")
+        raise ConfigurationError("must be a string or an iterable of strings", setting="scope")
     names = [name for name in (scope.split(" ") if isinstance(scope, str) else scope) if name != ""]
     if not all(isinstance(name, str) and _SCOPE_TOKEN.fullmatch(name) for name in names):
-        raise ConfigurationError("scope has an invalid name (RFC 6749, 3.3)")
+        raise ConfigurationError("has an invalid name (RFC 6749, 3.3)", setting="scope")
     return frozenset(names)
 
 
@@ -201,7 +201,7 @@ _LAST_MOMENT: Final = 253402300799.0
 
 def _moment(name: str, seconds: object) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise ConfigurationError(f"{name} must be a number of seconds since 1970")
+        raise ConfigurationError("must be a number of seconds since 1970", setting=name)
     if not 0 <= seconds <= _LAST_MOMENT:  # refuses NaN too
-        raise ConfigurationError(f"{name} must be seconds since 1970, up to the year 9999")
+        raise ConfigurationError("must be seconds since 1970, up to the year 9999", setting=name)
     return float(seconds)

@@ -50,8 +50,6 @@ class Phase(Enum):
 
 
 class Slot:
-    """One item in flight."""
-
     def __init__(self, began: float, stage: Stage) -> None:
         self.began = began  # its attempt; in the future if it waits for a retry
         self.stage = stage  # of its first attempt
@@ -85,7 +83,6 @@ class Controller:
         return self._stage.size
 
     def has_room(self, now: float, waiting: int) -> bool:
-        """Tell whether one more may start; retries that are due soon keep their places."""
         if len(self._sleeping) >= max(2, self.size):
             return False  # nearly all are refused: wait for their retries first
         awaited = self._sleeping if self._pace.is_stopped else ()
@@ -99,7 +96,6 @@ class Controller:
         return self.wakes_at(now) is None
 
     def wakes_at(self, now: float) -> float | None:
-        """Return when the pace allows the next call; None if it allows one now."""
         return self._pace.wait_until(now)
 
     def begin(self, now: float) -> Slot:
@@ -258,7 +254,6 @@ class Controller:
         self._go_to(self._good, Phase.LEARN, now)
 
     def _fail(self, now: float) -> None:
-        """End a failed trial; the next one starts when refusals are rare enough again."""
         stage = self._failed = self._stage
         self._bad, self._step = stage.size, 1
         self._patience = max(2.0, stage.refused - self._base.rate * stage.ended) / _COST

@@ -163,8 +163,7 @@ KeyFunction = Callable[[Item], object]
 class Dedup(Generic[Item, Value]):
     """Keeps no results: all items are different."""
 
-    async def open(self) -> None:
-        """Prepare; called before the first item is taken."""
+    async def open(self) -> None: ...
 
     async def aclose(self) -> None: ...
 

@@ -35,15 +35,11 @@ def was_refused(status: int | None, error: str | None) -> bool | None:
 
 
 class Ticket(Protocol):
-    """One item in flight, for its limit."""
-
     def attempt_finished(self, attempt: Attempt) -> None: ...
 
-    def retry_scheduled(self, seconds: float) -> None:
-        """Called when the item waits these seconds before it is sent again."""
+    def retry_scheduled(self, seconds: float) -> None: ...
 
-    def ended(self, error: BaseException | None) -> None:
-        """Called once when the item has ended, with its error if any."""
+    def ended(self, error: BaseException | None) -> None: ...
 
 
 class Limit(ABC):
@@ -54,8 +50,7 @@ class Limit(ABC):
     def size(self) -> int: ...
 
     @abstractmethod
-    def has_room(self, waiting: int) -> bool:
-        """Tell whether another item may start, while *waiting* results are not yet yielded."""
+    def has_room(self, waiting: int) -> bool: ...
 
     @abstractmethod
     def begin(self, wake: Callable[[], None]) -> Ticket:

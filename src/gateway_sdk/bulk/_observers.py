@@ -55,7 +55,6 @@ class ItemObserver(Observer):
         self._in_flight.discard(call)
 
     def _outcome_of(self, call: CallInfo) -> Outcome:
-        """Return the outcome of a call; unknown if it goes on after the item's function ended."""
         outcome = outcome_of(self._calls[call], call.operation.repeatability)
         return max(outcome, Outcome.UNKNOWN) if call in self._in_flight else outcome
 
@@ -65,7 +64,6 @@ class ItemObserver(Observer):
 
     @property
     def outcome(self) -> Outcome:
-        """The largest one of the calls that change something; else that of the last call."""
         outcomes = [(call.operation.repeatability, self._outcome_of(call)) for call in self._calls]
         changing = [outcome for kind, outcome in outcomes if kind is not Repeatability.READ]
         return max(changing or [outcome for _, outcome in outcomes[-1:]], default=Outcome.NOT_SENT)
@@ -93,7 +91,6 @@ class ItemObserver(Observer):
         return observed and not changing
 
     def interrupted(self, message: str, *, by_deadline: bool) -> GatewayError:
-        """Return the error of an item that was ended early, with what is known of its calls."""
         error = DeadlineExceededError(message) if by_deadline else GatewayError(message)
         if not self._calls:  # without a session, its outcome is unknown
             error.outcome = Outcome.UNKNOWN
@@ -122,7 +119,6 @@ class RunObservers:
             self._ends = ends.pop_all()
 
     def item_started(self) -> None:
-        """Report that an item is begun; called in the context of its task."""
         self._items += 1
         for observer in self._observers:
             tell(observer.item_started, self._run, self._items)

@@ -59,14 +59,12 @@ class Pace:
         return self._row >= _ROW
 
     def wait_until(self, now: float) -> float | None:
-        """Return when the next call may start; None if it may start now."""
         if self.rate is None or now >= self._next:
             return None
         self._is_held = True
         return self._next
 
     def begin(self, now: float) -> None:
-        """Count a call that starts, or will start again."""
         if self.rate is not None:
             self._next = max(self._next, now - _LATE) + 1 / self.rate
 
@@ -112,7 +110,6 @@ class Pace:
             self._lower(self.rate, now)
 
     def waits(self, now: float, seconds: float) -> None:
-        """Learn how long a refused attempt waits."""
         self.begin(now)
         self._wait = seconds if self._row <= 1 else min(self._wait, seconds)
 

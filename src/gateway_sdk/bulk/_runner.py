@@ -29,8 +29,6 @@ _RESULTS_IN_A_ROW: Final = 64
 
 @dataclass(slots=True, eq=False)
 class PendingItem(Generic[Item, Value]):
-    """An item that was taken, with its result as soon as there is one."""
-
     item: Item
     digest: bytes | None
     result: BulkResult[Item, Value] | None = None
@@ -68,7 +66,6 @@ class Runner(Generic[Item, Value]):
         self._streak = 0
 
     def wake(self) -> None:
-        """Let the loop check again what it can do."""
         self._woken.set()
 
     async def results(self, source: Source[Item]) -> AsyncGenerator[BulkResult[Item, Value], None]:
@@ -174,7 +171,6 @@ class Runner(Generic[Item, Value]):
     async def _run(
         self, pending: PendingItem[Item, Value], observer: ItemObserver, ticket: Ticket
     ) -> None:
-        """Make one call; its error is its result and does not affect other items."""
         began = time.monotonic()
         error: Exception | None = None
         value: Value | None = None
@@ -273,7 +269,6 @@ class Runner(Generic[Item, Value]):
         self.wake()
 
     def _expire(self, source: Source[Item]) -> None:
-        """End the calls in flight, and start no more."""
         self._expired = True
         source.expire()
         for task in self._running:

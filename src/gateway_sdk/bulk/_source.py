@@ -17,15 +17,13 @@ class Source(ABC, Generic[Item]):
         self.ended = False
 
     @abstractmethod
-    def next(self) -> tuple[Item] | None:
-        """Return the next item in a tuple; None if none is available now."""
+    def next(self) -> tuple[Item] | None: ...
 
     def give_up(self, error: Exception | None = None) -> None:
         self.error = self.error or error
         self.ended = True
 
-    def expire(self) -> None:
-        """Wait for no more items; items that are available can still be taken."""
+    def expire(self) -> None: ...
 
     async def aclose(self) -> None: ...
 
@@ -57,7 +55,6 @@ class AsyncSource(Source[Item]):
         self._reading: asyncio.Task[None] | None = None
 
     def next(self) -> tuple[Item] | None:
-        """Return the item that was read, or request one."""
         if self._reading is None:
             # One task: a generator may use things that belong to a task, such as time-outs.
             self._reading = asyncio.create_task(self._read())

@@ -31,7 +31,6 @@ class Latency:
 
     @property
     def mean(self) -> float:
-        """The mean; there must be a reply."""
         return self._sum / self.count
 
     @property
@@ -58,7 +57,6 @@ class Alarm:
         self._refused = self._attempts = 0
 
     def add(self, *, refused: bool, usual: float, more: float) -> None:
-        """Add an attempt, with the usual share of refusals and the increased share to detect."""
         self.evidence += math.log(more / usual) if refused else math.log((1 - more) / (1 - usual))
         self._attempts += 1
         self._refused += refused
@@ -67,7 +65,6 @@ class Alarm:
 
     @property
     def share(self) -> float:
-        """The share of refusals since then, which is its most likely value."""
         return self._refused / self._attempts
 
 
@@ -89,7 +86,6 @@ class Stage:
 
     @property
     def share(self) -> float:
-        """The share of refusals; at least one attempt must have ended."""
         return self.refused / self.ended
 
 
@@ -111,7 +107,6 @@ class BaseRate:
 
     @property
     def _counts(self) -> tuple[float, float]:
-        """Refusals and attempts, with half a refusal added (Jeffreys' prior)."""
         return self._refused + 0.5, self._attempts + 1
 
     @property

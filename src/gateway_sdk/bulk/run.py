@@ -5,10 +5,18 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from contextlib import nullcontext, suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Generic, Literal, TypedDict, Unpack
 
 from gateway_sdk._call.events import check_observers
-from gateway_sdk._config import check_seconds, check_switch, check_wait, is_async
+from gateway_sdk._checks import (
+    Declared,
+    check_names,
+    check_seconds,
+    check_switch,
+    check_wait,
+    checked,
+    is_async,
+)
 from gateway_sdk.bulk._dedup import Dedup, KeyedResults
 from gateway_sdk.bulk._journal.journal import Journal
 from gateway_sdk.bulk._limit import Adaptive, AdaptiveLimit, FixedLimit, Limit
@@ -22,23 +30,28 @@ from gateway_sdk.observer import Observer, RunInfo
 __all__ = ["BulkResult", "run"]
 
 
+class RunSettings(TypedDict, Generic[Item, Value], total=False):
+    """The settings of a run."""
+
+    concurrency: int | Literal["adaptive"] | Adaptive
+    key: Callable[[Item], object] | None
+    ordered: bool
+    deadline: float | None
+    patience: float | None
+    on_progress: OnProgress | None
+    journal: str | PathLike[str] | None
+    job: str | None
+    retry_failed: bool
+    repair: bool
+    dump: Callable[[Value], Any] | None
+    load: Callable[[Any], Value] | None
+    observers: Iterable[Observer]
+
+
 def run(
     call: Callable[[Item], Awaitable[Value]],
     items: Iterable[Item] | AsyncIterable[Item],
-    *,
-    concurrency: int | Literal["adaptive"] | Adaptive = "adaptive",
-    key: Callable[[Item], object] | None = None,
-    ordered: bool = False,
-    deadline: float | None = None,
-    patience: float | None = None,
-    on_progress: OnProgress | None = None,
-    journal: str | PathLike[str] | None = None,
-    job: str | None = None,
-    retry_failed: bool = False,
-    repair: bool = False,
-    dump: Callable[[Value], Any] | None = None,
-    load: Callable[[Any], Value] | None = None,
-    observers: Iterable[Observer] = (),
+    **settings: Unpack[RunSettings[Item, Value]],
 ) -> AsyncGenerator[BulkResult[Item, Value], None]:
     """Call a coroutine function with each item and yield the results as they come.
 
@@ -89,46 +102,32 @@ def run(
             flight.
     """
     if not callable(call):
-        raise InvalidArgumentError("call must be a coroutine function of one item")
-    _check_functions(key=key, on_progress=on_progress, dump=dump, load=load)
-    if is_async(on_progress):
-        raise InvalidArgumentError("on_progress must be a plain function, not async")
+        raise InvalidArgumentError("must be a coroutine function of one item", field="call")
     try:
-        check_switch("ordered", ordered)
-        check_switch("retry_failed", retry_failed)
-        check_switch("repair", repair)
-        check_seconds("deadline", deadline)
-        patience = None if patience is None else check_wait("patience", patience)
-        told = check_observers(observers)
+        check_names("run", settings, RUN)
+        given = checked(RUN, settings)
     except ConfigurationError as error:
-        raise InvalidArgumentError(*error.args) from None
+        raise InvalidArgumentError(error.problem, field=error.setting) from None
+    key, on_progress = given["key"], given["on_progress"]
     dedup: Dedup[Item, Value] = Dedup() if key is None else KeyedResults(key)
-    if journal is not None:
-        dedup = Journal(
-            _path(journal),
-            _job(job),
-            key=key,
-            dump=dump,
-            load=load,
-            retry_failed=retry_failed,
-            repair=repair,
-        )
-    elif job is not None or dump is not None or load is not None or retry_failed or repair:
+    of_a_journal = {name: given[name] for name in _OF_A_JOURNAL}
+    if given["journal"] is not None:
+        dedup = Journal(given["journal"], _check_job(given["job"]), key=key, **of_a_journal)
+    elif given["job"] is not None or any(of_a_journal.values()):
         raise InvalidArgumentError("job, dump, load, retry_failed and repair go with journal=")
     total = len(items) if isinstance(items, Sized) else None
-    run_observers = RunObservers(told, RunInfo(total)) if told else None
+    observers = RunObservers(given["observers"], RunInfo(total)) if given["observers"] else None
     runner = Runner[Item, Value](
         call,
-        limit=limit_of(concurrency),
+        limit=given["concurrency"],
         dedup=dedup,
-        ordered=ordered,
-        deadline=deadline,
-        patience=patience,
-        observers=run_observers,
+        ordered=given["ordered"],
+        deadline=given["deadline"],
+        patience=given["patience"],
+        observers=observers,
     )
-    return _counted(
-        runner, make_source(items, runner.wake), ProgressMeter(on_progress, total), run_observers
-    )
+    source = make_source(items, runner.wake)
+    return _counted(runner, source, ProgressMeter(on_progress, total), observers)
 
 
 async def _counted(
@@ -149,22 +148,34 @@ async def _counted(
             await results.aclose()
 
 
-def _check_functions(**given: object) -> None:
-    for name, function in given.items():
-        if function is not None and not callable(function):
-            raise InvalidArgumentError(f"{name} must be a function of one argument")
+def _check_function(name: str, function: object) -> object:
+    if function is not None and not callable(function):
+        raise ConfigurationError("must be a function of one argument", setting=name)
+    return function
 
 
-def _path(journal: object) -> Path:
+def _check_on_progress(name: str, function: object) -> object:
+    if is_async(function):
+        raise ConfigurationError("must be a plain function, not async", setting=name)
+    return _check_function(name, function)
+
+
+def _check_patience(name: str, seconds: object) -> float | None:
+    return None if seconds is None else check_wait(name, seconds)
+
+
+def _check_journal(name: str, journal: object) -> Path | None:
+    if journal is None:
+        return None
     if not isinstance(journal, str | PathLike):
-        raise InvalidArgumentError("journal must be the path of a file")
+        raise ConfigurationError("must be the path of a file", setting=name)
     with suppress(TypeError, ValueError):  # it is bytes, or has half of a surrogate pair
         if b"\0" not in os.fsencode(journal):
             return Path(journal)
-    raise InvalidArgumentError("journal is a path that no file can have")
+    raise ConfigurationError("is a path that no file can have", setting=name)
 
 
-def _job(job: object) -> str:
+def _check_job(job: object) -> str:
     if not isinstance(job, str) or not job.strip() or not job.isprintable():
         raise InvalidArgumentError(
             "a journal needs job=, the name of the work on its items, such as 'rates-2026-q1'"
@@ -172,18 +183,33 @@ def _job(job: object) -> str:
     return job
 
 
-def limit_of(concurrency: object) -> Limit:
-    """Return the limit for the argument `concurrency` of `run`.
-
-    Raises:
-        InvalidArgumentError: it is none of what the argument takes.
-    """
+def limit_of(name: str, concurrency: object) -> Limit:
+    """Return the limit for the argument `concurrency` of `run`."""
     if concurrency == "adaptive":
         return AdaptiveLimit(Adaptive())
     if isinstance(concurrency, Adaptive):
         return AdaptiveLimit(concurrency)
     if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-        raise InvalidArgumentError(
-            "concurrency must be a whole number of at least 1, 'adaptive', or an Adaptive"
+        raise ConfigurationError(
+            "must be a whole number of at least 1, 'adaptive', or an Adaptive", setting=name
         )
     return FixedLimit(concurrency)
+
+
+_OF_A_JOURNAL: Final = ("dump", "load", "retry_failed", "repair")
+
+RUN: Final[Declared] = {
+    "concurrency": ("adaptive", limit_of),
+    "key": (None, _check_function),
+    "ordered": (False, check_switch),
+    "deadline": (None, check_seconds),
+    "patience": (None, _check_patience),
+    "on_progress": (None, _check_on_progress),
+    "journal": (None, _check_journal),
+    "job": (None, lambda _, job: job),
+    "retry_failed": (False, check_switch),
+    "repair": (False, check_switch),
+    "dump": (None, _check_function),
+    "load": (None, _check_function),
+    "observers": ((), check_observers),
+}

@@ -29,7 +29,6 @@ def _strict_day(text: object) -> date:
 
 
 def _number(value: object) -> object:
-    """Return a number unchanged, of any type that `parse_float=` gave it, and a text as Decimal."""
     if isinstance(value, str):
         value = _finite(value)
     if isinstance(value, bool) or not hasattr(value, "__float__"):

@@ -58,14 +58,14 @@ MEMBERS: Final = {
     "wallet": ("orders", "history", "balance", "cancel"),
     "document": ("upload", "update", "status"),
 }
-IN_WORDS: Final = {
-    "Input should be a valid integer, .*": "write a whole number",
-    "Input should be a valid number, .*": "write a number",
-    "Input should be a valid boolean, .*": "write 1 or 0",
-    "Input should be greater than or equal to": "write at least",
-    "Input should be less than or equal to": "write at most",
+WANTED: Final = {
+    "int_parsing": "write a whole number",
+    "float_parsing": "write a number",
+    "bool_parsing": "write 1 or 0",
+    "greater_than_equal": "write at least {ge:g}",
+    "less_than_equal": "write at most {le:g}",
 }
-"""What typer says of a value from 0.28 on, where it has pydantic's words; earlier its own do."""
+"""By the type of pydantic's error, whose words typer shows from 0.28 on; earlier it has its own."""
 
 ELSEWHERE: Final = {
     "logout": "login",
@@ -105,8 +105,7 @@ class _Group(TyperGroup):
         try:
             rest: list[str] = super().parse_args(ctx, _to_the_front(args))
         except typer.BadParameter as error:
-            error.message = in_words(error.message)
-            raise
+            raise reworded(error) from None
         return rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -117,8 +116,7 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            error.message = in_words(error.message)
-            raise
+            raise reworded(error) from None
         except KeyboardInterrupt as stop:
             # On a line of its own, below the terminal's ^C.
             say("\n".join(("\ngateway: stopped by Ctrl-C", *stop.args)).rstrip())
@@ -133,11 +131,12 @@ class _Group(TyperGroup):
         raise typer.Exit(failure.status)
 
 
-def in_words(message: str) -> str:
+def reworded(error: typer.BadParameter) -> typer.BadParameter:
     """Say what is wrong with a value in the words of the command line."""
-    for pattern, words in IN_WORDS.items():
-        message = re.sub(pattern, words, message)
-    return message
+    causes: Any = getattr(error.__cause__, "errors", list)()
+    for cause in causes[:1]:
+        error.message = WANTED.get(cause["type"], error.message).format_map(cause.get("ctx", {}))
+    return error
 
 
 def _to_the_front(args: list[str]) -> list[str]:
@@ -217,7 +216,6 @@ _ENTRY: Final = re.compile(r"^ {4}(\w+)(?: \(([^)]+)\))?: (.+(?:\n {5,}.+)*)", r
 
 
 def make_command(function: Callable[..., Any], name: str) -> TyperCommand:
-    """Make a command."""
     text, entries, examples = _parts(function)
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(name, help=text, epilog=examples)(function)
@@ -226,7 +224,6 @@ def make_command(function: Callable[..., Any], name: str) -> TyperCommand:
 
 
 def _parts(function: Callable[..., Any]) -> tuple[str, str, str | None]:
-    """Split a docstring into help, entries and examples."""
     # An entry is a line such as `page (N): Which page.`, for what is not in SHARED. Tests run the
     # examples.
     text, _, examples = inspect.getdoc(function).partition("\n\nExamples:\n")  # type: ignore[union-attr]

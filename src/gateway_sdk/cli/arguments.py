@@ -21,7 +21,6 @@ _CALLS: Final = re.compile(r"[1-9]\d{0,3}")
 
 
 def split_codes(words: Iterable[str]) -> list[str]:
-    """Split codes in one word or several, with or without commas; each code once."""
     codes = [code for word in words for code in word.replace(",", " ").split()]
     if not codes:
         raise typer.BadParameter("no currency is named: write them as USD,GBP")
@@ -30,14 +29,12 @@ def split_codes(words: Iterable[str]) -> list[str]:
 
 
 def parse_png(text: str) -> Path:
-    """Read the path of a PNG file."""
     if Path(text).suffix.lower() != ".png":
         raise typer.BadParameter(f"{text!r} does not end in .png")
     return Path(text)
 
 
 def parse_symbols(text: str) -> list[str] | None:
-    """Split codes; None stands for those of all countries."""
     words = text.replace(",", " ").split()
     if words == [ALL]:
         return None
@@ -47,7 +44,6 @@ def parse_symbols(text: str) -> list[str] | None:
 
 
 def parse_day(text: str) -> date:
-    """Read a day, for an option."""
     try:
         return day_of(text, datetime.now(UTC).date())
     except (ValueError, OverflowError):  # the latter for a day before the year 1
@@ -55,7 +51,6 @@ def parse_day(text: str) -> date:
 
 
 def day_of(text: str, today: date) -> date:
-    """Read a day, which may depend on today."""
     word = text.strip().lower()
     if word in ("today", "yesterday"):
         return today - timedelta(days=word == "yesterday")
@@ -71,7 +66,6 @@ def day_of(text: str, today: date) -> date:
 
 
 def parse_span(text: str) -> int:
-    """Read a number of days, for an option."""
     span = _AGO.fullmatch(text.strip().lower())
     days = int(span[1]) * _DAYS.get(span[2], 0) if span else 0
     if not days:
@@ -80,7 +74,6 @@ def parse_span(text: str) -> int:
 
 
 def parse_concurrency(text: str) -> int | Literal["adaptive"]:
-    """Read the number of calls at a time."""
     if text == "adaptive":
         return "adaptive"
     if not _CALLS.fullmatch(text):

@@ -17,14 +17,18 @@ from urllib.parse import urlsplit
 import typer
 from platformdirs import user_config_path
 
-from gateway_sdk._call.options import with_access_token
-from gateway_sdk._config import ENVIRONMENT, is_loopback, origin_of_text, with_environment
+from gateway_sdk._settings import (
+    ENVIRONMENT,
+    token_store,
+    with_access_token,
+    with_environment,
+)
+from gateway_sdk._url import is_loopback, origin_of_text
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
-from gateway_sdk.auth.stores import token_store
 from gateway_sdk.cli.files import make_folder, write_file
 from gateway_sdk.cli.output.console import KeyValue
 from gateway_sdk.cli.process import CommandError, printable
-from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.errors import ConfigurationError, MissingExtraError
 
 # None may be secret: others on a machine can read the arguments of its processes.
 OPTIONS: Final = {
@@ -62,28 +66,17 @@ WITHHELD: Final = (
     " there with `gateway login`."
 )
 
-IN_WORDS: Final = {
-    "authorization_url and extra": "auth_url",
-    "authorization_url": "auth_url",
-    "redirect_uri": "--redirect-uri",
-    "timeout must": "--timeout must",
-    "; None is no limit": "",
-    "strip() it": "remove it",
-    ", or allow_insecure_http=True if the network itself is private": "",
-}
-"""Words of the library's messages, and those of the command line for them."""
+OF_A_LOGIN: Final = {"redirect_uri": "--redirect-uri", "timeout": "--timeout"}
+"""Arguments of a login, and the options that they are given by."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
-    """The settings in force, some of them secret, each with its source such as GATEWAY_BASE_URL."""
-
     values: Mapping[str, str]
     sources: Mapping[str, str]
     profile: str
 
     def store(self) -> TokenStore:
-        """Return the store of tokens that sessions read; an error names all that is missing."""
         if missing := [name for name in LOGIN if name not in self.values]:
             variables = ", ".join(ENVIRONMENT[name] for name in missing)
             options = ", ".join(OPTIONS[name] for name in missing)
@@ -102,7 +95,6 @@ class Settings:
         return f"Redis at {parts.netloc.rpartition('@')[2] or parts.path or 'localhost'}"
 
     def facts(self) -> Iterator[KeyValue]:
-        """Describe the settings that are not secret, each with its source."""
         for name, key in SHOWN.items():
             if name in self.values:
                 text = printable(_without_password(name, self.values[name]))
@@ -133,17 +125,15 @@ class Settings:
             yield
         except ConfigurationError as error:
             # A missing extra has a message of its own.
-            if isinstance(error.__context__, ModuleNotFoundError):
-                raise error.__context__ from None
-            text = str(error)
-            for python, words in IN_WORDS.items():
-                text = text.replace(python, words)
-            name = next((name for name in (*self.values, "--") if text.startswith(name)), "")
-            text = text.replace(name, self.sources.get(name, name), 1)
+            if isinstance(error, MissingExtraError):
+                raise
+            name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
+            source = OF_A_LOGIN.get(name) or self.sources.get(name, name)
+            text = f"{source} {error.problem}".lstrip()
             raise CommandError(f"{text}\n{self._advice(name)}") from error
 
     def _advice(self, name: str) -> str:
-        if name == "--":
+        if name in OF_A_LOGIN:
             return "--help shows what the command takes."
         address = self.values.get(name, "")
         if name.endswith("_url") and address and "//" not in address and "@" not in address:
@@ -155,7 +145,6 @@ class Settings:
 def settings_of(
     ctx: typer.Context, *, new_profile: bool = False, **options: str | None
 ) -> Settings:
-    """Find the settings of a command: the options for every command, and its own *options*."""
     anywhere = ctx.find_root().params
     given = {"base_url": anywhere["base_url"], "tenant_id": anywhere["tenant"], **options}
     return find_settings(given, anywhere["profile"], new_profile=new_profile)
@@ -194,12 +183,10 @@ def _without_password(name: str, text: str) -> str:
 
 
 def profiles_path() -> Path:
-    """Return the file of the profiles, in this user's folder for settings."""
     return user_config_path("gateway-sdk") / "profiles.json"
 
 
 def read_profiles() -> dict[str, dict[str, str]]:
-    """Read all profiles by name; settings that are empty or unknown are left out."""
     path = profiles_path()
     try:
         content = json.loads(path.read_bytes())
@@ -224,13 +211,11 @@ def _read_profile(name: str, *, must_exist: bool) -> dict[str, tuple[str, str]]:
 
 
 def save_profile(name: str, values: Mapping[str, str]) -> None:
-    """Store settings as a profile, without a token, in a file of mode 0600."""
     held = {key: values[key] for key in OPTIONS if key in values}
     _write_profiles({**read_profiles(), name: held})
 
 
 def remove_profile(name: str) -> None:
-    """Delete a profile."""
     _read_profile(name, must_exist=True)
     _write_profiles({key: held for key, held in read_profiles().items() if key != name})
 

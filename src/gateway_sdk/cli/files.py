@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -23,18 +22,6 @@ from gateway_sdk.models._base import Model, describe
 
 STDIN: Final = "-"
 
-IN_WORDS: Final = {
-    r"an? \w+ or a mapping": "an object, {...}",
-    "a list or tuple": "a list, [...]",
-    "True or False": "true or false",
-    r"not str\b": "not a string",
-    r"not (int|float)\b": "not a number",
-    r"not bool\b": "not true or false",
-    r"not list\b": "not a list",
-    r"not dict\b": "not an object",
-}
-"""Python's words for values, and those for JSON."""
-
 LARGEST: Final = 16 * 2**20
 """Bytes of a file of JSON, which is read as a whole: no customer is so large, but /dev/zero is."""
 
@@ -42,7 +29,6 @@ M = TypeVar("M", bound=Model)
 
 
 def name_of(word: str) -> str:
-    """Return the name for messages."""
     return "standard input" if word == STDIN else printable(word)
 
 
@@ -119,14 +105,10 @@ def check_fields(model: type[M], value: Any, word: str) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        problem = describe(error)
-        for python, words in IN_WORDS.items():
-            problem = re.sub(python, words, problem)
-        refuse(f"{name_of(word)}: {printable(problem)}")
+        refuse(f"{name_of(word)}: {printable(describe(error, 'in_json'))}")
 
 
 def check_place(path: Path) -> None:
-    """Check before anything is sent that a file can have this path."""
     try:
         is_folder, has_folder = path.is_dir(), path.parent.is_dir()
     except OSError as error:  # such as a name that is too long
@@ -138,7 +120,6 @@ def check_place(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder if it does not exist, and check that it can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -148,7 +129,6 @@ def make_folder(folder: Path) -> None:
 
 
 def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Replace a file as a whole; after a failure it still has its old content."""
     with writing(path, private=private) as file:
         file.write(data)
 

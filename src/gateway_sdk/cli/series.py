@@ -27,8 +27,6 @@ MOST_DIGITS: Final = 36
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The rates of currencies by day, for one unit of *base*."""
-
     base: str
     # The currencies asked for, in that order, then what else the gateway sent. The days of each
     # ascend; not every day has every currency.
@@ -40,24 +38,20 @@ class Series:
         return sorted({day for found in self.rates.values() for day in found})
 
     def change(self, symbol: str) -> Decimal:
-        """Return by how many per cent a rate rose from its first day to its last."""
         rates = list(self.rates[symbol].values())
         return 100 * (rates[-1] / rates[0] - 1)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the days, and the rates of each currency on them."""
         days = self.days
         rates = {symbol: [found.get(day) for day in days] for symbol, found in self.rates.items()}
         return {"date": days, **rates}
 
     def table(self) -> Table:
-        """Make a table with a row per day and a column per currency."""
         columns = self.columns()
         return Table(list(columns), list(zip(*columns.values(), strict=True)))
 
 
 def read_series(reply: Any, base: str, symbols: Iterable[str]) -> Series | None:
-    """Make a series of a reply; None if it has another shape than days with positive rates."""
     rows = rows_of(reply, base)
     if rows is None or not all(_is_plausible(row.rate) for row in rows):
         return None
@@ -144,7 +138,6 @@ def area(values: Sequence[float | None], lines: int = 1) -> list[str]:
 def resample(
     rates: Mapping[date, Decimal], first_day: date, last_day: date, count: int
 ) -> list[float | None]:
-    """Average the rates over *count* parts of the days, of equal length."""
     span = (last_day - first_day).days + 1
     parts: list[list[float]] = [[] for _ in range(count)]
     for day, rate in rates.items():

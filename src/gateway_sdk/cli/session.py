@@ -11,7 +11,6 @@ from typing import Any, Final, TypeVar
 import typer
 
 from gateway_sdk import errors
-from gateway_sdk._config import LOGGER
 from gateway_sdk.cli.config import settings_of
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
@@ -19,6 +18,8 @@ from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.operations import CREATE_CUSTOMER, REVISE_CUSTOMER
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 from gateway_sdk.session import GatewaySession
+
+_logger = logging.getLogger("gateway_sdk")
 
 T = TypeVar("T")
 
@@ -57,13 +58,12 @@ def ask(
     tells_waits: bool = True,
     parse_float: Callable[[str], Any] = Decimal,
 ) -> T:
-    """Open a session for a coroutine function, and return its result."""
     verbose: bool = ctx.find_root().params["verbose"]
     witness = _Witness(tells_waits=tells_waits and not verbose)
     if verbose:
         # The SDK's log has no values and no secrets. It ends with the process.
-        LOGGER.addHandler(logging.StreamHandler())
-        LOGGER.setLevel(logging.DEBUG)
+        _logger.addHandler(logging.StreamHandler())
+        _logger.setLevel(logging.DEBUG)
 
     async def asking() -> T:
         more = {"parse_float": parse_float, "observers": [witness]}
@@ -104,6 +104,7 @@ MISUSES: Final = (
 )
 
 ADVICE: Final[dict[type[GatewayError], str]] = {
+    errors.MissingExtraError: "",
     errors.ConfigurationError: "`gateway status` shows which settings are in force.",
     errors.InvalidArgumentError: "--help shows what the command takes.",
     errors.ConnectionFailedError: "Is it running, and is GATEWAY_BASE_URL right?"
@@ -145,10 +146,9 @@ _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 
 
 def explain(error: GatewayError) -> CommandError:
-    """Make a line that says what went wrong, with the gateway's words, and a line of advice."""
     step = warning_of(error.outcome, error.repeatability) if error.operation else None
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
-    return CommandError(f"{error}{quote(error)}\n{step}", status_of(error))
+    return CommandError(f"{error}{quote(error)}\n{step}".rstrip(), status_of(error))
 
 
 def status_of(error: GatewayError) -> int:
@@ -185,7 +185,6 @@ def quote(error: GatewayError, *, personal: bool = False) -> str:
 
 
 def _clean(text: str) -> str:
-    """Remove tokens and control characters, and shorten it."""
     for variable in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_TOKEN_HEADER"):
         if secret := os.environ.get(variable):
             text = text.replace(secret, "…")

@@ -1,11 +1,11 @@
 """The step that every engine runs: do what the store lacks of a chunk. It may be repeated."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, nullcontext, suppress
 from typing import Final
 
-from gateway_sdk._config import LOGGER
 from gateway_sdk.bulk._limit import Limit
 from gateway_sdk.bulk._observers import ItemObserver, RunObservers
 from gateway_sdk.bulk._runner import Runner
@@ -24,6 +24,8 @@ from gateway_sdk.fleet._store import ChunkState, ItemRecord, PlanRecord, State
 from gateway_sdk.fleet._writer import Writer
 from gateway_sdk.observer import RunInfo
 from gateway_sdk.session import GatewaySession
+
+_logger = logging.getLogger("gateway_sdk")
 
 LOGIN: Final = "waiting for a login: run `gateway login`"
 NEW_TOKEN: Final = f"{LOGIN}, or start the workers again with another access token"
@@ -182,7 +184,7 @@ class Chunk:
         if not self._is_waiting:
             self._is_waiting = True
             message = LOGIN if isinstance(error, AuthError) else NEW_TOKEN
-            LOGGER.warning("%s: %s", self._plan.name, message)
+            _logger.warning("%s: %s", self._plan.name, message)
             await self._store.mark_chunk(self._plan, self._number, ChunkState.WAITING, message)
         await self._parts.shared.get().login.nap()
 

@@ -1,6 +1,7 @@
 """What a broker delivers: few messages at a time, acknowledged by what became of the work."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
@@ -8,10 +9,11 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any, Final, Protocol
 
-from gateway_sdk._config import LOGGER
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.fleet._brokers import AHEAD, IN_MEMORY, names_of
 from gateway_sdk.fleet._sender import task_name
+
+_logger = logging.getLogger("gateway_sdk")
 
 
 class Verdict(Enum):
@@ -110,9 +112,9 @@ class Deliveries:
         for owner in self._owners:
             with suppress(Exception):  # of a store, or of odd arguments: it is then given back
                 if await owner.has_done(*arguments):
-                    LOGGER.info("a message for %s is dropped: its chunk is done", name)
+                    _logger.info("a message for %s is dropped: its chunk is done", name)
                     return Verdict.DONE
-        LOGGER.error(
+        _logger.error(
             "a message for %s is given back: this worker does not have the job; give each file"
             " of jobs a queue of its own",
             name,
@@ -153,7 +155,7 @@ class _Delivery:
         try:
             await self._answer(verdict)
         except Exception as error:  # noqa: BLE001 - of the broker's client, such as a lost channel
-            LOGGER.warning(
+            _logger.warning(
                 "a message could not be answered (%s): the broker delivers it again, and what is"
                 " stored is not done again",
                 type(error).__name__,

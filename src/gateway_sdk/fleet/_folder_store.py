@@ -72,7 +72,9 @@ class FolderStore:
                 "the address of a FolderStore holds a user name: give credentials as options="
             )
         if options is not None and not isinstance(options, Mapping):
-            raise ConfigurationError("options must be a mapping of arguments of the file system")
+            raise ConfigurationError(
+                "must be a mapping of arguments of the file system", setting="options"
+            )
         self._address = address
         self._options = dict(options or {})
         self._files: Files | None = None

@@ -6,8 +6,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Literal, Self, cast
 
-from gateway_sdk._call.options import Overrides
-from gateway_sdk._config import check_count, check_wait
+from gateway_sdk._checks import check_count, check_wait
+from gateway_sdk._settings import EnvironmentSettings
 from gateway_sdk._transport.rate_limit import AnyRateLimit
 from gateway_sdk.bulk import Adaptive
 from gateway_sdk.bulk.run import limit_of
@@ -42,7 +42,7 @@ class Job:
         store: Store,
         rate_limit: AnyRateLimit | None = None,
         concurrency: int | Literal["adaptive"] | Adaptive = "adaptive",
-        session: Overrides | None = None,
+        session: EnvironmentSettings | None = None,
         max_starts: int = 10,
         grace: float = 5.0,
     ) -> None:
@@ -74,15 +74,12 @@ class Job:
         self._session = _settings(session, rate_limit)
         work = make_work(operation, function)
         _check_store(store, work)
-        try:
-            limit_of(concurrency)
-        except InvalidArgumentError as error:
-            raise ConfigurationError(*error.args) from None
+        limit_of("concurrency", concurrency)
         self._parts = Parts(
             name=name,
             work=work,
             store=store,
-            shared=PerLoop(partial(limit_of, concurrency)),
+            shared=PerLoop(partial(limit_of, "concurrency", concurrency)),
             max_starts=check_count("max_starts", max_starts),
             grace=check_wait("grace", grace),
         )
@@ -165,10 +162,10 @@ class Job:
         await self._parts.store.aclose()
 
 
-def _settings(session: object, rate_limit: AnyRateLimit | None) -> Overrides:
+def _settings(session: object, rate_limit: AnyRateLimit | None) -> EnvironmentSettings:
     if session is not None and not isinstance(session, dict):
         raise ConfigurationError("session must be a dict of arguments of GatewaySession.from_env")
-    settings = cast("Overrides", dict(session or {}))
+    settings = cast("EnvironmentSettings", dict(session or {}))
     if rate_limit is None:
         return settings
     if "rate_limit" in settings:

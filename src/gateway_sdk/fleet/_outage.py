@@ -1,11 +1,13 @@
 """Wait for a store that does not answer."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from gateway_sdk._config import LOGGER
 from gateway_sdk.errors import PlanStoreError
+
+_logger = logging.getLogger("gateway_sdk")
 
 T = TypeVar("T")
 
@@ -39,10 +41,10 @@ async def outlast(
                     " stored stays, and the rest is done when the chunk is delivered again"
                 ) from None
             if wait == _FIRST_WAIT:
-                LOGGER.warning("%s does not answer (%s): waiting", what, type(error).__name__)
+                _logger.warning("%s does not answer (%s): waiting", what, type(error).__name__)
         else:
             if wait > _FIRST_WAIT:
-                LOGGER.warning("%s answers again", what)
+                _logger.warning("%s answers again", what)
             return value
         await asyncio.sleep(wait)
         wait = min(2 * wait, _LONGEST_WAIT)

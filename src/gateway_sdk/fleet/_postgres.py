@@ -8,8 +8,9 @@ from ssl import SSLCertVerificationError
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from gateway_sdk._config import check_wait, is_loopback
+from gateway_sdk._checks import check_wait
 from gateway_sdk._extras import needing_extra
+from gateway_sdk._url import is_loopback
 from gateway_sdk.errors import ConfigurationError, PlanStoreError
 from gateway_sdk.fleet import _postgres_sql as sql
 from gateway_sdk.fleet._outage import outlast

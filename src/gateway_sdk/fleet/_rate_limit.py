@@ -1,6 +1,7 @@
 """One rate limit for many processes, with its state in Redis; needs the extra [fleet]."""
 
 import asyncio
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
 from urllib.parse import urlsplit
 
-from gateway_sdk._config import LOGGER, check_count
+from gateway_sdk._checks import check_count
 from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.rate_limit import AnyRateLimit, Limiter, RateLimit, RateLimiter
@@ -16,6 +17,8 @@ from gateway_sdk.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from gateway_sdk.fleet._permits import Permits
+
+_logger = logging.getLogger("gateway_sdk")
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
@@ -171,7 +174,7 @@ class SharedLimiter(Limiter):
             return False
         if self._lost:
             self._lost = False
-            LOGGER.warning("the Redis of the shared rate limit answers again")
+            _logger.warning("the Redis of the shared rate limit answers again")
         self._hand_out(wanted)
         return True
 
@@ -179,7 +182,7 @@ class SharedLimiter(Limiter):
         """Wait until Redis may answer again; send at the rate that is allowed without it."""
         if not self._lost:
             self._lost = True
-            LOGGER.warning(
+            _logger.warning(
                 "the Redis of the shared rate limit does not answer: %s",
                 "requests wait" if self._without is None else f"{self._without!r} meanwhile",
             )

@@ -1,12 +1,14 @@
 """What all chunks of a process share: the number of calls at once, and the wait for a login."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from gateway_sdk._config import LOGGER
 from gateway_sdk.bulk._limit import Limit, Ticket
+
+_logger = logging.getLogger("gateway_sdk")
 
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 60.0
@@ -63,7 +65,7 @@ class LoginWait:
 
     def has_token(self) -> None:
         if self._wait > _FIRST_WAIT:
-            LOGGER.warning("there is a token again: the plan goes on")
+            _logger.warning("there is a token again: the plan goes on")
         self._wait = _FIRST_WAIT
 
 

@@ -1,9 +1,9 @@
 """The adapter for taskiq: a task of a job, on the user's own broker."""
 
 import asyncio
+import logging
 from typing import Any, Final
 
-from gateway_sdk._config import LOGGER
 from gateway_sdk._extras import needing_extra
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -16,6 +16,8 @@ from gateway_sdk.fleet._deliveries import VERDICT, Deliveries, Verdict
 from gateway_sdk.fleet._job import Job
 from gateway_sdk.fleet._sender import continued, task_name
 from gateway_sdk.fleet._worker import Worker, settle
+
+_logger = logging.getLogger("gateway_sdk")
 
 PAUSE: Final = 5.0
 """Seconds before a chunk is given back: else it uses up its deliveries while a disk is full."""
@@ -126,7 +128,7 @@ class Process:
 def _verdict(task: asyncio.Task[None], name: str) -> Verdict:
     """Return what becomes of the message of a chunk, and log it if the chunk has not ended."""
     if task.cancelled():
-        LOGGER.info("%s is given back: the worker ends", name)
+        _logger.info("%s is given back: the worker ends", name)
         return Verdict.AGAIN
     error = task.exception()
     if error is None:
@@ -134,10 +136,10 @@ def _verdict(task: asyncio.Task[None], name: str) -> Verdict:
     # The text of another error may contain items and values.
     said = str(error) if isinstance(error, GatewayError) else type(error).__name__
     if isinstance(error, InvalidArgumentError):
-        LOGGER.error("the message for %s is dropped: %s", name, said)
+        _logger.error("the message for %s is dropped: %s", name, said)
         return Verdict.DONE
     if isinstance(error, PoisonChunkError):
-        LOGGER.error("%s goes to the dead letters: %s", name, said)
+        _logger.error("%s goes to the dead letters: %s", name, said)
         return Verdict.DEAD
-    LOGGER.error("%s is given back: %s", name, said)
+    _logger.error("%s is given back: %s", name, said)
     return Verdict.AGAIN

@@ -11,12 +11,14 @@ from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import PydanticSerializationError
 
-from gateway_sdk._config import is_async
+from gateway_sdk._checks import is_async
 from gateway_sdk._http.request import check_path, encode_json
 from gateway_sdk.areas import Area
 from gateway_sdk.areas.aml import AmlArea
-from gateway_sdk.areas.currency import CountryDataArea, CurrencyArea
-from gateway_sdk.areas.customer import CustomerArea, KycArea
+from gateway_sdk.areas.country_data import CountryDataArea
+from gateway_sdk.areas.currency import CurrencyArea
+from gateway_sdk.areas.customer import CustomerArea
+from gateway_sdk.areas.kyc import KycArea
 from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.fleet._json import item_text
@@ -140,7 +142,9 @@ class FunctionWork(Work):
 
     def __init__(self, function: Any) -> None:
         if not is_async(function) or inspect.isasyncgenfunction(function):
-            raise ConfigurationError("function must be a coroutine function of (gateway, item)")
+            raise ConfigurationError(
+                "must be a coroutine function of (gateway, item)", setting="function"
+            )
         self._function: Function = function
         # Without its module, which has another name in the process that it is the main one of.
         self.name = f"{getattr(function, '__qualname__', type(function).__qualname__)}()"
@@ -167,7 +171,9 @@ def _items_of(function: Any) -> TypeAdapter[Any]:
     try:
         bound = inspect.signature(called).bind(None, None)
     except TypeError:
-        raise ConfigurationError("function must take two arguments: (gateway, item)") from None
+        raise ConfigurationError(
+            "must take two arguments: (gateway, item)", setting="function"
+        ) from None
     parameter = list(bound.signature.parameters.values())[min(1, len(bound.arguments) - 1)]
     try:
         hint = get_type_hints(called).get(parameter.name, Any)

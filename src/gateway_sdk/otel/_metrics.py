@@ -16,8 +16,6 @@ _CALL: Final = (*_REQUEST, 30, 60, 300, 600)
 
 
 class Metrics:
-    """Records the durations of calls and attempts, and the waits for a slot."""
-
     def __init__(self, provider: MeterProvider | None) -> None:
         self._meter = get_meter("gateway_sdk", __version__, provider)
         self._requests = self._histogram(
@@ -49,7 +47,6 @@ class Metrics:
         return getattr(self._calls, "_real_instrument", self._calls) is not None
 
     def attempt(self, call: CallInfo, attempt: Attempt, error: str | None) -> None:
-        """Record an attempt, without the time for which it waited in the session."""
         attributes: dict[str, str | int] = {
             "http.request.method": call.operation.method,
             "server.address": call.host,

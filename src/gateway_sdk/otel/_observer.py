@@ -18,7 +18,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from gateway_sdk._config import check_switch
+from gateway_sdk._checks import check_switch
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer, RunInfo
@@ -232,4 +232,6 @@ def _links(outside: Context) -> list[Link] | None:
 
 def _check(name: str, given: object, kind: type) -> None:
     if given is not None and not isinstance(given, kind):
-        raise ConfigurationError(f"{name} must be a {kind.__name__} of OpenTelemetry, or None")
+        raise ConfigurationError(
+            f"must be a {kind.__name__} of OpenTelemetry, or None", setting=name
+        )

@@ -11,7 +11,7 @@ from opentelemetry import context
 from opentelemetry.trace import Span, get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from gateway_sdk._config import CheckedField
+from gateway_sdk.observer import CheckedField
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 

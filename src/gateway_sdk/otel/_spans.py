@@ -31,7 +31,6 @@ class Current:
         self._token = context.attach(inside)
 
     def leave(self) -> None:
-        """Make current what was before; not in the context of another task, which has its own."""
         if context.get_current() is self.context:
             context.detach(self._token)
 

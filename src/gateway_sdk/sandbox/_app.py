@@ -30,8 +30,6 @@ _logger = logging.getLogger("gateway_sdk.sandbox")
 
 @dataclass
 class SandboxState:
-    """What all endpoints share; *tenants* creates a missing one."""
-
     tokens: TokenRegistry
     tenants: dict[str, Tenant]
     faults: Faults
@@ -40,8 +38,6 @@ class SandboxState:
 
 
 class Endpoint:
-    """The ASGI app of one operation."""
-
     def __init__(self, operation: OperationRoute, handler: Handler, state: SandboxState) -> None:
         self._operation = operation
         self._handler = handler

@@ -91,7 +91,6 @@ def error_reply(
 
 
 async def http_exception_reply(request: Request, error: Exception) -> JSONResponse:
-    """The signature is that of Starlette's handlers."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
     return error_reply(request.scope, error.status_code, error.detail, error.headers)
 

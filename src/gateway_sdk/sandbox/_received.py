@@ -72,15 +72,11 @@ class ReceivedCall:
 
 @dataclass
 class UnknownRequest:
-    """A request that is no operation of the interface; *path* may hold personal data."""
-
     method: str
     path: str = field(repr=False)
 
 
 class Log(deque[T]):
-    """The last MAX_RECEIVED of what is received."""
-
     # Another thread, which serves the gateway, may append while this one looks through it.
     _lock = Lock()
 
@@ -98,8 +94,6 @@ class Log(deque[T]):
 
 @dataclass
 class Received:
-    """All that a sandbox received, oldest first."""
-
     calls: MutableSequence[ReceivedCall] = field(default_factory=Log[ReceivedCall])
     unknown: MutableSequence[UnknownRequest] = field(default_factory=Log[UnknownRequest])
 

@@ -17,8 +17,6 @@ TokenProblem = Literal["is unknown", "expired", "was revoked"]
 
 
 class TokenRegistry:
-    """The access tokens that the gateway knows; *clock* returns seconds, of any origin."""
-
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._expiries: dict[str, float] = {}

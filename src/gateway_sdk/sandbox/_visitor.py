@@ -124,8 +124,6 @@ class Visitor:
 
 
 class _Form(HTMLParser):
-    """The hidden fields of a page's form, and its action."""
-
     def __init__(self) -> None:
         super().__init__()
         self.action = ""

@@ -115,7 +115,8 @@ def test_damaged_file_is_repaired_if_asked(call_gateway: Call, out: Path) -> Non
     ended = call_gateway(*JOB, "--out", out, "--sandbox")
 
     assert (ended.status, len(ended.err.splitlines())) == (2, 1)
-    assert "is damaged: see its line 1; --repair continues" in ended.err
+    assert "is damaged: see its line 1; a repair leaves" in ended.err
+    assert ended.err.endswith(" (--repair)\n")
     assert out.read_bytes() == damaged
     assert call_gateway(*JOB, "--out", out, "--sandbox", "--repair").status == 0
     assert set(states(out)) == {"done"}

@@ -1,10 +1,7 @@
 """The token stores: in memory, in a private file, in the system's keyring, in Redis."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from gateway_sdk._config import parse_url, require_settings
 from gateway_sdk.auth.stores._base import (
     ClaimingTokenStore,
     LoginClaim,
@@ -27,18 +24,6 @@ __all__ = [
     "TokenKey",
     "TokenStore",
 ]
-
-
-def token_store(settings: Mapping[str, Any]) -> TokenStore:
-    """Return the store that logins write and sessions read; the same in every process.
-
-    Raises:
-        ConfigurationError: A setting is missing or invalid; the message names it.
-    """
-    require_settings(settings, "base_url", "auth_url", "client_id")
-    parse_url("auth_url", settings["auth_url"])  # under the name that it has here
-    key = TokenKey.of(settings["auth_url"], settings["client_id"], settings["base_url"])
-    return open_store(settings.get("token_store"), key)
 
 
 def open_store(setting: str | None, key: TokenKey) -> TokenStore:

@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
-from gateway_sdk._config import origin_of, parse_url
+from gateway_sdk._url import origin_of, parse_url
 from gateway_sdk.auth.token import Token, text_of
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
@@ -43,7 +43,7 @@ class TokenKey:
         """
         parse_url("authorization_url", authorization_url)
         if not isinstance(client_id, str) or not client_id:
-            raise ConfigurationError("client_id must be a string, and not empty")
+            raise ConfigurationError("must be a string, and not empty", setting="client_id")
         return cls(authorization_url, client_id, origin_of(parse_url("base_url", base_url)))
 
     @property
@@ -127,7 +127,6 @@ class ClaimingTokenStore(TokenStore, Protocol):
 
 
 def new_mark() -> str:
-    """Return a mark for a login that failed."""
     return secrets.token_hex(MARK_BYTES // 2)
 
 
@@ -179,7 +178,6 @@ class MemoryClaims:
         self._taking = threading.Lock()
 
     def take(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Return whether an event loop may log in: no other does that is still open."""
         with self._taking:
             # A forked process has a copy of its parent's loop, which nothing runs and closes there.
             is_held = self._holder is not None and not self._holder.is_closed()
@@ -189,7 +187,6 @@ class MemoryClaims:
             return True
 
     def give_back(self) -> None:
-        """Let another one log in."""
         self._holder = None
 
 
@@ -203,7 +200,6 @@ class MemoryClaim:
         """Do nothing: it lasts until it is given back, or its event loop is closed."""
 
     async def end(self, *, failed: bool) -> None:
-        """Give it back."""
         if failed:
             self._claims.failure = new_mark()
         self._claims.give_back()

@@ -47,7 +47,6 @@ class FileClaim:
     _descriptor = -1
 
     def __init__(self, path: Path) -> None:
-        """Open the file, and lock it if it is free."""
         self._pid = os.getpid()
         self._descriptor = os.open(path, _OPEN_CLAIM, 0o600)
         self.granted = try_lock(self._descriptor)
@@ -235,7 +234,6 @@ class PrivateFileStore:
 
 
 def default_folder() -> Path:
-    """Return the folder for tokens in this user's folder for program state."""
     # Imported here: only the default needs it.
     from platformdirs import user_state_path  # noqa: PLC0415
 
@@ -274,7 +272,6 @@ def _is_being_written(draft: Path) -> bool:
 
 
 def _sync(folder: Path) -> None:
-    """Sync a folder's entries to the disk, if the system can open folders."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -284,7 +281,6 @@ def _sync(folder: Path) -> None:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file until it is closed; return False if another opening of it is locked."""
     if _fcntl is None:
         return True
     try:

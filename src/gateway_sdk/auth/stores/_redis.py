@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
-from gateway_sdk._config import is_loopback
 from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import safe_repr
+from gateway_sdk._url import is_loopback
 from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, new_mark, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
@@ -66,7 +66,6 @@ class _RedisClaim:
         self.granted, self.failure = bool(granted), bytes(failure).decode()
 
     async def end(self, *, failed: bool) -> None:
-        """Give the key back."""
         mark = new_mark() if failed else ""
         await self._run(_END, self._name, self._holder, mark, _MARK_LIFE)
 
@@ -170,7 +169,6 @@ class RedisStore:
 
 
 def _checked_place(url: str) -> str:
-    """Return host and port or path of a Redis, without credentials."""
     if not isinstance(url, str):
         raise ConfigurationError("the URL of Redis must be a string")
     try:

@@ -70,7 +70,6 @@ class JournalFile:
         return self.descriptor >= 0
 
     def open(self) -> None:
-        """Open or create the file, and lock it for this run; blocks."""
         while not self.is_open:
             try:
                 descriptor = os.open(self.path, self._flags, 0o600)
@@ -159,7 +158,6 @@ class JournalFile:
         draft.path.replace(self.path)
 
     def append(self, line: bytes) -> int:
-        """Write a complete line, and return its offset."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -221,7 +219,6 @@ class JournalFile:
             self._name_is_synced = True
 
     def _check_place(self) -> None:
-        """Check that the path leads to the file that this run has written, unchanged by others."""
         own = os.fstat(self.descriptor)
         try:
             there = self.path.stat()
@@ -273,5 +270,5 @@ class JournalFile:
         if self._failure is not None:
             raise self._failure
 
-    def error(self, what: str) -> JournalError:
-        return JournalError(f"the journal {self.path} {what}")
+    def error(self, what: str, *, can_be_repaired: bool = False) -> JournalError:
+        return JournalError(f"the journal {self.path} {what}", can_be_repaired=can_be_repaired)

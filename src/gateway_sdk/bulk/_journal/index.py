@@ -34,8 +34,6 @@ _SHORT: Final = head_of("")[1]
 
 @dataclass(slots=True)
 class DamagedLines:
-    """Consecutive damaged lines."""
-
     number: int  # of the first line, from 1
     begin: int  # offset in the file
     lines: list[bytes] = field(default_factory=list)
@@ -120,7 +118,6 @@ class Index:
         self._offsets[key] = offset
 
     def read(self) -> None:
-        """Read the file; remove a half line at its end, and lines that do not count now. Blocks."""
         damaged = self._scan()
         if damaged:
             self._check_damage(damaged)
@@ -221,8 +218,9 @@ class Index:
         if not self._repair:
             more = f", and {count - 1} more" if count > 1 else ""
             raise self._file.error(
-                f"is damaged: see its line {first}{more}; repair=True continues without these "
-                f"lines, keeps them in {self._file.damaged_path}, and fetches their items again"
+                f"is damaged: see its line {first}{more}; a repair leaves these lines out, keeps "
+                f"them in {self._file.damaged_path}, and their items are fetched again",
+                can_be_repaired=True,
             )
         if not CAN_REPLACE:
             raise self._file.error("cannot be repaired on Windows: repair it on another system")

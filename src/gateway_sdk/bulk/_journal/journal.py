@@ -26,8 +26,6 @@ _UNFINISHED = Failure(
 
 
 class Journal(Dedup[Item, Value]):
-    """Writes a line for each item that has ended, and reads those of earlier runs."""
-
     def __init__(
         self,
         path: Path,

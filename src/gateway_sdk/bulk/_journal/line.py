@@ -42,8 +42,6 @@ class LineState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """An error in a journal, without texts of others."""
-
     error: str  # the name of its class
     message: str | None = None  # None if the error is not of this package
     operation: str | None = None
@@ -57,8 +55,6 @@ _FAILURE_COLUMNS: Final = tuple(column.name for column in fields(Failure))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The beginning of a line, with its own checksum."""
-
     job: str
     key: bytes  # a digest
     once: bool  # whether a request is sent that must not be sent twice
@@ -84,8 +80,6 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalLine:
-    """One line; each line has all of these columns."""
-
     job: str
     key: bytes
     once: bool = False
@@ -116,7 +110,6 @@ class JournalLine:
 
     @classmethod
     def decode(cls, text: bytes) -> Self:
-        """Read a line, with or without its end."""
         head = Head.of(text)
         rest = text.removesuffix(b"\n")[head.size :] if head else b""
         if head is None or head.length != head.size + len(rest) + 1 or crc32(rest) != head.check:

@@ -265,7 +265,7 @@ def _fetch(
         told = f"{printable(str(options['journal']))}: {there}\nThe same command continues."
         raise KeyboardInterrupt(told) from None
     except JournalError as error:
-        words = printable(str(error)).replace("repair=True", "--repair")
+        words = printable(error.problem) + (" (--repair)" if error.can_be_repaired else "")
         raise CommandError(words, Status.FAILED if tally.opened else Status.MISUSED) from error
     except GatewayError as error:
         if not tally.asked:

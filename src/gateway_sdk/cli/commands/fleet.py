@@ -271,7 +271,6 @@ def _run_here(ctx: typer.Context, job: str) -> None:
 
 
 async def _watch(planned: Plan) -> PlanStatus:
-    """Look at a plan; in a terminal until it is complete, with a bar."""
     found = await planned.status()
     before = _ended(found)
     with counting_bar("Done") as show:

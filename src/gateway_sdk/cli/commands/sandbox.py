@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from gateway_sdk._config import is_loopback
+from gateway_sdk._url import is_loopback
 from gateway_sdk.cli.output.console import make_console, print_key_values
 from gateway_sdk.cli.process import CommandError, printable, say, whole_output
 from gateway_sdk.sandbox import (

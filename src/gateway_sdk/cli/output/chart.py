@@ -37,7 +37,6 @@ FAINT: Final = "#6b7177"
 def draw_chart(
     series: Series, *, title: str = "", subtitle: str = "", named: Sequence[str] | None = None
 ) -> bytes:
-    """Draw all currencies as a PNG: one by its rates, several by index, each at 100 at first."""
     one = len(series.rates) == 1
     curves = {symbol: _heights(series, symbol, one=one) for symbol in series.rates}
     curves = {symbol: curve for symbol, curve in curves.items() if curve}

@@ -33,7 +33,6 @@ def make_console(
     most_columns: int | None = MOST_COLUMNS,
     stderr: bool = False,
 ) -> Console:
-    """Make a console that does not read markup, with the terminal's width inside these limits."""
     console = Console(markup=False, emoji=False, highlight=False, stderr=stderr)
     console.width = max(fewest_columns, min(console.width, most_columns or console.width))
     return console
@@ -63,7 +62,6 @@ class Notes(ProgressColumn):
 
 
 def counting_bar(doing: str) -> AbstractContextManager[Show]:
-    """Draw a bar that counts items."""
     notes = Notes(Column(no_wrap=True))
     return progress(TextColumn(doing), BarColumn(bar_width=None), MofNCompleteColumn(), notes)
 
@@ -116,7 +114,6 @@ def to_cell(value: Any) -> str:
 
 
 def describe_moment(moment: float, now: float) -> str:
-    """Write a moment in UTC, and how far away it is; both are seconds since 1970."""
     distance = format_span(abs(moment - now))
     text = datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return f"{text}, {distance} ago" if moment < now else f"{text}, in {distance}"

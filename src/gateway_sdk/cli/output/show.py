@@ -46,7 +46,6 @@ class Table:
 
 
 def to_lines(table: Table) -> str:
-    """Write a header and one line per row, with tabs between the cells, for cut and grep."""
     lines = (table.columns, *table.rows)
     return "".join("\t".join(printable(to_cell(cell)) for cell in line) + "\n" for line in lines)
 
@@ -61,7 +60,6 @@ def to_csv(table: Table) -> str:
 
 
 def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
-    """Draw a table as wide as the terminal, without cutting cells; name the columns left out."""
     narrow = console.width < NARROW
     parts = _parts(list(_columns(table)), console.width, narrow=narrow)
     # In a narrow terminal, further tables would have more headers than rows.
@@ -152,7 +150,6 @@ def choose_form(*, as_json: bool, as_csv: bool, plot: bool = False) -> Form:
 
 
 def show(table: Table, value: Any, form: Form, *, headings: Sequence[str] | None = None) -> None:
-    """Print a table, in a terminal under shorter *headings*, or as JSON what it was made from."""
     if form == "json":
         show_json(value)
     elif form == "csv":
@@ -218,5 +215,4 @@ def show_done(done: str, reply: Any) -> None:
 
 
 def show_json(value: Any) -> None:
-    """Print a value as JSON, and bytes, which a gateway may reply with, as they are."""
     write_out(value if isinstance(value, bytes) else f"{to_json(value)}\n")
