@@ -27,7 +27,6 @@ hypothesis.settings.register_profile("full", deadline=None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
     parser.addoption(
         "--full", action="store_true", help="add long sweeps and the tests of the benchmarks"
     )

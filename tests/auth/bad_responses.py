@@ -36,7 +36,6 @@ class Case:
 
 
 def _with_token(text: str) -> str:
-    """Return a valid response with another token."""
     return f"access_token={text}&token_type=Bearer&state={{state}}"
 
 

@@ -76,7 +76,6 @@ class Surfer:
         self.statuses: list[int] = []
 
     def __call__(self, url: str) -> bool:
-        """Log in at a URL."""
         self.opened.append(url)
         leads_to, cookie = start(url) if url.startswith("http://127.0.0.1:") else (url, "")
         self.went.append(leads_to)
@@ -93,7 +92,6 @@ class Reader:
         self._read = asyncio.Event()
 
     def __call__(self, text: str) -> None:
-        """Read a line."""
         self.texts.append(text)
         self._read.set()
 
@@ -127,7 +125,6 @@ class Paster:
         self.is_reading = False
 
     async def __call__(self) -> str:
-        """Return a line."""
         self.asked.set()
         self.is_reading = True
         try:

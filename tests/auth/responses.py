@@ -39,7 +39,6 @@ def granted(
 
 
 def clear(token: Token) -> str:
-    """Return the text of a token."""
     return token.value.get_secret_value()
 
 
@@ -55,7 +54,6 @@ def flow_for(answer: str) -> ImplicitFlow:
 
 
 def finish(attempt: LoginAttempt, fragment: str, query: str = "") -> Token:
-    """Finish a login with the parts of a response."""
     return flow_for(f"{fragment}&{query}").finish(
         attempt, fragment=fill(fragment, attempt), query=fill(query, attempt), now=NOW
     )
@@ -68,7 +66,6 @@ def finish_url(attempt: LoginAttempt, fragment: str, query: str = "") -> Token:
 
 
 def paste(attempt: LoginAttempt, url: str) -> Token:
-    """Finish a login with a whole URL."""
     return flow_for(url).finish_url(attempt, fill(url, attempt), now=NOW)
 
 

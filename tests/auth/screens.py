@@ -18,7 +18,6 @@ class Input:
         self.descriptor = descriptor
 
     def fileno(self) -> int:
-        """Return the descriptor."""
         return self.descriptor
 
 
@@ -41,7 +40,6 @@ class Screen:
             keys = keys[sent:]
 
     def shown(self) -> str:
-        """Return what the screen shows so far."""
         os.write(self.theirs, b"<end>")
         seen = b""
         while not seen.endswith(b"<end>"):
@@ -49,7 +47,6 @@ class Screen:
         return seen.decode().removesuffix("<end>")
 
     def close(self) -> None:
-        """Close both sides."""
         os.close(self.ours)
         os.close(self.theirs)
 

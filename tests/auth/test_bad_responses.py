@@ -13,7 +13,6 @@ OURS = [case for case in CASES if case.expected is not StateMismatchError]
 
 
 def outcome(case: Case, attempt: LoginAttempt, way: Finish) -> Token | type[LoginError]:
-    """Finish a login with a response, and return the token or the class of the error."""
     try:
         return (
             paste(attempt, case.pasted) if case.pasted else way(attempt, case.fragment, case.query)

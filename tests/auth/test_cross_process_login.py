@@ -57,7 +57,6 @@ asyncio.run(main())
 def opens(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], ClaimingTokenStore]]:
-    """Provide a function that opens a store as each process does."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(login_coordination, "_POLL", 0.001)
     match request.param:
@@ -142,8 +141,6 @@ async def test_when_a_login_is_ended_the_next_process_asks(opens: Callable[[], T
 
 
 class Waiting:
-    """Tells when sources wait for the login of another one."""
-
     def __init__(self, sources: "tuple[SharedTokenSource, ...] | list[SharedTokenSource]") -> None:
         self._events = [asyncio.Event() for _ in sources]
         for source, event in zip(sources, self._events, strict=True):

@@ -20,7 +20,6 @@ def store(tmp_path: Path) -> PrivateFileStore:
 
 
 def drafts_of(store: PrivateFileStore) -> list[Path]:
-    """Return the files beside the file of a store."""
     return [path for path in store.path.parent.iterdir() if path != store.path]
 
 

@@ -65,7 +65,6 @@ print(*os.listdir(folder))
 
 @pytest.fixture
 def store(tmp_path: Path) -> PrivateFileStore:
-    """Provide a store that other processes use too."""
     return PrivateFileStore(KEY, tmp_path / "tokens")
 
 

@@ -143,7 +143,6 @@ def loaded(program: str) -> set[str]:
 
 
 def roots(modules: set[str]) -> set[str]:
-    """Return the packages of modules."""
     return {module.partition(".")[0] for module in modules}
 
 

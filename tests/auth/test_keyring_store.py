@@ -36,17 +36,14 @@ class Ring(keyring.backend.KeyringBackend):
             raise self.error
 
     def get_password(self, service: str, username: str) -> str | None:
-        """Return the stored text."""
         self._use()
         return self.kept.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        """Store a text."""
         self._use()
         self.kept[service, username] = password
 
     def delete_password(self, service: str, username: str) -> None:
-        """Delete a text, which must exist."""
         self._use()
         if self.kept.pop((service, username), None) is None:
             raise keyring.errors.PasswordDeleteError
@@ -83,7 +80,6 @@ USES: dict[str, Callable[[KeyringStore], Any]] = {
 
 @pytest.fixture(params=USES.values(), ids=list(USES))
 def use(request: pytest.FixtureRequest) -> Callable[[KeyringStore], Any]:
-    """Provide each operation of a store, one after the other."""
     use: Callable[[KeyringStore], Any] = request.param
     return use
 
@@ -178,7 +174,6 @@ async def test_a_keyring_that_is_switched_off_keeps_nothing(
 async def test_a_plain_file_is_refused(
     monkeypatch: pytest.MonkeyPatch, use: Callable[[KeyringStore], Any], chained: bool
 ) -> None:
-    """A keyring that is a plain file is refused, also within a chain of keyrings."""
     plain = PlaintextKeyring()
     monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: [Ring(), plain])
     chainer = keyring.backends.chainer.ChainerBackend()  # type: ignore[no-untyped-call]

@@ -57,17 +57,14 @@ def encoded(draw: st.DrawFn, text: str) -> str:
 
 
 def form_encoded(text: str) -> str:
-    """Encode a text as forms do, spaces as plus."""
     return quote_plus(text, errors="surrogatepass")
 
 
 def percent_encoded(text: str) -> str:
-    """Encode every character of a text."""
     return "".join(f"%{byte:02x}" for byte in text.encode("utf-8", "surrogatepass"))
 
 
 def mixed_encoded(text: str) -> str:
-    """Encode every second character of a text."""
     return "".join(
         percent_encoded(character) if place % 2 else character
         for place, character in enumerate(text)
@@ -165,7 +162,6 @@ def seen(fragment: str, query: str) -> tuple[list[tuple[str, str]], list[tuple[s
 def require_reason(
     token: Token, fragment: list[tuple[str, str]], query: list[tuple[str, str]]
 ) -> None:
-    """Require that a response could give this token, and had to."""
     both = fragment + query
     assert both.count(OURS) == 1
     assert [text for name, text in fragment if name == "access_token" and text] == [clear(token)]

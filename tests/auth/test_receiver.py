@@ -29,7 +29,6 @@ async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 
 def other_address() -> str:
-    """Return an address by which other machines reach this one, or 127.0.0.1."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends no packet
@@ -185,7 +184,6 @@ async def test_a_port_in_use_is_an_error() -> None:
 
 
 async def test_an_address_of_another_machine_is_an_error() -> None:
-    """The error says that this machine does not have the address."""
     message = r"^cannot listen at port 0 of 192\.0\.2\.1: C"
     with pytest.raises(ReceiverUnavailableError, match=message):
         await LoopbackReceiver(bind="192.0.2.1").__aenter__()

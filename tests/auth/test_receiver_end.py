@@ -59,7 +59,6 @@ async def test_the_port_is_closed_with_the_answer() -> None:
 
 
 async def test_the_port_is_closed_with_a_time_out() -> None:
-    """A time-out does the same."""
     async with waiting(timeout=0.01) as there:
         with pytest.raises(LoginTimeoutError):
             await there.task

@@ -41,7 +41,6 @@ class Reader(HTMLParser):
         self.feed(page().decode())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the attributes."""
         self._inside = tag
         self.attributes += [(name, text or "") for name, text in attrs]
 
@@ -50,7 +49,6 @@ class Reader(HTMLParser):
         self._inside = ""
 
     def handle_data(self, data: str) -> None:
-        """Note the script and the style."""
         if self._inside in self.texts:
             self.texts[self._inside].append(data)
 

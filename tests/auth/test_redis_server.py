@@ -65,7 +65,6 @@ def tls(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def with_password(server: RedisServer, password: str = QUOTED) -> RedisStore:
-    """Create a store with a password."""
     return RedisStore(server.url.replace("unix://", f"unix://:{password}@"), KEY)
 
 

@@ -24,7 +24,6 @@ NAME = f"gateway-sdk:token:{KEY.digest}"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """Provide a Redis for the tests of this file."""
     server = RedisServer(tmp_path_factory.mktemp("redis"))
     try:
         server.start()
@@ -35,7 +34,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 @pytest.fixture
 async def store(server: RedisServer) -> RedisStore:
-    """Provide a store in a Redis that is empty."""
     async with connected(server) as redis:
         await redis.flushall()
     return RedisStore(server.url, KEY)
@@ -51,7 +49,6 @@ def _nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None
 
 @asynccontextmanager
 async def connected(server: RedisServer) -> AsyncIterator[Any]:
-    """Connect to Redis without the store."""
     async with client.Redis.from_url(server.url) as redis:
         yield redis
 

@@ -40,7 +40,6 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def set_all(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:
-    """Set variables of the environment."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
@@ -54,7 +53,6 @@ async def sent_by(**overrides: Any) -> str:
 
 
 def store_of(gateway: GatewaySession) -> Any:
-    """Return the store in which a session looks for a token."""
     source = gateway._caller.options.access_token
     assert isinstance(source, SharedTokenSource)
     return source._store

@@ -28,7 +28,6 @@ DENIED = AuthorizationDeniedError(
 
 
 async def refusal(source: SharedTokenSource) -> GatewayError:
-    """Return the error of a request for a token."""
     with pytest.raises(GatewayError) as caught:
         await source.token()
     return caught.value

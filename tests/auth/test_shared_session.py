@@ -48,7 +48,6 @@ def sent(engine: ScriptedEngine) -> list[str]:
 
 
 def good(operation: str) -> httpx.Response:
-    """Return a valid reply to an operation."""
     return EMPTY_LIST if operation == "list_countries" else OK
 
 

@@ -167,7 +167,6 @@ class Slow(Store):
         self._seconds = seconds
 
     async def load(self) -> Token | None:
-        """Return the token, or raise, after that time."""
         self.monotonic.now += self._seconds
         return await super().load()
 

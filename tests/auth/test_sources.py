@@ -33,7 +33,6 @@ class Source:
         self.rejected: list[Any] = []
 
     async def token(self, rejected: Any = None) -> AccessToken:
-        """Return the first token that is left."""
         if rejected is not None:
             self.rejected.append(rejected)
             self.tokens = self.tokens[1:] or self.tokens
@@ -41,8 +40,6 @@ class Source:
 
 
 def called(token: Token) -> Callable[[], Any]:
-    """Return a coroutine function that returns a token."""
-
     async def give() -> Token:
         return token
 

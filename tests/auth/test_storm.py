@@ -56,7 +56,6 @@ class Listening:
         self.begun = 0
 
     async def __call__(self) -> Token:
-        """Log in without a browser."""
         self.begun += 1
         return await login(
             FLOW, redirect_uri=self.redirect_uri, browser=False, show=self.shown.put_nowait

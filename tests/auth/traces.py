@@ -42,12 +42,10 @@ def no_records(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def open_files() -> list[str]:
-    """Return the file descriptors that this process has open."""
     return sorted(os.listdir("/dev/fd"))  # noqa: PTH208 - it is no folder
 
 
 def threads() -> list[threading.Thread]:
-    """Return the threads in which browsers are opened."""
     return [thread for thread in threading.enumerate() if thread.name == "gateway_sdk-browser"]
 
 

@@ -36,8 +36,6 @@ OF_THE_PAGE: Headers = MappingProxyType(
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply of the receiver."""
-
     status: int
     headers: dict[str, str]
     body: bytes
@@ -115,7 +113,6 @@ class Line:
         return not self._reader.at_eof() and self._reader.exception() is None
 
     async def close(self) -> None:
-        """Close it."""
         self._writer.transport.abort()
         with suppress(ConnectionError):
             await self._writer.wait_closed()
@@ -153,11 +150,9 @@ class Waiting:
         return raw.replace(b"COOKIE", self._cookie.encode("ascii"))
 
     async def connect(self, host: str | None = None) -> Line:
-        """Open a connection."""
         return self._add(*await asyncio.open_connection(host or self.host, self.port))
 
     async def take(self, opened: socket.socket) -> Line:
-        """Adopt an open connection."""
         return self._add(*await asyncio.open_connection(sock=opened))
 
     def _add(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Line:
@@ -165,7 +160,6 @@ class Waiting:
         return self._lines[-1]
 
     async def send(self, raw: bytes, *, host: str | None = None) -> Reply:
-        """Send bytes on a new connection, and return the reply."""
         line = await self.connect(host)
         await line.send(raw)
         reply = await line.reply()
@@ -184,7 +178,6 @@ class Waiting:
         assert await self.task == RIGHT
 
     async def close(self) -> None:
-        """Stop waiting, and close the connections."""
         self.task.cancel()
         await asyncio.wait([self.task])
         for line in self._lines:
@@ -214,7 +207,6 @@ def names_of(receiver: LoopbackReceiver) -> list[tuple[str, int]]:
 
 
 def is_refused(host: str, port: int) -> bool:
-    """Tell whether no program listens at a port."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         try:
             probe.connect((host, port))

@@ -46,7 +46,6 @@ def test_a_process_is_without_the_proxies_of_the_environment(
 
 
 def upload_of(**changes: Any) -> dict[str, Any]:
-    """Return what an upload's benchmark gives."""
     one = {
         "content_ok": True,
         "mib_per_second": 900.0,

@@ -23,7 +23,6 @@ MEASURES = ("cpu", "latency", "blocking", "memory", "bulk", "countries", "openin
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """Provide the server, in its own process."""
     with server("gateway_server") as address:
         yield address
 

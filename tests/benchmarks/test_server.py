@@ -21,7 +21,6 @@ from benchmarks.processes import server
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """Provide the server, in its own process."""
     with server("gateway_server") as address:
         yield address
 
@@ -69,14 +68,11 @@ def test_the_server_answers_each_request_once(
 
 
 class Written(asyncio.Transport):
-    """Keeps what is written to it."""
-
     def __init__(self) -> None:
         super().__init__()
         self.replies: list[bytes] = []
 
     def write(self, data: Any) -> None:
-        """Keep a reply."""
         self.replies.append(data)
 
 

@@ -35,14 +35,12 @@ def executable() -> str:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium(executable: str) -> AsyncGenerator[BrowserType]:
-    """Provide what starts Chromium."""
     async with async_playwright() as playwright:
         yield playwright.chromium
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser(chromium: BrowserType, executable: str) -> AsyncGenerator[Browser]:
-    """Provide a running Chromium, the same one for all tests."""
     browser = await chromium.launch(executable_path=executable, args=ARGUMENTS)
     yield browser
     await browser.close()
@@ -66,7 +64,6 @@ async def launch(chromium: BrowserType, executable: str) -> AsyncGenerator[Launc
 async def profile(
     chromium: BrowserType, executable: str, tmp_path: Path
 ) -> AsyncGenerator[BrowserContext]:
-    """Provide an ordinary window of another Chromium, whose profile is in tmp_path."""
     context = await chromium.launch_persistent_context(
         tmp_path, executable_path=executable, args=ARGUMENTS
     )
@@ -84,7 +81,6 @@ async def context(browser: Browser) -> AsyncGenerator[BrowserContext]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(context: BrowserContext) -> Page:
-    """Provide an empty tab."""
     return await context.new_page()
 
 
@@ -103,7 +99,6 @@ async def sandbox_flow() -> AsyncGenerator[ImplicitFlow]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def all_foreign_logins() -> AsyncGenerator[ForeignServer]:
-    """Serve the foreign authorization server."""
     async with ForeignServer().serve() as server:
         yield server
 
@@ -117,13 +112,11 @@ def foreign_server(all_foreign_logins: ForeignServer) -> Iterator[ForeignServer]
 
 @pytest.fixture
 def foreign_flow(foreign_server: ForeignServer) -> ImplicitFlow:
-    """Provide logins at the foreign authorization server."""
     return ImplicitFlow(foreign_server.url, CLIENT_ID)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def all_attacks() -> AsyncGenerator[HostileServer]:
-    """Serve the hostile site."""
     async with HostileServer().serve() as server:
         yield server
 

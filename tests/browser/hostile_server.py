@@ -38,7 +38,6 @@ class HostileServer:
             yield self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
         request = Request(scope)
         self.requests.append((request.method, request.url.path))
         await _PAGE(scope, receive, send)

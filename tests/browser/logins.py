@@ -56,13 +56,11 @@ async def decide(page: Page, url: str, decision: str = "allow") -> None:
 
 
 async def shows(page: Page, heading: str, text: str = "") -> None:
-    """Wait until the page shows this heading, and this text if one is given."""
     await expect(page.locator("h1")).to_have_text(heading)
     await expect(page.locator("#text")).to_contain_text(text)
 
 
 async def log_in(page: Page, waiting: UnderWay) -> str:
-    """Log in, check that the page says so, and return the token."""
     await decide(page, waiting.url)
     await shows(page, LOGGED_IN)
     return (await waiting.token).value.get_secret_value()
@@ -95,7 +93,6 @@ class Witness:
         ]
 
     async def connections(self, number: int) -> None:
-        """Wait until there have been this number of connections."""
         while self._connections < number:
             self._connected.clear()
             await self._connected.wait()

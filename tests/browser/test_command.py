@@ -30,8 +30,6 @@ asyncio.run(work())
 
 
 class Ended(NamedTuple):
-    """The result of a process that has ended."""
-
     status: int | None
     printed: str
 
@@ -63,7 +61,6 @@ def with_browser(executable: str, settings: dict[str, str]) -> Callable[[str], d
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return the files in a folder, at any depth."""
     return [path for path in folder.rglob("*") if path.is_file()]
 
 

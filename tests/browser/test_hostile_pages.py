@@ -79,7 +79,6 @@ ATTACKS = {
 
 
 def script_of(attack: Attack) -> str:
-    """Return the script, with the forged response in it."""
     return attack.script.replace("FORGED", FORGED)
 
 

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page_without_scripts(browser: Browser) -> AsyncGenerator[Page]:
-    """Provide a tab of a browser without scripts."""
     context = await browser.new_context(java_script_enabled=False)
     yield await context.new_page()
     await context.close()

@@ -45,7 +45,6 @@ class Mirror:
         self.told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
         request = Request(scope, receive)
         if request.method == "POST":
             self.told.set_result((await request.body()).decode())

@@ -40,7 +40,6 @@ def raw_plus(location: str) -> str:
 
 
 def whole_token_encoded(location: str) -> str:
-    """Percent-encode every character of the token."""
     triples = "".join(f"%{byte:02x}" for byte in TOKEN.encode())
     return location.replace(quote(TOKEN, safe=""), triples)
 

@@ -39,7 +39,6 @@ class Planter:
         self._worker = _WORKER.replace("TAKES", TAKES[takes])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
         if Request(scope).url.path == "/deep/worker.js":
             headers = {"Service-Worker-Allowed": "/"}  # so the path of the script does not matter
             reply = Response(self._worker, media_type="text/javascript", headers=headers)

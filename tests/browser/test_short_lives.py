@@ -77,7 +77,6 @@ class World(httpx.AsyncBaseTransport):
         return httpx.Response(200 if now() < end else 401, json={})
 
     async def call(self, gateway: GatewaySession) -> None:
-        """Make calls one after another for a minute."""
         while now() < BEGAN + MINUTE:
             began = now()
             try:

@@ -38,7 +38,6 @@ class Held:
         await self._holding.wait()
 
     def let_go(self) -> None:
-        """Let the page post."""
         self._may_go.set()
 
     async def _hold(self, route: Route) -> None:

@@ -32,7 +32,6 @@ class Answering(httpx.AsyncBaseTransport):
         self.asked: list[tuple[str, float]] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Reply."""
         self.asked.append((request.url.path.rsplit("/", 1)[-1], virtual_time.now()))
         return self.answer(request)
 
@@ -50,7 +49,6 @@ class PerSecond:
         self._taken = 0
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        """Accept or refuse a request."""
         second = int(virtual_time.now())
         if second != self._second:
             self._second, self._taken = second, 0
@@ -86,7 +84,6 @@ def fetch(
 
 
 def list_countries(gateway: GatewaySession, _: int) -> Any:
-    """Make a call that only reads."""
     return gateway.country_data.list_countries()
 
 

@@ -25,38 +25,26 @@ from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest
 
 
 class Side(Enum):
-    """An enumeration."""
-
     BUY = 1
 
 
 class Other(Enum):
-    """Another enumeration with the same value."""
-
     BUY = 1
 
 
 class Level(IntEnum):
-    """A number with a name."""
-
     LOW = 1
 
 
 class Word(StrEnum):
-    """A text with a name."""
-
     EUR = "EUR"
 
 
 class Cancel(NamedTuple):
-    """A dataclass."""
-
     order: str
 
 
 class Refund(NamedTuple):
-    """Another dataclass with the same fields."""
-
     order: str
 
 
@@ -127,7 +115,6 @@ GOLDEN = Path(__file__).parent / "digests.json"
 
 
 def digests() -> dict[str, str]:
-    """Return the digest of each value in hexadecimal."""
     return {name: digest_of(value).hex() for name, value in VALUES.items()}
 
 
@@ -286,8 +273,6 @@ def test_the_order_of_members_does_not_matter(values: list[Any], random: Any) ->
 
 
 class Odd:
-    """A class without a value."""
-
     @property
     def __dataclass_fields__(self) -> dict[str, Any]:
         """Fail as a user's class may."""

@@ -118,7 +118,6 @@ class Silent(httpx.AsyncBaseTransport):
         self.asked = asyncio.Event()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Wait."""
         self.asked.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -149,7 +148,6 @@ class Answering(Silent):
     """Replies to a creation, and to nothing else."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Reply, or wait."""
         if request.url.path.endswith("/create"):
             return httpx.Response(200, json={})
         return await super().handle_async_request(request)

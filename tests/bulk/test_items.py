@@ -16,13 +16,11 @@ from tests.support import virtual_time
 
 
 async def double(number: int) -> int:
-    """Return twice the number."""
     await asyncio.sleep(0)
     return 2 * number
 
 
 async def numbers(count: int) -> AsyncIterator[int]:
-    """Yield this many numbers, each after a while."""
     for number in range(count):
         await asyncio.sleep(0)
         yield number
@@ -113,8 +111,6 @@ async def test_an_iterable_that_is_no_generator_is_read_too() -> None:
     """An object with `__aiter__` and `__anext__` has nothing to close."""
 
     class Countdown:
-        """Counts down from 3."""
-
         left = 3
 
         def __aiter__(self) -> "Countdown":

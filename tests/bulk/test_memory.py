@@ -28,7 +28,6 @@ is more or less full.
 
 
 def journal(folder: Path) -> dict[str, Any]:
-    """Return the options of a run with a journal."""
     return {"journal": folder / "journal.jsonl", "job": "memory"}
 
 

@@ -13,7 +13,6 @@ from gateway_sdk.models import Country, ExchangeRateSeriesRequest
 
 
 def request(start: str, end: str) -> ExchangeRateSeriesRequest:
-    """Make a request for a range."""
     return ExchangeRateSeriesRequest(base="EUR", symbols="USD,GBP", start_date=start, end_date=end)
 
 
@@ -122,7 +121,6 @@ def test_another_shape_has_no_rows(reply: object) -> None:
 
 
 def country(currency: str) -> Country:
-    """Make a country with a currency."""
     return Country.model_validate(
         {
             "id": 1, "countryName": "A", "nationality": "B", "currency": currency,

@@ -21,12 +21,10 @@ class Book(Observer):
         self.runs: set[RunInfo] = set()
 
     def run_started(self, run: RunInfo) -> None:
-        """Record it."""
         self.runs.add(run)
         self.events.append(("started", run.total))
 
     def item_started(self, run: RunInfo, number: int) -> None:
-        """Record it."""
         self.runs.add(run)
         self.events.append(("item", number))
         NUMBER.set(number)
@@ -34,7 +32,6 @@ class Book(Observer):
     def run_finished(
         self, run: RunInfo, done: int, failed: int, error: BaseException | None, elapsed: float
     ) -> None:
-        """Record it."""
         assert elapsed >= 0
         self.runs.add(run)
         self.events.append(("finished", done, failed, error and type(error).__name__))

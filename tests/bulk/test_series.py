@@ -28,7 +28,6 @@ YEAR = ExchangeRateSeriesRequest(
 
 
 def session(sandbox: Sandbox, **options: Any) -> GatewaySession:
-    """Make a session on a sandbox in process."""
     given = {"access_token": SANDBOX_ACCESS_TOKEN, "transport": sandbox.transport(), **options}
     return GatewaySession("http://localhost", **given)
 
@@ -66,7 +65,6 @@ PLACES: list[dict[str, Any]] = [
 
 
 def at(sandbox: Sandbox, options: dict[str, Any]) -> GatewaySession:
-    """Make a session with options on a sandbox in process."""
     given = {"base_url": "http://localhost", **options}
     return GatewaySession(access_token=SANDBOX_ACCESS_TOKEN, transport=sandbox.transport(), **given)
 

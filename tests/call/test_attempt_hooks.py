@@ -22,10 +22,7 @@ from tests.support.scripted import Step, scripted
 
 
 class Renewing:
-    """Has another token for each one that was rejected."""
-
     async def token(self, rejected: object = None) -> str:
-        """Return a token."""
         return "first" if rejected is None else f"{rejected}-renewed"
 
 
@@ -48,14 +45,12 @@ class Giving(Observer):
         self.calls: list[CallInfo] = []
 
     def attempt_started(self, call: CallInfo, number: int) -> Mapping[str, str] | None:
-        """Give them."""
         self.calls.append(call)
         self.numbers.append(("started", number))
         fields: Mapping[str, str] | None = self._fields(number)
         return fields
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Note the number."""
         self.calls.append(call)
         self.numbers.append(("finished", attempt.number))
 
@@ -187,21 +182,17 @@ class Named(Observer):
         self.told = told
 
     def call_started(self, call: CallInfo) -> None:
-        """Note it."""
         self.told.append(f"{self.name} call")
 
     def attempt_started(self, call: CallInfo, number: int) -> None:
-        """Note it."""
         self.told.append(f"{self.name} attempt")
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Note it."""
         self.told.append(f"{self.name} attempt ended")
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        """Note it."""
         self.told.append(f"{self.name} call ended")
 
 
@@ -233,13 +224,11 @@ class Entering(Observer):
     """Sets a variable of the context for the time of a call."""
 
     def call_started(self, call: CallInfo) -> None:
-        """Set it."""
         self.token = PLACE.set("observer")
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        """Undo it."""
         PLACE.reset(self.token)
 
 

@@ -15,7 +15,6 @@ class Clock:
     now = 1000.0
 
     def __call__(self) -> float:
-        """Return the time in seconds."""
         return self.now
 
 

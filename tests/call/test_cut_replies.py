@@ -80,7 +80,6 @@ class Renewing:
     """A source that has a second token."""
 
     async def token(self, rejected: object = None) -> str:
-        """Return it when the first was rejected."""
         return "second" if rejected else "first"
 
 

@@ -21,7 +21,6 @@ class Clock:
     now = 0.0
 
     def __call__(self) -> float:
-        """Return the time in seconds."""
         return self.now
 
     def after(self, seconds: float, *answer: Any) -> Step:
@@ -62,7 +61,6 @@ ALL_LINES: Lines = [
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> Lines:
-    """Return what was logged."""
     assert {record.name for record in caplog.records} <= {"gateway_sdk"}
     return [(record.levelname, record.getMessage()) for record in caplog.records]
 

@@ -16,10 +16,7 @@ NOT_SENT, REFUSED, UNKNOWN, APPLIED = (outcome.name for outcome in Outcome)
 
 
 class Renewing:
-    """Has another token for each one that was rejected."""
-
     async def token(self, rejected: object = None) -> str:
-        """Return a token."""
         return "first" if rejected is None else f"{rejected}-renewed"
 
 

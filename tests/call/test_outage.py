@@ -39,7 +39,6 @@ class Gateway(httpx.AsyncBaseTransport):
         self._seconds = seconds
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Fail, or answer."""
         self.requests += 1
         await asyncio.sleep(self._seconds)
         if self.failure == "dead":
@@ -91,7 +90,6 @@ async def storm(session: GatewaySession, seconds: float) -> list[tuple[float, st
 
 
 def in_virtual_time(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a scenario to its end."""
     run(scenario())
 
 

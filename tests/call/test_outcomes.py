@@ -41,7 +41,6 @@ JSON = {"Content-Type": "application/json"}
 
 
 def status(code: int) -> Step:
-    """Answer with a status and no body."""
     return lambda _: httpx.Response(code)
 
 

@@ -59,12 +59,10 @@ class Authorities:
 
 @pytest.fixture(scope="module")
 def authorities(tmp_path_factory: pytest.TempPathFactory) -> Authorities:
-    """The authorities of the tests of this file."""
     return Authorities(tmp_path_factory.mktemp("authorities"))
 
 
 async def error_of(url: str, **options: Any) -> GatewayError:
-    """Make one call and return its error."""
     async with open_session(url, Witness(), **options) as gateway:
         with pytest.raises(GatewayError) as caught:
             await CALLS["create_customer"](gateway)
@@ -387,7 +385,6 @@ async def test_the_certificate_behind_a_tunnel(authorities: Authorities) -> None
 
 
 def _caused(error: Exception, *causes: BaseException) -> Exception:
-    """Return an error with a chain of causes."""
     last: BaseException = error
     for cause in causes:
         last.__cause__ = cause

@@ -32,7 +32,6 @@ class Renewing:
         self.rejected: list[str] = []
 
     async def token(self, rejected: Any = None) -> str | SecretStr:
-        """Return the first token, and drop it if it was the rejected one."""
         if rejected is not None:
             self.rejected.append(rejected)
         if rejected == self.tokens[0] and len(self.tokens) > 1:
@@ -41,7 +40,6 @@ class Renewing:
 
 
 def sent_tokens(engine: ScriptedEngine) -> list[str]:
-    """Return the Authorization of every request."""
     return [request.headers["Authorization"] for request in engine.requests]
 
 
@@ -294,13 +292,11 @@ class Keeping:
         self._failure = failure
 
     async def token(self, rejected: str | None = None) -> str:
-        """Return the token that was not rejected yet."""
         if rejected is not None:
             self.reject(rejected)
         return f"token-{len(set(self.rejected))}"
 
     def reject(self, token: str) -> None:
-        """Note it."""
         self.rejected.append(token)
         if self._failure is not None:
             raise self._failure

@@ -47,7 +47,6 @@ def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Give the environment of a plain terminal, and more."""
     plain = {name: value for name, value in os.environ.items() if name not in MOODS}
     return {**plain, "PYTHONIOENCODING": "utf-8", "TERM": "xterm-256color", **more}
 

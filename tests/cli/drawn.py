@@ -10,7 +10,6 @@ FIRST = date(2026, 1, 1)
 
 
 def series_of(rates: Mapping[str, list[str | None]]) -> Series:
-    """Make a series of rates on days in a row."""
     return Series(
         "EUR",
         {

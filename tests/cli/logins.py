@@ -22,7 +22,6 @@ sys.exit(not Visitor(*sys.argv[1:-1])(sys.argv[-1]))
 
 
 def browser_command(folder: Path, *words: str) -> str:
-    """Write a browser that does as a visitor of these words, and give the command for it."""
     script = folder / "browser.py"
     script.write_text(BROWSER, encoding="utf-8")
     return shlex.join([sys.executable, str(script), *words]) + " %s"
@@ -55,7 +54,6 @@ class Tab:
 
     @property
     def token(self) -> str:
-        """The token in the answer."""
         return self.answer.partition("access_token=")[2].partition("&")[0]
 
     @property

@@ -32,7 +32,6 @@ class Terminal:
         self._shown = b""
 
     def read_until(self, text: str) -> str:
-        """Read until a text is shown, and return all that was shown so far."""
         while text.encode() not in self._shown:
             piece = os.read(self._ours, 65536)
             assert piece, self._shown
@@ -40,18 +39,15 @@ class Terminal:
         return self._shown.decode()
 
     def wait_until_unseen(self) -> None:
-        """Wait until the terminal does not show what is typed any more."""
         while termios.tcgetattr(self._ours)[3] & termios.ECHO:
             assert self._process.poll() is None, self._shown
             os.sched_yield()
 
     def type(self, text: str) -> None:
-        """Press keys."""
         for piece in (text[place : place + 512] for place in range(0, len(text), 512)):
             os.write(self._ours, piece.encode())
 
     def wait_until_asleep(self) -> None:
-        """Wait until the program waits."""
         wait_until_asleep(self._process.pid)
 
     def interrupt(self) -> None:
@@ -65,7 +61,6 @@ class Terminal:
 
     @property
     def echoes(self) -> bool:
-        """Whether the terminal shows what is typed."""
         return bool(termios.tcgetattr(self._ours)[3] & termios.ECHO)
 
     def end(self) -> tuple[int, str]:

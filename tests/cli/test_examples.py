@@ -17,7 +17,6 @@ Call = Callable[..., Ended]
 
 
 def lines() -> Iterator[str]:
-    """Give every example."""
     for name in app.SUMMARIES:
         command = app.load(name)
         for used in getattr(command, "commands", {name: command}).values():

@@ -7,7 +7,6 @@ from gateway_sdk.outcome import Repeatability
 
 
 def error_of(message: object, operation: str = "exchange_rate_series") -> GatewayError:
-    """Make an error whose payload has this message."""
     error = NotFoundError("404", status=404).of_call(operation, Repeatability.READ, ())
     error.payload = ErrorPayload.model_validate({"message": message})
     return error

@@ -80,7 +80,6 @@ def test_other_shapes_are_none(reply: Any) -> None:
 
 
 def series(rate: Any) -> dict[str, Any]:
-    """Make a reply with one rate."""
     return {"base": "EUR", "rates": {"2026-10-30": {"USD": rate}}}
 
 
@@ -131,7 +130,6 @@ def test_other_shapes_have_no_rows(reply: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw in a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
 
 

@@ -18,7 +18,6 @@ CONSOLES = documents.every("console")
 
 
 def by_name(block: documents.Block) -> str:
-    """Name a test by the place of its block."""
     return block.name
 
 

@@ -26,20 +26,17 @@ QUERIES = 8 * 7
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Give the examples an empty store."""
     folder = str(tmp_path / "store")
     monkeypatch.setenv("FLEET_STORE", folder)
     return folder
 
 
 async def plan_in(folder: str) -> Plan:
-    """Return the plan of the examples."""
     store = FolderStore(folder)
     return await Job("rates-2026-01", operation="exchange_rate_series", store=store).load()
 
 
 async def call(module: str, *arguments: str) -> Ended:
-    """Run a module to its end."""
     return await run(sys.executable, "-m", module, *arguments, folder=ROOT)
 
 

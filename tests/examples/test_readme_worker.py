@@ -30,7 +30,6 @@ class Login:
         self.calls = self.refused = 0
 
     async def token(self) -> str:
-        """Return the token, if there is one."""
         self.calls += 1
         if self.calls > 50 and self.refused < 5:
             self.refused += 1

@@ -24,7 +24,6 @@ from tests.support.documents import ROOT
 
 
 def client() -> httpx.AsyncClient:
-    """Return a client of the service in process."""
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(web_service.app),
         base_url="http://service",

@@ -14,7 +14,6 @@ def _collectable(collectable: None) -> None:
 
 @pytest.fixture(scope="session")
 def running_postgres() -> Iterator[PostgresServer]:
-    """Provide one server for all tests of a process."""
     server = PostgresServer()
     try:
         server.create()
@@ -26,14 +25,12 @@ def running_postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def postgres(running_postgres: PostgresServer) -> Iterator[PostgresServer]:
-    """Provide the server; a test may kill it."""
     yield running_postgres
     running_postgres.start_again()
 
 
 @pytest.fixture
 async def dsn(postgres: PostgresServer) -> str:
-    """Provide an empty database of the server."""
     return await postgres.new_database()
 
 
@@ -56,5 +53,4 @@ def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer
 
 @pytest.fixture
 def nats_url(nats_server: NatsServer) -> str:
-    """Provide the address of that server."""
     return nats_server.url

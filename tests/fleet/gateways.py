@@ -36,7 +36,6 @@ class CountingGateway(httpx.AsyncBaseTransport):
         self.requests = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Do what a request wants, and reply."""
         self.requests += 1
         text = (await request.aread()).decode()
         body = json.loads(text) if text[:1] == "{" else text
@@ -49,13 +48,11 @@ class CountingGateway(httpx.AsyncBaseTransport):
 
 
 def session(gateway: httpx.AsyncBaseTransport, **settings: Any) -> GatewaySession:
-    """Make a session, which makes one attempt of each call."""
     settings = {"retry": None, "access_token": "t", **settings}
     return GatewaySession(ADDRESS, tenant_id="acme", transport=gateway, **settings)
 
 
 def series(number: int) -> dict[str, Any]:
-    """Return an item that only reads."""
     return {
         "base": f"B{number}",
         "symbols": ["USD"],
@@ -65,7 +62,6 @@ def series(number: int) -> dict[str, Any]:
 
 
 def customer(number: int) -> dict[str, Any]:
-    """Return an item that must not be made twice."""
     return {"person": {"firstName": {"name": f"c{number}"}}}
 
 
@@ -77,13 +73,11 @@ async def either(gateway: GatewaySession, item: dict[str, Any]) -> Any:
 
 
 def rates_job(store: Any = None, **settings: Any) -> Job:
-    """Make a job that only reads."""
     store = MemoryStore() if store is None else store
     return Job("rates", operation="exchange_rate_series", store=store, **settings)
 
 
 def customers_job(store: Any = None, **settings: Any) -> Job:
-    """Make a job that must not be done twice."""
     store = MemoryStore() if store is None else store
     return Job("customers", operation="create_customer", store=store, **settings)
 
@@ -95,23 +89,19 @@ async def run_all(plan: Plan, gateway: GatewaySession) -> None:
 
 
 def states(store: MemoryStore) -> dict[int, str]:
-    """Return the state of each item."""
     return {index: record.state.value for (_, index), record in sorted(store.states.items())}
 
 
 def records(store: MemoryStore) -> list[ItemRecord]:
-    """Return what is known of each item, in order."""
     return [record for _, record in sorted(store.states.items())]
 
 
 def all_done(store: MemoryStore, count: int) -> bool:
-    """Tell whether so many items are done."""
     return states(store) == dict.fromkeys(range(count), State.DONE.value)
 
 
 @contextmanager
 def cancelled_at_end(task: asyncio.Task[Any]) -> Iterator[None]:
-    """End a task at the end of a test."""
     try:
         yield
     finally:

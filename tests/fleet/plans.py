@@ -13,7 +13,6 @@ STARTER = uuid4()
 
 
 def a_plan(items: int = 25, chunk: int = 10, name: str = "rates") -> PlanRecord:
-    """Return a plan of a new id."""
     return PlanRecord(
         name=name,
         id=uuid4().hex,
@@ -25,12 +24,10 @@ def a_plan(items: int = 25, chunk: int = 10, name: str = "rates") -> PlanRecord:
 
 
 def texts(plan: PlanRecord, chunk: int) -> list[str]:
-    """Return the items of a chunk."""
     return [f'{{"number":{index}}}' for index in plan.indexes(chunk)]
 
 
 async def stored(store: Store, plan: PlanRecord) -> PlanRecord:
-    """Store a plan with its items."""
     for chunk in range(plan.chunks):
         await store.write_items(plan.name, plan.id, chunk, texts(plan, chunk))
     return await store.seal(plan)
@@ -54,7 +51,6 @@ def done(index: int, value: str = "1") -> ItemRecord:
 
 
 def failed(index: int, status: int | None = None, *, is_safe: bool = True) -> ItemRecord:
-    """Return the result of an item that has failed."""
     failure = Failure(
         error="ServerError",
         message="server error",
@@ -69,6 +65,5 @@ def failed(index: int, status: int | None = None, *, is_safe: bool = True) -> It
 
 
 async def all_results(store: Store, plan: PlanRecord) -> list[ItemRecord]:
-    """Return all results in one list."""
     pages: list[Sequence[ItemRecord]] = [page async for page in store.results(plan)]
     return [record for page in pages for record in page]

@@ -20,7 +20,6 @@ RABBITMQ = "amqp://guest:guest@127.0.0.1/"
 
 
 def redis_broker(name: str) -> AsyncBroker:
-    """Make a broker; nothing is sent."""
     kind = getattr(taskiq_redis, name)
     if "Sentinel" in name:
         broker = kind(sentinels=[("127.0.0.1", 6379)], master_name="primary")
@@ -121,7 +120,6 @@ def test_an_old_release_is_refused() -> None:
 
 
 def make_job() -> Job:
-    """Make a job that is never run."""
     return Job("rates", operation="exchange_rate_series", store=MemoryStore())
 
 

@@ -507,7 +507,6 @@ class Tokens:
         self.asked = 0
 
     async def token(self, rejected: Token | None = None) -> str:
-        """Return a token, if a user has logged in."""
         self.asked += 1
         if not self.is_logged_in:
             raise LoginRequiredError("run `gateway login`")

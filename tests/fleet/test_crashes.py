@@ -28,7 +28,6 @@ class Life:
         self.is_dead = False
 
     async def step(self, _: str = "") -> None:
-        """Take a step, or die."""
         if self._left is not None:
             self._left -= 1
             self.is_dead = self.is_dead or self._left <= 0
@@ -47,8 +46,6 @@ class MortalStore(MemoryStore):
 
 
 class MortalGateway(httpx.AsyncBaseTransport):
-    """The connection of one life to a gateway."""
-
     def __init__(self, truth: CountingGateway, life: Life) -> None:
         self._truth = truth
         self._life = life
@@ -63,12 +60,10 @@ class MortalGateway(httpx.AsyncBaseTransport):
 
 
 def item(number: int) -> dict[str, Any]:
-    """Return the items: every third must not be made twice."""
     return customer(number) if number % 3 == 0 else series(number)
 
 
 def job(store: MemoryStore, concurrency: int = 2) -> Job:
-    """Make the job."""
     return Job("mixed", function=either, store=store, concurrency=concurrency, max_starts=10**6)
 
 
@@ -89,7 +84,6 @@ async def _plan(truth: MemoryStore, size: int) -> Plan:
 
 
 def check(truth: MemoryStore, gateway: CountingGateway) -> None:
-    """Compare the store with what the gateway did."""
     assert {index for _, index in truth.states} == set(range(ITEMS))
     assert len(truth.stored) == len(set(truth.stored))
     for (_, index), record in truth.states.items():

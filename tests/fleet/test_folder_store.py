@@ -47,7 +47,6 @@ WRONG = Failure(error="ConflictError", status=409, advice=Advice.CHECK)
 
 
 def plan_of(items: int = 5, chunk: int = 2) -> PlanRecord:
-    """Return a plan with an id of its own."""
     return PlanRecord(
         name="job",
         id=uuid.uuid4().hex,
@@ -59,7 +58,6 @@ def plan_of(items: int = 5, chunk: int = 2) -> PlanRecord:
 
 
 def result(index: int, failure: Failure | None = None) -> ItemRecord:
-    """Return a result."""
     return ItemRecord(
         index=index,
         state=State.FAILED if failure else State.DONE,
@@ -73,14 +71,12 @@ def result(index: int, failure: Failure | None = None) -> ItemRecord:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3Server]:
-    """Provide a server that speaks S3."""
     with running() as server:
         yield server
 
 
 @pytest.fixture(params=["folder", "memory", "moving", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: Any) -> FolderStore:
-    """Provide an empty store of each kind."""
     if request.param == "folder":
         return FolderStore(str(tmp_path / "not there yet"))
     if request.param == "s3":
@@ -92,7 +88,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: Any) -> F
 
 
 async def listed(iterator: Any) -> list[Any]:
-    """Return all that an asynchronous iterator yields."""
     return [one async for one in iterator]
 
 
@@ -334,7 +329,6 @@ def small_files(size: int) -> Iterator[None]:
 
 
 def files_in(folder: Path) -> list[str]:
-    """Return the names of all files below a folder."""
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 

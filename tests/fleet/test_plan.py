@@ -351,8 +351,7 @@ async def test_only_chunks_that_are_broken_get_a_new_chance() -> None:
     await store.start_chunk(plan.record, 0)
     await store.mark_chunk(plan.record, 1, ChunkState.BROKEN, "")
 
-    async def send(address: str, chunk: int) -> None:
-        """Lose the message."""
+    async def send(address: str, chunk: int) -> None: ...
 
     await plan.submit(send)
     assert [chunk for _, chunk in store.chunks] == [0]
@@ -406,7 +405,6 @@ async def test_the_status_is_that_of_the_store() -> None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names in a folder."""
     return [path.name for path in folder.iterdir()]
 
 

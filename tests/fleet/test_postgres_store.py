@@ -20,7 +20,6 @@ pytestmark = NEEDS_POSTGRES
 
 @pytest.fixture
 async def store(dsn: str) -> AsyncIterator[PostgresStore]:
-    """Provide a store that is open."""
     store = PostgresStore(dsn)
     await store.open()
     yield store

@@ -29,7 +29,6 @@ pytestmark = NEEDS_REDIS
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    """Provide a running Redis."""
     server = RedisServer(tmp_path)
     server.start()
     yield server
@@ -39,7 +38,6 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 def session_of(
     sandbox: Sandbox, limit: SharedRateLimit, *, deadline: float | None = None
 ) -> GatewaySession:
-    """Make a session that keeps a limit."""
     return GatewaySession(
         "http://localhost",
         access_token=SANDBOX_ACCESS_TOKEN,
@@ -51,7 +49,6 @@ def session_of(
 
 
 async def take_all(permits: Permits, count: int, given: list[float]) -> None:
-    """Take permits one after the other, and note when each came."""
     for _ in range(count):
         assert await permits.take(1)
         given.append(time.monotonic())

@@ -99,19 +99,16 @@ class MortalFiles(LocalFiles):
             raise DeadError("dead")
 
     def write(self, path: str, data: bytes, *, lasts: bool = True) -> None:
-        """Write, or die."""
         self._step()
         super().write(path, data, lasts=lasts)
         self._step()
 
     def create(self, path: str, data: bytes) -> None:
-        """Create, or die."""
         self._step()
         super().create(path, data)
         self._step()
 
     def remove(self, path: str) -> None:
-        """Delete, or die."""
         self._step()
         super().remove(path)
         self._step()

@@ -28,7 +28,6 @@ class Permits(RedisPermits):
         self.closed = False
 
     async def take(self, count: int) -> bool:
-        """Give permits after their time."""
         await asyncio.sleep(count if self.answers else 0)
         self.at_last()
         if self.error is not None:
@@ -38,7 +37,6 @@ class Permits(RedisPermits):
         return self.answers
 
     async def aclose(self) -> None:
-        """Note it."""
         self.closed = True
 
 
@@ -50,7 +48,6 @@ def limiter_of(
 
 
 async def come(limiter: SharedLimiter, number: int, passed: list[tuple[int, float]]) -> None:
-    """Pass as a caller, and note when."""
     await limiter.enter()
     passed.append((number, now()))
 

@@ -44,12 +44,10 @@ def url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def gateway() -> CountingGateway:
-    """Provide a gateway that counts."""
     return CountingGateway()
 
 
 def make_job(store: MemoryStore, gateway: CountingGateway, **settings: Any) -> Job:
-    """Make a job whose workers call a gateway."""
     session: Any = {
         "base_url": ADDRESS,
         "access_token": "t",
@@ -378,7 +376,6 @@ async def test_one_process_needs_no_server(gateway: CountingGateway) -> None:
 
 
 async def submit_and_wait(broker: InMemoryBroker, job: Job, plan: Any, ended: Ended) -> int:
-    """Submit to a broker that works where it is."""
     on_taskiq(broker, job)
     await broker.startup()
     number: int = await plan.submit(broker)
@@ -469,11 +466,9 @@ class QueueBroker(AsyncBroker):
         self._can_acknowledge = can_acknowledge
 
     async def kick(self, message: BrokerMessage) -> None:
-        """Keep a message."""
         self.waiting.put_nowait(message.message)
 
     async def listen(self) -> AsyncGenerator[bytes | AckableMessage, None]:
-        """Yield the messages."""
         while True:
             text = await self.waiting.get()
             yield (

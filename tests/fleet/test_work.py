@@ -117,17 +117,14 @@ class Query(BaseModel):
 
 
 async def with_model(gateway: GatewaySession, item: Query) -> int:
-    """Take a model."""
     return item.number
 
 
 async def with_anything(gateway: Any, item) -> Any:  # type: ignore[no-untyped-def] # noqa: ANN001
-    """Take JSON."""
     return item
 
 
 async def with_any_number(*both: Any) -> Any:
-    """Take both in one."""
     return both[1]
 
 
@@ -135,7 +132,6 @@ class Callable_:  # noqa: N801 - an instance is the function
     """Is called like a function."""
 
     async def __call__(self, gateway: Any, item: str) -> str:
-        """Take a string."""
         return item
 
 
@@ -170,21 +166,17 @@ def test_items_that_a_function_does_not_take_are_refused(item: Any) -> None:
     assert "4711" not in str(caught.value)
 
 
-async def no_arguments() -> None:
-    """Take nothing."""
+async def no_arguments() -> None: ...
 
 
-async def a_session_as_item(gateway: Any, item: GatewaySession) -> None:
-    """Take what is no JSON."""
+async def a_session_as_item(gateway: Any, item: GatewaySession) -> None: ...
 
 
 async def with_type_of_checkers(gateway: "Unknown", item: Any) -> Any:  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
-    """Name a type that only type checkers import."""
+    ...
 
 
 class AnyBase(BaseModel):
-    """A model that takes what is no JSON."""
-
     base: Any
 
 
@@ -195,7 +187,6 @@ def test_a_model_with_what_is_no_json_is_refused() -> None:
 
 
 async def yields(gateway: Any, item: Any) -> Any:
-    """Be no coroutine function."""
     yield item
 
 
@@ -221,7 +212,6 @@ def test_wrong_work_is_refused(operation: Any, function: Any, message: str) -> N
 
 
 def nested(depth: int) -> list[Any]:
-    """Return a list in a list, so deep."""
     value: list[Any] = []
     for _ in range(depth - 1):
         value = [value]

@@ -30,7 +30,6 @@ class Ended:
             self._event.set()
 
     async def wait(self) -> None:
-        """Wait for it."""
         await asyncio.wait_for(self._event.wait(), 60)
 
 
@@ -46,7 +45,6 @@ def rabbitmq_broker(url: str, name: str) -> AioPikaBroker:
 
 
 def nats_broker(url: str, name: str, lease: float = 30.0) -> PullBasedJetStreamBroker:
-    """Return a broker with a stream of its own."""
     return PullBasedJetStreamBroker(
         url,
         subject=name,
@@ -64,7 +62,6 @@ def make_broker(url: str, name: str) -> AsyncBroker:
 
 
 def new_name() -> str:
-    """Return a name that no other test has."""
     return f"test-{uuid4().hex}"
 
 

@@ -20,7 +20,6 @@ DONE = httpx.Response(200, json={})
 
 
 async def stream(*pieces: Any) -> AsyncIterator[Any]:
-    """Give pieces one after the other."""
     for piece in pieces:
         yield piece
 
@@ -53,8 +52,6 @@ async def test_content_is_sent_as_what_it_is(
 
 
 class Status(BaseModel):
-    """A model of the user's own."""
-
     new_status: str = Field(serialization_alias="newStatus")
     comment: str = ""
 

@@ -63,7 +63,6 @@ def replying(
     headers: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> GatewaySession:
-    """Make a session whose gateway always answers this."""
     given_headers = {**({"content-type": content_type} if content_type else {}), **(headers or {})}
 
     def answer(_: httpx.Request) -> httpx.Response:
@@ -612,14 +611,10 @@ class Balance:
 
 
 class Page(TypedDict):
-    """Another one."""
-
     orders: list[int]
 
 
 class Strict(BaseModel):
-    """And one that refuses what it does not know."""
-
     model_config = ConfigDict(extra="forbid")
     currency: str
 

@@ -164,7 +164,6 @@ async def gateway() -> AsyncIterator[GatewaySession]:
 
 @pytest.fixture
 def sent() -> list[httpx.Request]:
-    """Provide the requests that `recording` has seen."""
     return []
 
 
@@ -575,7 +574,6 @@ class Unread(httpx.AsyncBaseTransport):
         self._take = take
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Return what the function returns."""
         return await self._take(request)
 
 

@@ -29,7 +29,6 @@ from tests.support.raw_server import raw_server
 
 
 def session(url: str) -> GatewaySession:
-    """Make a session for a test server."""
     return GatewaySession(url, access_token="token")
 
 

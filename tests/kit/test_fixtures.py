@@ -21,7 +21,6 @@ from tests.kit.conftest import ALONE, Run
 
 
 def of(tenant: SandboxTenant, **other: str) -> GatewaySession:
-    """Make a session of a tenant."""
     given = {"access_token": tenant.access_token, "tenant_id": tenant.tenant_id, **other}
     return GatewaySession(
         tenant.base_url, access_token=given["access_token"], tenant_id=given["tenant_id"]

@@ -39,11 +39,9 @@ class Collector:
 
     @property
     def spans(self) -> tuple[ReadableSpan, ...]:
-        """All spans, in the order in which they ended."""
         return self._exporter.get_finished_spans()
 
     def of_kind(self, kind: SpanKind) -> list[ReadableSpan]:
-        """Return our spans of a kind."""
         return [
             span
             for span in self.spans
@@ -54,21 +52,17 @@ class Collector:
 
     @property
     def calls(self) -> list[ReadableSpan]:
-        """The spans of calls."""
         return [span for span in self.of_kind(SpanKind.INTERNAL) if span.name != "bulk.run"]
 
     @property
     def attempts(self) -> list[ReadableSpan]:
-        """The spans of attempts."""
         return self.of_kind(SpanKind.CLIENT)
 
     def named(self, name: str) -> ReadableSpan:
-        """Return the only span of a name."""
         (span,) = [span for span in self.spans if span.name == name]
         return span
 
     def metrics(self) -> dict[str, list[HistogramDataPoint]]:
-        """Return the points of each histogram."""
         data = self._reader.get_metrics_data()
         return {
             metric.name: [
@@ -93,22 +87,18 @@ class Collector:
 
 
 def attributes_of(span: ReadableSpan) -> dict[str, Any]:
-    """Return the attributes of a span."""
     return dict(span.attributes or {})
 
 
 def id_of(span: ReadableSpan) -> int:
-    """Return the number of a span."""
     return _place_of(span).span_id
 
 
 def trace_of(span: ReadableSpan) -> int:
-    """Return the number of the trace of a span."""
     return _place_of(span).trace_id
 
 
 def parent_of(span: ReadableSpan) -> int | None:
-    """Return the number of the parent of a span; None for a root."""
     return span.parent.span_id if span.parent else None
 
 
@@ -148,7 +138,6 @@ class Gateway:
         self._replies = list(replies or [reply(200)])
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection."""
         while True:
             request = await read_request(reader)
             lines = request.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")[1:]
@@ -162,7 +151,6 @@ class Gateway:
 
 @asynccontextmanager
 async def serving(*replies: bytes) -> AsyncIterator[Gateway]:
-    """Serve a gateway on a socket."""
     gateway = Gateway(*replies)
     async with raw_server(gateway.handle) as gateway.url:
         yield gateway

@@ -27,20 +27,15 @@ ANSWERS: Final = {
 
 
 async def token(rejected: object = None) -> str:
-    """Return another token for one that was rejected."""
     return "canary-token-1" if rejected is None else "canary-token-2"
 
 
 class Source:
-    """A source of tokens."""
-
     async def token(self, rejected: object = None) -> str:
-        """Return another token for one that was rejected."""
         return await token(rejected)
 
 
 async def stream() -> AsyncIterator[bytes]:
-    """Give a piece and fail."""
     yield b"canary-piece"
     raise LookupError("canary-text")
 

@@ -17,12 +17,10 @@ from tests.support.memory_store import MemoryStore
 
 @pytest.fixture
 def collector() -> Collector:
-    """Collect without instrumentors."""
     return Collector()
 
 
 def make_job(collector: Collector, store: MemoryStore) -> Job:
-    """Make a job whose workers are observed."""
     options: Any = {
         "base_url": ADDRESS,
         "access_token": "t",
@@ -45,7 +43,6 @@ class Labels(TaskiqMiddleware):
         self.seen: list[dict[str, Any]] = []
 
     def pre_send(self, message: TaskiqMessage) -> TaskiqMessage:
-        """Note it."""
         self.seen.append(message.labels)
         return message
 

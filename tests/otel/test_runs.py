@@ -20,12 +20,10 @@ from tests.support.scripted import scripted
 
 @pytest.fixture
 def collector() -> Collector:
-    """Collect without instrumentors."""
     return Collector()
 
 
 def session(monkeypatch: pytest.MonkeyPatch, collector: Collector) -> GatewaySession:
-    """Make an observed session that has success."""
     gateway, _, _ = scripted(
         monkeypatch, lambda _: httpx.Response(200, json={}), observers=[collector.observer]
     )
@@ -33,7 +31,6 @@ def session(monkeypatch: pytest.MonkeyPatch, collector: Collector) -> GatewaySes
 
 
 def run_of(collector: Collector) -> ReadableSpan:
-    """Return the span of the run."""
     return collector.named("bulk.run")
 
 
@@ -130,7 +127,6 @@ async def test_a_large_run_that_nothing_records_has_no_link(
 
 
 async def fail(_: int) -> None:
-    """Fail."""
     raise ZeroDivisionError
 
 

@@ -29,10 +29,7 @@ AT_ONCE = RetryPolicy(backoff=0.0)
 
 
 class Renewing:
-    """Has another token for each one that was rejected."""
-
     async def token(self, rejected: object = None) -> str:
-        """Return a token."""
         return "first" if rejected is None else "second"
 
 
@@ -45,7 +42,6 @@ def collector() -> Iterator[Collector]:
 
 
 def session(gateway: Gateway, collector: Collector, **options: Any) -> GatewaySession:
-    """Make an observed session."""
     given = {"access_token": "t", "tenant_id": "acme", "retry": AT_ONCE, **options}
     return GatewaySession(gateway.url, observers=[collector.observer], **given)
 

@@ -115,13 +115,11 @@ class Failing(Sampler):
         links: Sequence[Link] | None = None,
         trace_state: TraceState | None = None,
     ) -> SamplingResult:
-        """Raise, or take it."""
         if kind is self._kind:
             raise ZeroDivisionError
         return ALWAYS_ON.should_sample(parent_context, trace_id, name, kind, attributes, links)
 
     def get_description(self) -> str:
-        """Return a name."""
         return "failing"
 
 
@@ -185,10 +183,7 @@ async def test_a_call_that_is_closed_in_another_context() -> None:
 
 
 class Breaking(SpanProcessor):
-    """Raises when a span ends."""
-
     def on_end(self, span: ReadableSpan) -> None:
-        """Raise."""
         raise ZeroDivisionError
 
 

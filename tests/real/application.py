@@ -20,7 +20,6 @@ Message = MutableMapping[str, Any]
 
 
 def wsgi(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-    """Serve gunicorn."""
     call = environ["HTTP_" + CALL.upper().replace("-", "_")]
     connection = f"{os.getpid()}-{environ['REMOTE_PORT']}"
     note_in(_LEDGER, ARRIVED, call, connection)

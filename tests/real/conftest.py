@@ -23,6 +23,5 @@ def folder() -> Iterator[Path]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what the servers were seen to do."""
     for what, number in sorted(TALLY.items()):
         terminalreporter.write_line(f"real servers: {what}: {number}")

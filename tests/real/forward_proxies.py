@@ -54,7 +54,6 @@ def squid(folder: Path, more: str = "") -> Iterator[Program]:
 
 @contextmanager
 def tinyproxy(folder: Path) -> Iterator[Program]:
-    """Run tinyproxy."""
     port, path = free_port(), folder / "tinyproxy.conf"
     path.write_text(TINYPROXY.format(port=port), encoding="ascii")
     with running([find("tinyproxy"), "-d", "-c", str(path)], port, folder) as program:

@@ -57,7 +57,6 @@ def note_in(path: str, what: str, call: str, connection: str) -> None:
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Return what processes noted in a file."""
     ledger = Ledger()
     for line in path.read_text(encoding="utf-8").splitlines():
         ledger.note(*line.split(" "))

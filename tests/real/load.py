@@ -31,7 +31,6 @@ _AROUND: Final = 30
 
 
 def open_session(url: str, witness: Witness, **options: Any) -> GatewaySession:
-    """Make a session that outlives a restart, and has a witness."""
     given: dict[str, Any] = {
         "access_token": "t",
         "observers": [witness],
@@ -44,7 +43,6 @@ def open_session(url: str, witness: Witness, **options: Any) -> GatewaySession:
 
 
 async def make_calls(gateway: GatewaySession, witness: Witness, name: str, number: int) -> None:
-    """Make calls of the mix, all at once."""
     await asyncio.gather(
         *(
             witness.call(gateway, MIX[count % len(MIX)], f"{name}-{count}")

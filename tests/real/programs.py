@@ -87,7 +87,6 @@ class Program:
             self._process = None
 
     def workers(self) -> set[int]:
-        """Return the numbers of its children."""
         threads = Path(f"/proc/{self.pid}/task").glob("*/children")
         return {int(child) for thread in threads for child in thread.read_text("ascii").split()}
 
@@ -103,7 +102,6 @@ class Program:
         await until(lambda: bool(self.workers() - old) and not self.workers() & old)
 
     async def kill_worker(self, number: int) -> None:
-        """Kill a worker, and wait until there is another in its place."""
         old = self.workers()
         assert number in old
         os.kill(number, signal.SIGKILL)
@@ -111,7 +109,6 @@ class Program:
 
 
 async def until(fact: Callable[[], bool]) -> None:
-    """Wait until something is so."""
     async with asyncio.timeout(_LIMIT):
         while not fact():  # noqa: ASYNC110 - another process has no events for us
             await asyncio.sleep(_POLL)

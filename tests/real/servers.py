@@ -88,8 +88,6 @@ class Place:
         await self.while_busy(self.program.restart)
 
     async def kill_worker(self) -> None:
-        """Kill a worker while it is busy."""
-
         async def kill() -> None:
             await self.program.kill_worker(self.ledger().worker)
 

@@ -73,7 +73,6 @@ async def was_kept(place: Place) -> bool:
 
 
 def connections(ledger: Ledger, name: str) -> set[Any]:
-    """Return the connections that the bursts of a name took."""
     return {used for call, used in ledger.connections.items() if call.startswith(name)}
 
 

@@ -21,13 +21,11 @@ STATUSES: Final = (401, 413, 429)
 
 
 async def stream(folder: Path) -> AsyncIterator[bytes]:
-    """Give the document piece by piece."""
     for _ in range(SIZE // 2**16):
         yield bytes(2**16)
 
 
 def file(folder: Path) -> Path:
-    """Return a file with the document."""
     path = folder / "document.bin"
     path.write_bytes(bytes(SIZE))
     return path
@@ -41,7 +39,6 @@ DOCUMENTS: Final[dict[str, Callable[[Path], Any]]] = {
 
 
 def upload(document: Any) -> Call:
-    """Return the call that uploads a document."""
     return lambda gateway: gateway.aml.upload_document(document)
 
 

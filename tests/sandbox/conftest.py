@@ -34,7 +34,6 @@ async def on_a_socket(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
 
 @pytest.fixture
 def sandbox() -> Sandbox:
-    """Provide a sandbox without faults."""
     return Sandbox()
 
 

@@ -14,12 +14,10 @@ class Clock:
         self.now = 1_000_000.0
 
     def __call__(self) -> float:
-        """Return the time."""
         return self.now
 
 
 async def call(sandbox: Sandbox, token: str) -> httpx.Response:
-    """Call an operation with a token."""
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(transport=sandbox.transport(), base_url="http://s") as client:
         return await client.post(WEBHOOK, headers=headers)

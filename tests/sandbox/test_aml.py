@@ -8,7 +8,6 @@ SHA256_OF_ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015a
 
 
 async def upload(client: httpx.AsyncClient) -> None:
-    """Upload the first document."""
     reply = await client.post(UPLOAD, content=b"first", headers={"Content-Type": "image/png"})
     assert reply.json()["documentId"] == "document-0001"
 

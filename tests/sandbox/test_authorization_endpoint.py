@@ -15,7 +15,6 @@ Connect = Callable[[Sandbox], AbstractAsyncContextManager[httpx.AsyncClient]]
 
 
 async def webhook(client: httpx.AsyncClient, token: str) -> httpx.Response:
-    """Call an operation with a token."""
     return await client.post("/kyc/1.0.0/webhook", headers={"Authorization": f"Bearer {token}"})
 
 

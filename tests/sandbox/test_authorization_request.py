@@ -19,7 +19,6 @@ from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, HTML, answer_of
 
 
 async def status_of(parameters: bytes, method: str) -> int:
-    """Send parameters that no client would send, and return the status."""
     sent: list[Message] = []
 
     async def receive() -> Message:

@@ -6,7 +6,6 @@ FAULT = Fault.status(500)
 
 
 def hits(faults: Faults, operation: str = "cancel_order", calls: int = 6) -> list[int]:
-    """Return the calls, counted from 1, at which a fault happens."""
     return [call for call in range(1, calls + 1) if faults.due(operation)]
 
 

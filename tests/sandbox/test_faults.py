@@ -70,7 +70,6 @@ async def test_status_may_be_one_without_a_name(
 async def test_refusal_has_retry_after(
     connect: Connect, fault: Fault, status: int, retry_after: str | None, sandbox_with: SandboxWith
 ) -> None:
-    """A refusal has Retry-After as given, or not at all."""
     async with connect(sandbox_with(fault)) as client:
         reply = await client.get(BALANCE)
 
@@ -174,5 +173,4 @@ def test_impossible_fault_is_refused(make: Callable[[], Fault], message: str) ->
 
 
 def test_fault_has_a_readable_repr() -> None:
-    """The repr of a fault says what it does."""
     assert repr(Fault.latency(0.2)) == "Fault(name='latency of 0.2 s')"

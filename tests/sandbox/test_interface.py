@@ -62,7 +62,6 @@ REFUSED: list[tuple[Any, str]] = [
 
 
 def _shape_of(kind: str, *, nullable: bool = False) -> Shape:
-    """Return the shape for a type of the table."""
     if kind.startswith("["):
         return Array(_shape_of(kind[1:-1]))
     if kind not in MODELS:

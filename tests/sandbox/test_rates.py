@@ -11,7 +11,6 @@ from gateway_sdk.sandbox._reference_data import ReferenceRates, reference_rates
 
 @pytest.fixture
 def rates() -> ReferenceRates:
-    """Provide the process's reference rates."""
     return reference_rates()
 
 

@@ -85,7 +85,6 @@ def test_what_is_allowed_is_this_machine(uri: str) -> None:
 
 
 def test_registered_uri_is_allowed_exactly() -> None:
-    """A registered URI may be any, and only exactly this one is allowed."""
     allowed = RedirectUris(["https://app.example/callback", "com.example.app:/callback"])
 
     assert "https://app.example/callback" in allowed

@@ -35,7 +35,6 @@ async def answering(*replies: bytes) -> AsyncGenerator[tuple[str, list[bytes]]]:
 
 @pytest.fixture
 async def base_url(sandbox: Sandbox) -> AsyncIterator[str]:
-    """Provide the base URL of a sandbox on a socket."""
     async with sandbox.serve() as base_url:
         yield base_url
 

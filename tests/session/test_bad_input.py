@@ -46,20 +46,17 @@ class Counting(httpx.AsyncBaseTransport):
         self.requests: list[httpx.Request] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Keep the request."""
         self.requests.append(request)
         return httpx.Response(200, json=[])
 
 
 @pytest.fixture
 def transport() -> Counting:
-    """Provide the transport that must not be called."""
     return Counting()
 
 
 @pytest.fixture
 def gateway(transport: Counting) -> GatewaySession:
-    """Provide a session with all credentials over that transport."""
     return GatewaySession(
         "https://gateway.test",
         access_token=CANARY + "-token",
@@ -71,7 +68,6 @@ def gateway(transport: Counting) -> GatewaySession:
 
 
 def session(base_url: Any = "https://gateway.test", **settings: Any) -> GatewaySession:
-    """Make a session with a token, which is all that it needs."""
     return GatewaySession(base_url, **{"access_token": CANARY, **settings})
 
 
@@ -339,7 +335,6 @@ def test_retry_policy_of_a_wrong_switch(value: Any) -> None:
 
 
 def test_retry_policy_needs_an_attempt() -> None:
-    """No attempt at all is no policy."""
     with pytest.raises(ConfigurationError, match="attempts must be a whole number of at least 1"):
         RetryPolicy(attempts=0)
 

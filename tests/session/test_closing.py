@@ -46,7 +46,6 @@ class Recording(httpx.AsyncBaseTransport):
 
 
 def session(transport: httpx.AsyncBaseTransport) -> GatewaySession:
-    """Make a session on a transport."""
     return GatewaySession(
         "https://gateway.test", access_token="token", transport=transport, drain=DRAIN
     )

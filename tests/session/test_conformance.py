@@ -31,7 +31,6 @@ from tests.support.calls import CALLS
 async def gateway(
     request: pytest.FixtureRequest, gateway_sandbox: Sandbox
 ) -> AsyncIterator[GatewaySession]:
-    """Provide a session to the sandbox, without and then with a socket between them."""
     settings: dict[str, Any] = {
         "access_token": SANDBOX_ACCESS_TOKEN,
         "tenant_id": "acme",

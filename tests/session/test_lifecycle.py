@@ -48,7 +48,6 @@ class Gates:
 
 
 def session(url: str, **options: object) -> GatewaySession:
-    """Make a session for a test server."""
     return GatewaySession(url, access_token="token", tenant_id="acme", **options)  # type: ignore[arg-type]
 
 

@@ -13,7 +13,6 @@ from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 
 
 def replying(*pages: Any) -> tuple[GatewaySession, list[int]]:
-    """Make a session with a gateway that has these pages, and the pages that it is asked for."""
     asked: list[int] = []
 
     def reply(request: httpx.Request) -> httpx.Response:

@@ -63,7 +63,6 @@ class Silence:
         self.arrived = asyncio.Event()
 
     async def handle(self, reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-        """Read to the end."""
         while await reader.read(65536):
             self.arrived.set()
 

@@ -14,8 +14,6 @@ NEEDS_ASYNCIO = "needs asyncio, and no event loop of asyncio runs here"
 
 
 def session(requests: list[httpx.Request]) -> GatewaySession:
-    """Make a session that notes its requests."""
-
     def answer(request: httpx.Request) -> httpx.Response:
         requests.append(request)
         return httpx.Response(200, json={})

@@ -16,7 +16,6 @@ Documented = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def is_private(name: str) -> bool:
-    """Tell whether a name is private; magic methods are not."""
     return name.startswith("_") and not name.endswith("__")
 
 

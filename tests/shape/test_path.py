@@ -34,7 +34,6 @@ class Followed:
         self.files: set[str] = set()
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Note a call."""
         path = Path(frame.f_code.co_filename)
         if event == "call" and path.is_relative_to(ROOT):
             self.files.add(path.relative_to(ROOT).as_posix())

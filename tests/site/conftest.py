@@ -25,8 +25,7 @@ def site() -> Path:
 
 
 class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        """Write nothing."""
+    def log_message(self, *_: Any) -> None: ...
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -51,7 +51,6 @@ async def page(
 
 @pytest.fixture(params=SCHEMES)
 def scheme(request: pytest.FixtureRequest) -> str:
-    """Provide what the user prefers."""
     return str(request.param)
 
 

@@ -94,7 +94,6 @@ class SentBytes:
             monkeypatch.setattr(socket.socket, name, self._counting(getattr(socket.socket, name)))
 
     def __call__(self) -> int:
-        """Return the number of bytes so far."""
         return self._number
 
     def _counting(self, send: Callable[..., int]) -> Callable[..., int]:

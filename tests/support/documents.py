@@ -44,7 +44,6 @@ class Block:
 
     @property
     def serves(self) -> bool:
-        """Whether it is a server, which runs until it is stopped."""
         return any(SERVES.match(command) for command in self.commands)
 
 
@@ -58,7 +57,6 @@ class Ended:
 
 
 def blocks(document: Path) -> Iterator[Block]:
-    """Yield the blocks of a document in their order."""
     text = document.read_text(encoding="utf-8")
     for found in FENCE.finditer(text):
         before = text[: found.start()]
@@ -68,14 +66,12 @@ def blocks(document: Path) -> Iterator[Block]:
 
 
 def every(*languages: str) -> list[Block]:
-    """Return the blocks of all documents in these languages."""
     return [
         block for document in DOCUMENTS for block in blocks(document) if block.language in languages
     ]
 
 
 def save_files(document: Path, folder: Path) -> None:
-    """Save what the document tells its reader to save."""
     for block in blocks(document):
         if block.file:
             (folder / block.file).write_text(block.text, encoding="utf-8")

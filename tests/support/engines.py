@@ -16,8 +16,6 @@ PIECE: Final = bytes(65536)
 
 
 class Engine(engine.Engine, httpx.AsyncBaseTransport):
-    """An engine that takes requests of httpx."""
-
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, and tell its transmission what happened."""
         transmission = request.extensions.get(EXTENSION) or Transmission(sent=False)
@@ -103,7 +101,6 @@ class Greedy:
         self._reply = reply
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection."""
         self.connections += 1
         await reader.readuntil(b"\r\n\r\n")
         writer.write(self._reply)

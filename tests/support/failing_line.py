@@ -59,7 +59,6 @@ class Ledger:
         self._news.set()
 
     async def until(self, fact: Callable[[], bool]) -> None:
-        """Wait until something is so."""
         async with asyncio.timeout(_LIMIT):
             while not fact():
                 self._news.clear()
@@ -184,7 +183,6 @@ class Line:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close, as a server does that has nothing to say any more."""
         if self.open:
             self.open = self.at_rest = False
             self._socket.close()
@@ -197,7 +195,6 @@ class Line:
             self.close()
 
     def _came(self, data: bytes) -> None:
-        """Note that bytes of a request came."""
         if data and not self._buffer:
             self.receipts.append(Receipt())
             self.ledger.receipts.append(self.receipts[-1])

@@ -29,7 +29,6 @@ class FailingServer(Ledger):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         scheme = "http" if self._tls is None else "https"
         return f"{scheme}://127.0.0.1:{self.port}"
 

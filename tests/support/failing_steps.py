@@ -12,14 +12,11 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 async def serve(line: Line) -> None:
-    """Answer every request."""
     while await line.request():
         await line.answer()
 
 
 def at_once(end: End) -> Script:
-    """End the connection as soon as it is there."""
-
     async def script(line: Line) -> None:
         end(line)
 
@@ -58,8 +55,6 @@ def after_one_byte(end: End) -> Script:
 
 
 def after_head(end: End) -> Script:
-    """End the connection after the head of a request."""
-
     async def script(line: Line) -> None:
         if await line.head():
             end(line)
@@ -104,8 +99,6 @@ def dropping_tls(data: bytes) -> Script:
 
 
 def answering(status: int, more: str = "") -> Script:
-    """Answer every request with one status."""
-
     async def script(line: Line) -> None:
         while await line.request():
             await line.answer(status, more)
@@ -128,14 +121,11 @@ def answering_twice(length: int = 0, *, together: bool = True) -> Script:
 
 
 async def never_answer(line: Line) -> None:
-    """Take in all that comes, and never answer."""
     if await line.request():
         await line.swallow()
 
 
 def never_end_of(status: int) -> Script:
-    """Answer with a head only."""
-
     async def script(line: Line) -> None:
         if await line.request():
             head = HEAD.replace(b"200 OK", b"%d -" % status)

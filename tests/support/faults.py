@@ -24,8 +24,6 @@ WELL: Final = "is well"
 
 
 def answer(status: int = 200, more: str = "") -> Script:
-    """Answer one request."""
-
     async def script(line: Line) -> None:
         if await line.request():
             await line.answer(status, more)
@@ -34,8 +32,6 @@ def answer(status: int = 200, more: str = "") -> Script:
 
 
 def answer_late(line_turns: int) -> Script:
-    """Answer one request after some turns."""
-
     async def script(line: Line) -> None:
         if await line.request():
             await turns(line_turns)

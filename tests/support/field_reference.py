@@ -41,7 +41,6 @@ def _models() -> dict[type[BaseModel], None]:
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
-    """Yield the types that an annotation is made of, without None."""
     if annotation is JsonValue or not get_args(annotation):
         yield annotation
     elif get_origin(annotation) is Annotated:
@@ -68,7 +67,6 @@ def _type(field: FieldInfo) -> str:
 
 
 def _null(model: type[BaseModel], field: FieldInfo) -> str:
-    """Ask the model itself."""
     try:
         TypeAdapter(model).validate_python({field.validation_alias: None})
     except ValidationError:

@@ -17,7 +17,6 @@ def mode_of(path: Path) -> int:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Return the names of all files in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 

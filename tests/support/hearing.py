@@ -16,7 +16,6 @@ class _Listener(logging.Handler):
         self.event = asyncio.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Look for the text."""
         self._left -= self._text in record.getMessage()
         if self._left <= 0:
             self.event.set()

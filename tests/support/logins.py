@@ -17,7 +17,6 @@ class Clock:
         self.now = now
 
     def __call__(self) -> float:
-        """Return the seconds since 1970."""
         return self.now
 
 
@@ -87,7 +86,6 @@ class Store(MemoryStore):
         return await super().load()
 
     async def save(self, token: Token) -> None:
-        """Store a token."""
         self.saves += 1
         await asyncio.sleep(0)
         if self.down:

@@ -1,5 +1,5 @@
 """A store in memory, for tests of what stands on stores."""
-# ruff: noqa: D102 - the protocol describes the methods
+
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -23,8 +23,7 @@ T = TypeVar("T")
 ENDED = (State.DONE, State.FAILED)
 
 
-async def _nothing(operation: str) -> None:
-    """Let an operation pass."""
+async def _nothing(operation: str) -> None: ...
 
 
 class MemoryStore:

@@ -28,21 +28,17 @@ class Book(Observer):
         self.tasks.add(asyncio.current_task())
 
     def call_started(self, call: CallInfo) -> None:
-        """Write it down."""
         self._note("started", call)
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Write it down."""
         assert attempt.elapsed >= 0
         self._note("attempt", call, attempt.outcome.name, attempt.status, attempt.error)
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        """Write it down."""
         self._note("retry", call, attempt.status or attempt.error, seconds)
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        """Write it down."""
         assert elapsed >= 0
         self._note("finished", call, outcome.name, error and type(error).__name__)

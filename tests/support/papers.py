@@ -37,7 +37,6 @@ class Papers:
         self.folder = folder
 
     def context(self) -> ssl.SSLContext:
-        """Make a context of a user's own."""
         context = ssl.create_default_context(cafile=self.authority.path)
         context.load_cert_chain(self.certificate, self.key)
         return context

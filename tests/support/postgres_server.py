@@ -53,7 +53,6 @@ class PostgresServer:
         self._databases = 0
 
     def address(self, database: str = "postgres", *, password: str = CANARY) -> str:
-        """Return the DSN of a database."""
         return f"postgresql://{self.role}:{password}@127.0.0.1:{self.port}/{database}"
 
     def create(self) -> None:
@@ -126,7 +125,6 @@ class PostgresServer:
             self._process = None
 
     def start_again(self) -> None:
-        """Start it, if it was killed."""
         if self._process is None:
             self.start()
 
@@ -136,7 +134,6 @@ class PostgresServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def new_database(self) -> str:
-        """Make an empty database and return its DSN."""
         self._databases += 1
         name = f"test_{self._databases}"
         await self.execute(f"create database {name}")

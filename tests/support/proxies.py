@@ -44,7 +44,6 @@ async def serving(handler: Handler, context: ssl.SSLContext | None = None) -> As
 
 
 def server_context(authority: Authority, host: str = HOST) -> ssl.SSLContext:
-    """Make the context of a server with a certificate for a host."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*authority.certify(host))
     return context
@@ -119,7 +118,6 @@ class Proxy:
 
 
 def _forwarded(head: bytes) -> bytes:
-    """Return a head as a proxy hands it on: without what was for the proxy."""
     line, *headers = head.split(b"\r\n")
     method, target, version = line.split(b" ")
     path = b"/" + target.split(b"/", 3)[3]
@@ -143,7 +141,6 @@ class Place:
     address: str
 
     def session(self, **options: Any) -> GatewaySession:
-        """Make a session that knows the proxy."""
         given = {
             "base_url": f"https://{HOST}",
             "access_token": "token-1",

@@ -37,7 +37,6 @@ async def raw_server(handler: Handler) -> AsyncIterator[str]:
 
 
 async def read_request(reader: asyncio.StreamReader) -> bytes:
-    """Read one request with a Content-Length or none and return all its bytes."""
     head = await reader.readuntil(b"\r\n\r\n")
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")

@@ -34,19 +34,16 @@ class S3Server:
         }
 
     def start(self) -> None:
-        """Listen."""
         self.server = ThreadedMotoServer(ip_address="127.0.0.1", port=self.port, verbose=False)
         self.server.start()
         _, self.port = self.server.get_host_and_port()
 
     def stop(self) -> None:
-        """Refuse connections."""
         self.server.stop()
 
 
 @contextmanager
 def running() -> Iterator[S3Server]:
-    """Provide a server with an empty bucket."""
     server = S3Server()
     server.start()
     try:

@@ -43,7 +43,6 @@ class ScriptedEngine(httpx.AsyncBaseTransport):
         return step if isinstance(step, httpx.Response) else step(request)
 
     async def aclose(self) -> None:
-        """Note that it was closed."""
         self.closed = True
 
 

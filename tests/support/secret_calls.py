@@ -34,7 +34,6 @@ class Source:
     count = 0
 
     async def token(self, rejected: object = None) -> str:
-        """Return a token."""
         self.count += rejected is not None
         return f"{CANARY}-token-{self.count}"
 
@@ -53,26 +52,21 @@ class Listener(Observer):
         self.heard += [f"{thing} {thing!r}" for thing in told]
 
     def call_started(self, call: CallInfo) -> None:
-        """Keep it."""
         self._hear(call)
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Keep it."""
         self._hear(call, attempt)
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        """Keep it."""
         self._hear(call, attempt, seconds)
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        """Keep it."""
         self._hear(call, outcome, error, elapsed)
 
 
 def session(url: str, **options: Any) -> GatewaySession:
-    """Make a session that is full of secrets."""
     given = {
         "access_token": Source(),
         "tenant_id": f"{CANARY}-tenant",
@@ -119,7 +113,6 @@ SECRET_CALLS: dict[str, Call] = {
 async def everything_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> AsyncIterator[list[logging.LogRecord]]:
-    """Have every logger say all that it has, and asyncio every step that it makes."""
     caplog.set_level(logging.DEBUG)
     loop = asyncio.get_running_loop()
     loop.set_debug(True)
@@ -131,6 +124,5 @@ async def everything_logged(
 
 
 def parts_of(gateway: GatewaySession) -> list[object]:
-    """Return what a session is made of, and a view of it."""
     core = gateway._caller.client
     return [gateway.with_options(), core, core._engine, core._transport, core._bucket]

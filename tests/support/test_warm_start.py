@@ -25,7 +25,6 @@ WAIT = "import sys, time\nprint('waits', flush=True)\ntime.sleep(3600)\n"
 
 @pytest.fixture(scope="module")
 def warm() -> Iterator[list[str]]:
-    """Provide the command, with --full too."""
     with warm_start.serve() as command:
         yield command
 

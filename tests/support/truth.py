@@ -81,14 +81,12 @@ def open_session(url: str, witness: Witness, **options: Any) -> GatewaySession:
 
 
 async def make(url: str, operation: str, how: Call | None = None, **options: Any) -> Record:
-    """Make one call and return what is said of it."""
     witness = Witness()
     async with open_session(url, witness, **options) as gateway:
         return await witness.call(gateway, operation, how=how)
 
 
 def end_of(record: Record) -> End:
-    """Return what a call came to."""
     kind = type(record.error).__name__ if record.error else None
     return kind, record.attempts[-1].outcome
 

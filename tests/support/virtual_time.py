@@ -20,7 +20,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         super().__init__(_Jumping(self))
 
     def time(self) -> float:
-        """Return the seconds since the loop was made."""
         return self.now
 
     def jump(self) -> None:

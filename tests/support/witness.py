@@ -58,7 +58,6 @@ class Witness(Observer):
     async def call(
         self, gateway: GatewaySession, operation: str, call: str = "1", how: Call | None = None
     ) -> Record:
-        """Make a call that the server can tell from others, and return its record."""
         made = how or CALLS[operation]
         record = Record(call, operation)
         self.records.append(record)
@@ -70,17 +69,14 @@ class Witness(Observer):
         return record
 
     def call_started(self, call: CallInfo) -> None:
-        """Remember whose call it is."""
         self._by_number[call.number] = _CURRENT.get()
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Keep the attempt."""
         self._by_number[call.number].attempts.append(attempt)
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        """Keep the outcome."""
         self._by_number[call.number].outcome = outcome
 
 

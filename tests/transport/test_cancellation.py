@@ -30,7 +30,6 @@ UPLOADS: Final[dict[str, Call]] = {
 
 
 async def slow_token() -> str:
-    """Return a token after some turns."""
     await turns(2)
     return "token"
 

@@ -16,7 +16,6 @@ from tests.support.secrecy import CANARY, texts_of
 
 @pytest.fixture(scope="module")
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    """The papers of the tests of this file."""
     return Papers(tmp_path_factory.mktemp("papers"))
 
 

@@ -31,7 +31,6 @@ class Peer:
         return data
 
     def reset(self) -> None:
-        """End it without a word."""
         self.end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.end.close()
 

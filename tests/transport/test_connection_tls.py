@@ -34,7 +34,6 @@ class Peer:
         self.layers: list[Layer] = []
 
     async def shake_hands(self, context: ssl.SSLContext) -> None:
-        """Add a layer."""
         layer = Layer(context)
         while True:
             try:
@@ -67,18 +66,15 @@ class Peer:
                 return data
 
     def wrap(self, data: bytes, layers: list[Layer]) -> bytes:
-        """Encrypt some data."""
         for layer in reversed(layers):
             layer.tls.write(data)
             data = layer.outgoing.read()
         return data
 
     async def send(self, data: bytes) -> None:
-        """Send data through all layers."""
         await self.raw(self.wrap(data, self.layers))
 
     async def raw(self, data: bytes) -> None:
-        """Send bytes as they are."""
         await asyncio.get_running_loop().sock_sendall(self.end, data)
 
     def goodbye(self) -> bytes:

@@ -18,12 +18,10 @@ FAMILIES: Final = {"127.0.0.1": socket.AF_INET, "::1": socket.AF_INET6}
 
 
 def address(host: str, port: int) -> SocketAddress:
-    """Return an address as `socket.getaddrinfo` does."""
     return FAMILIES[host], socket.SOCK_STREAM, 6, "", (host, port)
 
 
 def open_sockets() -> int:
-    """Count the sockets of this process."""
     if not FOLDER.exists():
         pytest.skip("counts sockets where Linux shows them")
     links = (path.readlink().name for path in FOLDER.iterdir() if path.is_symlink())
@@ -54,14 +52,12 @@ class Names:
         monkeypatch.setattr(loop, "sock_connect", connecting)
 
     def silent(self, host: str) -> asyncio.Future[None]:
-        """Make an address silent until what is returned is done."""
         self.dead[host] = asyncio.get_running_loop().create_future()
         return self.dead[host]
 
 
 @pytest.fixture
 async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
-    """Provide names."""
     return Names(monkeypatch)
 
 

@@ -50,7 +50,6 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def session(base_url: str = BASE_URL, **settings: Any) -> GatewaySession:
-    """Make a session that tries once."""
     return GatewaySession(
         base_url, access_token="token-1", tenant_id="acme", retry=None, **settings
     )

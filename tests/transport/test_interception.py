@@ -34,13 +34,10 @@ CANARY_PATH = "canary" + "-path"
 
 
 def session(base_url: str = BASE_URL, **settings: Any) -> GatewaySession:
-    """Make a session that tries once."""
     return GatewaySession(base_url, access_token="token-1", retry=None, **settings)
 
 
 def answering(seen: list[httpx.Request], **reply: Any) -> Callable[[httpx.Request], httpx.Response]:
-    """Make a handler that keeps the requests."""
-
     def answer(request: httpx.Request) -> httpx.Response:
         seen.append(request)
         return httpx.Response(**{"status_code": 200, "json": [COUNTRY], **reply})
@@ -90,7 +87,6 @@ class Closing(httpx.MockTransport):
     closed = 0
 
     async def aclose(self) -> None:
-        """Count."""
         self.closed += 1
 
 

@@ -15,7 +15,6 @@ EAGER: Final[Any] = getattr(asyncio, "eager_task_factory", None)
 
 
 def debugging() -> asyncio.AbstractEventLoop:
-    """Make an event loop that looks for mistakes."""
     loop = asyncio.new_event_loop()
     loop.set_debug(enabled=True)
     return loop
@@ -29,7 +28,6 @@ def eager() -> asyncio.AbstractEventLoop:
 
 
 def on_uvloop() -> asyncio.AbstractEventLoop:
-    """Make an event loop of uvloop."""
     loop: asyncio.AbstractEventLoop = pytest.importorskip("uvloop").new_event_loop()
     return loop
 

@@ -16,7 +16,6 @@ CONTEXT: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def request(url: str, *, pool: float = 30.0) -> httpx.Request:
-    """Make a request that is patient with all but the pool."""
     return httpx.Request(
         "GET", url, extensions={"timeout": httpx.Timeout(30.0, pool=pool).as_dict()}
     )

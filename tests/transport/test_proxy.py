@@ -15,7 +15,6 @@ GATEWAY = "https://gateway.test"
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment without proxies."""
     for name in os.environ:
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -23,7 +22,6 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def found(base_url: str = GATEWAY, given: Any = None, *, trust_env: bool = True) -> str | None:
-    """Return the address of the proxy for a gateway."""
     proxied = proxy_for(httpx.URL(base_url), given, trust_env=trust_env)
     return None if proxied is None else str(proxied.url)
 

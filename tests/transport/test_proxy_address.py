@@ -16,7 +16,6 @@ GATEWAY = httpx.URL("https://gateway.test")
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment without proxies."""
     for name in os.environ:
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)

@@ -29,7 +29,6 @@ PAYLOAD = b'{"status": 403, "message": "not yours"}'
 
 
 def answer(status: int, body: bytes = PAGE, more: bytes = b"") -> bytes:
-    """Return a whole reply."""
     head = b"HTTP/1.1 %d -\r\nContent-Length: %d\r\n" % (status, len(body))
     return head + more + b"\r\n" + body
 
@@ -100,7 +99,6 @@ class Renewing:
     rejected = 0
 
     async def token(self, rejected: object = None) -> str:
-        """Count the tokens that were rejected."""
         self.rejected += rejected is not None
         return f"token-{self.rejected}"
 

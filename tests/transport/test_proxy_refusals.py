@@ -21,7 +21,6 @@ from tests.support.truth import short
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """An authority that only these tests trust."""
     return Authority(tmp_path_factory.mktemp("authority"), "tests")
 
 

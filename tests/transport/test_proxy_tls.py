@@ -17,7 +17,6 @@ BASIC = b"Proxy-Authorization: Basic " + base64.b64encode("ué:€:".encode())
 
 @pytest.fixture(scope="module")
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    """The papers of the tests of this file."""
     return Papers(tmp_path_factory.mktemp("papers"))
 
 

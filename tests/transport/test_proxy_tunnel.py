@@ -15,7 +15,6 @@ from tests.support.proxies import BASIC, CREDENTIALS, HOST, Gateway, behind_a_pr
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment without proxies."""
     for name in os.environ:
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -24,7 +23,6 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """An authority that only these tests trust."""
     return Authority(tmp_path_factory.mktemp("authority"), "tests")
 
 

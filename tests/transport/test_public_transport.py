@@ -38,7 +38,6 @@ async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 def session(url: str, client: httpx.AsyncClient, **options: Any) -> GatewaySession:
-    """Make a session that sends through a client."""
     given = {"access_token": "t", "tenant_id": "acme", "retry": AT_ONCE, **options}
     return GatewaySession(url, http_client=client, **given)
 
@@ -144,7 +143,6 @@ class Repeating(httpx.AsyncBaseTransport):
         self._ways = ways
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Try one way after the other."""
         *others, last = self._ways
         for way in others:
             try:
@@ -155,8 +153,6 @@ class Repeating(httpx.AsyncBaseTransport):
 
 
 def failing(error: Exception) -> httpx.MockTransport:
-    """Make a transport that fails."""
-
     def fail(_: httpx.Request) -> httpx.Response:
         raise error
 

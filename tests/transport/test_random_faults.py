@@ -74,7 +74,6 @@ class Plan:
 def plans(
     cancelled: list[int | None], faults: Iterable[str], deadlines: list[tuple[int, ...]]
 ) -> st.SearchStrategy[Plan]:
-    """Return plans made of these."""
     calls = st.builds(
         Planned,
         operation=st.sampled_from(sorted(OPERATIONS)),
@@ -111,12 +110,10 @@ class Renewing:
     """A token source that has another token when one is rejected."""
 
     async def token(self, rejected: Any = None) -> str:
-        """Return a token."""
         return "second" if rejected else "first"
 
 
 def faulty(plan: Plan) -> Script:
-    """Return a script for every connection of a run."""
     left = list(reversed(plan.faults))
 
     async def script(line: Line) -> None:

@@ -49,7 +49,6 @@ class Gateway(httpx.AsyncBaseTransport):
         self._seconds = seconds
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Note when a request came, and answer."""
         self.times.append(now())
         self.tokens.append(request.headers["Authorization"])
         seconds, self._seconds = self._seconds, 0.0
@@ -86,7 +85,6 @@ class Renewing:
     count = 0
 
     async def token(self, rejected: object = None) -> str:
-        """Return the token of the day."""
         self.count += rejected is not None
         return f"token-{self.count}"
 
@@ -258,8 +256,6 @@ async def test_behind_a_limit_a_foreign_transport_still_proves_nothing() -> None
 
 
 async def test_a_transport_behind_a_limit_is_closed_with_the_session() -> None:
-    """The session closes a transport that was given to it, limit or not."""
-
     class Closing(Gateway):
         closed = False
 
@@ -289,7 +285,6 @@ def test_what_is_no_limit(limit: object) -> None:
 
 
 async def waits_of(sending: GatewaySession) -> Attempt:
-    """Make a call and return its attempt."""
     return (await sending.send(operations.SPOT_TRADING_AVAILABLE_BALANCE)).attempts[0]
 
 

@@ -40,7 +40,6 @@ def read_of(seen: Seen) -> tuple[int, bytes, bool]:
 
 
 def can_go_on(connection: h11.Connection) -> bool:
-    """Tell whether h11 would use a connection again."""
     left, is_closed = connection.trailing_data
     try:
         connection.start_next_cycle()
@@ -50,7 +49,6 @@ def can_go_on(connection: h11.Connection) -> bool:
 
 
 def by_h11(data: bytes) -> Seen:
-    """Read with h11."""
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=LONGEST_HEAD)
     connection.send(h11.Request(method="GET", target="/", headers=[("Host", "g.test")]))
     connection.send(h11.EndOfMessage())

@@ -17,7 +17,6 @@ REFUSED_LOGIN: Final = "did not accept the user name and the password"
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Provide an authority that the sessions trust."""
     return Authority(tmp_path_factory.mktemp("certificates"), "trusted")
 
 
@@ -41,7 +40,6 @@ class Socks:
         self._port, self._method, self._verdict, self._answer = port, method, verdict, answer
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection."""
         assert (await reader.readexactly(2))[0] == 5
         await reader.readexactly(1)
         writer.write(bytes([5, self._method]))

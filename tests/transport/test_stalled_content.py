@@ -49,13 +49,10 @@ class Stalled:
 
 
 class Attempts(Observer):
-    """Keeps the attempts."""
-
     def __init__(self) -> None:
         self.ended: list[Attempt] = []
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        """Keep one."""
         self.ended.append(attempt)
 
 
@@ -70,7 +67,6 @@ class Answering:
         self.may_end = asyncio.Event()
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Do it."""
         await reader.readuntil(b"the first piece")
         await self.content.waits.wait()
         writer.write(self.reply)

@@ -40,7 +40,6 @@ def ask_to_leave(line: Line) -> None:
 
 
 def answer_nobody(line: Line) -> None:
-    """Answer what nobody asked, and stay."""
     line.blurt(reply(200, '"stale"'))
 
 

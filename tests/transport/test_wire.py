@@ -42,12 +42,10 @@ async def received(
 
 
 def target_of(request: bytes) -> bytes:
-    """Return the target of a request."""
     return request.split(b" ", 2)[1]
 
 
 def names_of(request: bytes) -> list[bytes]:
-    """Return the names of the headers of a request, as they are written."""
     lines = request.partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
     return [line.partition(b":")[0] for line in lines]
 

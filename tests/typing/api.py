@@ -34,20 +34,15 @@ from gateway_sdk.models import (
 
 
 async def token() -> str:
-    """Return a token."""
     return "token"
 
 
 async def every_word() -> AsyncIterator[str]:
-    """Give items as they come."""
     yield "word"
 
 
 class Tokens:
-    """A token source."""
-
     async def token(self, rejected: str | None = None) -> str:
-        """Return a token."""
         return "token"
 
 
@@ -65,11 +60,9 @@ class OtherTransport:
     """A transport with the methods of httpx2's."""
 
     async def handle_async_request(self, request: OtherRequest) -> OtherRequest:
-        """Send a request."""
         return request
 
-    async def aclose(self) -> None:
-        """Close it."""
+    async def aclose(self) -> None: ...
 
 
 class OtherClient:
@@ -85,7 +78,6 @@ class OtherClient:
         auth: object = None,
         follow_redirects: bool | object = None,
     ) -> OtherRequest:
-        """Send a request."""
         return request
 
 
@@ -188,7 +180,6 @@ async def every_result() -> None:
 
 
 def jobs() -> list[fleet.Job]:
-    """Make jobs with the stores of the package."""
     return [
         fleet.Job("rates", operation="exchange_rate_series", store=fleet.FolderStore("store")),
         fleet.Job("customers", operation="create_customer", store=fleet.PostgresStore("dsn")),

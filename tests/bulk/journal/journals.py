@@ -20,11 +20,9 @@ def lines(path: Path) -> list[dict[str, Any]]:
 async def fetch(
     path: Path, items: Iterable[Any], call: Callable[[Any], Awaitable[Any]], **options: Any
 ) -> dict[Any, bulk.BulkResult[Any, Any]]:
-    """Run to the end and return the results by item."""
     run = bulk.run(call, items, journal=path, **{"job": JOB, **options})
     return {result.item: result async for result in run}
 
 
 async def refused(item: Any) -> Any:
-    """Fail: this call must not be made."""
     raise AssertionError(item)

@@ -17,17 +17,14 @@ from tests.support.scripted import scripted
 
 
 async def same(item: Any) -> Any:
-    """Return the item."""
     return item
 
 
 def delete(path: Path) -> None:
-    """Delete the file."""
     path.unlink()
 
 
 def rename(path: Path) -> None:
-    """Rename the file."""
     path.rename(path.with_name("elsewhere"))
 
 
@@ -54,7 +51,6 @@ def empty(path: Path) -> None:
 
 
 def append(path: Path) -> None:
-    """Append a line."""
     with path.open("ab") as file:
         file.write(b"precious\n")
 

@@ -29,7 +29,6 @@ BOM = b"\xef\xbb\xbf"
 
 
 async def rate(item: str) -> Any:
-    """Return a rate."""
     return {"rate": 1.0625, "of": item}
 
 
@@ -40,7 +39,6 @@ class Customers(httpx.AsyncBaseTransport):
         self.created: list[str] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Create one."""
         body = b"".join([piece async for piece in request.stream])  # type: ignore[union-attr]
         self.created.append(json.loads(body)["customerName"])
         return httpx.Response(200, json={"customerId": "c-1"})
@@ -85,8 +83,6 @@ def hole(text: bytes) -> bytes:
 
 
 def second(change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-    """Change the second line."""
-
     def changed(text: bytes) -> bytes:
         parts = text.splitlines(keepends=True)
         return b"".join([parts[0], change(parts[1]), *parts[2:]])

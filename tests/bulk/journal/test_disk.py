@@ -21,7 +21,6 @@ from tests.support.scripted import scripted
 
 
 async def same(item: Any) -> Any:
-    """Return the item."""
     return item
 
 

@@ -33,7 +33,6 @@ asyncio.run(main())
 
 
 async def same(item: Any) -> Any:
-    """Return the item."""
     return item
 
 

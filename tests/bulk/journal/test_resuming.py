@@ -233,7 +233,6 @@ class Stuck(httpx.AsyncBaseTransport):
         self.asked = asyncio.Event()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Wait without end."""
         request.extensions["gateway_sdk.transmission"].sent = self.sends
         self.asked.set()
         await asyncio.Event().wait()

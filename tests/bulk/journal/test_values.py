@@ -107,7 +107,6 @@ async def test_an_error_of_load_fails_its_item_only(tmp_path: Path) -> None:
 
 
 def nested(depth: int) -> list[Any]:
-    """Return nested lists."""
     value: list[Any] = []
     for _ in range(depth - 1):
         value = [value]
@@ -254,8 +253,6 @@ class Held(BaseModel):
 
 @dataclass
 class Kept:
-    """A dataclass with any member."""
-
     pieces: Any
 
 

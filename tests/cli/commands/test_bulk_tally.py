@@ -23,7 +23,6 @@ REFUSED, LOST = Outcome.REFUSED, Outcome.UNKNOWN
 
 
 def failure(kind: type[GatewayError], outcome: Outcome, status: int | None = None) -> GatewayError:
-    """Make an error as a journal gives it back."""
     error = kind.__new__(kind)
     error.__dict__.update(outcome=outcome, status=status)
     return error
@@ -32,7 +31,6 @@ def failure(kind: type[GatewayError], outcome: Outcome, status: int | None = Non
 def result(
     error: Exception | None = None, *, from_journal: bool = False, symbols: str = "USD"
 ) -> BulkResult[ExchangeRateSeriesRequest, Any]:
-    """Make the result of a series."""
     item = ExchangeRateSeriesRequest(base="EUR", symbols=symbols, start_date="", end_date="")
     return BulkResult(item=item, error=error, elapsed=0, from_journal=from_journal, _value=None)
 
@@ -40,7 +38,6 @@ def result(
 def counted(
     total: int, *results: BulkResult[ExchangeRateSeriesRequest, Any], deadline: float | None = None
 ) -> Tally:
-    """Tally results."""
     count = Tally(deadline)
     count.total = total
     for found in results:
@@ -124,10 +121,7 @@ def test_deadline_alone_is_4() -> None:
 
 
 class Screen(io.StringIO):
-    """A terminal that only shows."""
-
     def isatty(self) -> bool:
-        """Say that it is one."""
         return True
 
 

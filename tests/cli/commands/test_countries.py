@@ -25,7 +25,6 @@ AUSTRIA = {
 
 @pytest.fixture(scope="module")
 def ivory_coast() -> Country:
-    """Provide a country with accents in its name."""
     return Country.model_validate(
         {
             "id": 43,

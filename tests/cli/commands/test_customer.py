@@ -26,7 +26,6 @@ ADA = {
 
 @pytest.fixture
 def ada(tmp_path: Path) -> Path:
-    """Provide a file with a customer."""
     path = tmp_path / "ada.json"
     path.write_text(json.dumps(ADA), encoding="utf-8")
     return path

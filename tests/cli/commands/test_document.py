@@ -20,7 +20,6 @@ UNSURE = "Check before you repeat it: it may have been done already."
 
 @pytest.fixture
 def passport(tmp_path: Path) -> Path:
-    """Provide a document."""
     path = tmp_path / "passport.pdf"
     path.write_bytes(b"%PDF")
     return path

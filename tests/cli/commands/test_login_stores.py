@@ -20,7 +20,6 @@ Settings = Mapping[str, str]
 
 @pytest.fixture
 def no_redis() -> str:
-    """Provide the address of a Redis that is not there, with a password."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         return f"redis://:{CANARY}@127.0.0.1:{closed.getsockname()[1]}"
 
@@ -77,7 +76,6 @@ def open_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def stop_redis(monkeypatch: pytest.MonkeyPatch, no_redis: str) -> None:
-    """Let the store be a Redis that is not there."""
     monkeypatch.setenv("GATEWAY_TOKEN_STORE", no_redis)
 
 
@@ -165,15 +163,12 @@ class Drawer(KeyringBackend):
         self.deleted: list[str] = []
 
     def get_password(self, service: str, username: str) -> str | None:
-        """Return what is held."""
         return self.held.get(username)
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        """Hold it."""
         self.held[username] = password
 
     def delete_password(self, service: str, username: str) -> None:
-        """Forget it."""
         del self.held[username]
         self.deleted.append(username)
 

@@ -10,7 +10,6 @@ from tests.cli.drawn import series_of
 
 
 def colours_of(png: bytes) -> set[str]:
-    """Return the colours of a picture, in which there is enough of them."""
     image = Image.open(io.BytesIO(png)).convert("RGB")
     assert image.size == (1600, 1000)
     found = image.getcolors(1_000_000) or []

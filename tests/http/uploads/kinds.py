@@ -25,8 +25,6 @@ JSON: Final = b'{"status":"ok"}'
 
 
 class Status(BaseModel):
-    """A model of the user's own."""
-
     status: str
 
 

@@ -29,7 +29,6 @@ class Upload:
 
 
 def answer(status: int) -> bytes:
-    """Return a reply without a body."""
     return f"HTTP/1.1 {status} -\r\nContent-Length: 0\r\n\r\n".encode()
 
 
@@ -56,7 +55,6 @@ class Taker:
         writer.transport.abort()
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
         try:
             await self._take(reader, writer)
         finally:
@@ -117,15 +115,12 @@ class Unseekable(io.BytesIO):
     """A file in memory that cannot go back, as what comes from a network cannot."""
 
     def seekable(self) -> bool:
-        """Say so."""
         return False
 
     def seek(self, *_: object) -> int:
-        """Refuse."""
         raise io.UnsupportedOperation
 
     def tell(self) -> int:
-        """Refuse."""
         raise io.UnsupportedOperation
 
 
@@ -138,7 +133,6 @@ class Changing(io.BytesIO):
         self._changed = False
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read, and change."""
         piece = super().read(size)
         if piece and not self._changed:
             self._changed = True
@@ -160,7 +154,6 @@ def shrink(file: BinaryIO) -> None:
 
 
 def written(folder: Path, name: str, content: bytes) -> Path:
-    """Write a file and return its path."""
     (folder / name).write_bytes(content)
     return folder / name
 
@@ -174,7 +167,6 @@ async def threads_end() -> None:
 
 
 def open_files_below(folder: Path) -> list[Path]:
-    """Return the files of a folder that this process has open."""
     links = Path("/proc/self/fd")
     targets = [link.resolve() for link in links.iterdir()] if links.exists() else []
     return [target for target in targets if folder in target.parents]

@@ -23,7 +23,6 @@ class UploadFile:
         self.file = io.BytesIO()
 
     async def read(self, size: int = -1) -> bytes:
-        """Read from the file inside."""
         return self.file.read(size)
 
 
@@ -35,7 +34,6 @@ class Failing(io.BytesIO):
         self._error = error
 
     def tell(self) -> int:
-        """Fail."""
         raise self._error
 
 

@@ -18,7 +18,6 @@ SIZES = {"tiny": 2, "one read": 2**18, "some batches": 5 * 2**20 + 3}
 
 
 def session(url: str) -> GatewaySession:
-    """Make a session for a test server."""
     return GatewaySession(url, access_token="token")
 
 

@@ -27,7 +27,6 @@ from tests.support.scripted import scripted
 
 
 async def stream(*pieces: bytes) -> AsyncIterator[bytes]:
-    """Give pieces one after the other."""
     for piece in pieces:
         yield piece
 
@@ -98,8 +97,6 @@ async def test_an_answer_counts_though_the_body_is_still_being_read() -> None:
 
 
 class Keeping(httpx.AsyncBaseTransport):
-    """Keeps every piece of a body until all of it is there."""
-
     def __init__(self) -> None:
         self.pieces: list[object] = []
 

@@ -20,13 +20,10 @@ BIG = LARGE[: 3 * 2**20 + 7]
 
 
 def session(url: str) -> GatewaySession:
-    """Make a session for a test server."""
     return GatewaySession(url, access_token="token")
 
 
 class Named(io.BytesIO):
-    """A file in memory with a name."""
-
     def __init__(self, content: bytes, name: object) -> None:
         super().__init__(content)
         self.name = name

@@ -24,7 +24,6 @@ BIG = 64 * 2**20
 
 
 def session(url: str, **options: Any) -> GatewaySession:
-    """Make a session for a test server."""
     return GatewaySession(url, access_token="token", retry=None, **options)
 
 
@@ -36,7 +35,6 @@ class Silent:
         self._hang_up = hang_up
 
     async def handle(self, reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-        """Stop reading."""
         await reader.readuntil(b"\r\n\r\n")
         self.received.set()
         if not self._hang_up:
@@ -100,7 +98,6 @@ class Hanging(io.BytesIO):
         self._at_first_look = at_first_look
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Wait, and read."""
         self.reads += bool(size)
         if size or self._at_first_look:
             self.under_way += 1
@@ -111,7 +108,6 @@ class Hanging(io.BytesIO):
 
 
 def end(call: asyncio.Task[Any], gateway: GatewaySession, way: str) -> None:
-    """End a call in one of two ways."""
     if way == "deadline":
         pass_deadlines(gateway)
     else:
@@ -172,7 +168,6 @@ class Broken(Hanging):
     """A file that cannot be looked over, and takes its time to say so."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Fail."""
         piece = super().read(size)
         if self.reading.is_set():
             raise OSError(5, "the disk is gone")
@@ -238,7 +233,6 @@ class Pieces:
         self._count = count
 
     def __call__(self) -> Generator[bytes, None, None]:
-        """Give pieces of a batch each."""
         try:
             for _ in range(self._count):
                 yield bytes(2**20)
