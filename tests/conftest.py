@@ -1,21 +1,17 @@
 """The option of a test run: the long sweeps.
 
 `pytest --full` adds the tests marked `full`: long sweeps whose short form runs always, and the
-tests of the benchmarks. Hypothesis then tries 100 examples where a test names no number, not 30,
-and every program of the command line and of the documents is a new interpreter.
+tests of the benchmarks. Hypothesis then tries 100 examples where a test names no number, not 30.
 """
 
 import gc
 import signal
-import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final
 
 import hypothesis
 import pytest
-
-from tests.support import warm_start
 
 pytest_plugins = ("pytester",)  # for the tests of our own plugin
 LEFT_OUT: Final = pytest.StashKey[int]()
@@ -41,19 +37,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.pluginmanager.has_plugin("gateway_sdk"):  # the SDK was installed without it
         config.pluginmanager.import_plugin("_gateway_sdk_pytest")
     config.stash[LEFT_OUT] = 0
-
-
-@pytest.fixture(scope="session")
-def python(pytestconfig: pytest.Config) -> Iterator[list[str]]:
-    """Provide the command of Python for a program that asks little of its interpreter.
-
-    With --full it is a new interpreter; else a fork of a process that has the imports behind it.
-    """
-    if pytestconfig.option.full:
-        yield [sys.executable]
-        return
-    with warm_start.serve() as command:
-        yield command
 
 
 @pytest.fixture

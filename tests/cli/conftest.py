@@ -52,12 +52,12 @@ def environment(**more: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def run_gateway(python: list[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+def run_gateway() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Provide the command line as a process whose output is piped."""
 
     def run(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*python, *GATEWAY, *arguments],
+            [sys.executable, *GATEWAY, *arguments],
             capture_output=True,
             check=False,
             encoding="utf-8",
@@ -68,16 +68,12 @@ def run_gateway(python: list[str]) -> Callable[..., subprocess.CompletedProcess[
 
 
 @pytest.fixture
-def start_in_terminal(python: list[str]) -> Iterator[Callable[..., Terminal]]:
-    """Provide the command line as a process in a terminal of 80 columns, at which a test sits.
-
-    A test that looks at the process itself, or kills it, says that it wants a new interpreter.
-    """
+def start_in_terminal() -> Iterator[Callable[..., Terminal]]:
+    """Provide the command line as a process in a terminal of 80 columns, at which a test sits."""
     opened: list[Terminal] = []
 
-    def start(*arguments: str | Path, new_interpreter: bool = False, **more: str) -> Terminal:
-        command = [sys.executable] if new_interpreter else python
-        opened.append(Terminal([*command, *GATEWAY, *arguments], environment(**more)))
+    def start(*arguments: str | Path, **more: str) -> Terminal:
+        opened.append(Terminal([sys.executable, *GATEWAY, *arguments], environment(**more)))
         return opened[-1]
 
     yield start
@@ -96,13 +92,13 @@ def run_in_terminal(start_in_terminal: Callable[..., Terminal]) -> Callable[...,
 
 
 @pytest.fixture
-def start_gateway(python: list[str]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def start_gateway() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Provide the command line as a process that runs on; none outlives its test."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str | Path, **more: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [*python, *GATEWAY, *arguments],
+            [sys.executable, *GATEWAY, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

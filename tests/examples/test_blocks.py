@@ -1,7 +1,6 @@
 """The code in the documents runs as a reader runs it."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,21 +20,14 @@ def by_name(block: documents.Block) -> str:
     return block.name
 
 
-def is_of_readme(block: documents.Block) -> bool:
-    """Tell which blocks start as a reader starts them; the others take less of the processor."""
-    return block.document.name == "README.md"
-
-
 @pytest.mark.parametrize("block", PROGRAMS, ids=by_name)
 async def test_every_program_of_the_documents_runs(
-    gateway_env: dict[str, str], tmp_path: Path, block: documents.Block, python: list[str]
+    gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
 ) -> None:
     """A Python block is a whole program, beside the files that its document says to save."""
     documents.save_files(block.document, tmp_path)
 
-    ended = await documents.run_program(
-        block.text, tmp_path, [sys.executable] if is_of_readme(block) else python
-    )
+    ended = await documents.run_program(block.text, tmp_path)
 
     assert ended.status == 0, ended.err
     assert "Error" not in ended.err
@@ -45,14 +37,12 @@ async def test_every_program_of_the_documents_runs(
 
 @pytest.mark.parametrize("block", [block for block in CONSOLES if not block.serves], ids=by_name)
 async def test_every_command_of_the_documents_runs(
-    gateway_env: dict[str, str], tmp_path: Path, block: documents.Block, python: list[str]
+    gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
 ) -> None:
     """The commands of a console block end with status 0 at the sandbox, one after the other."""
     documents.save_files(block.document, tmp_path)
 
-    ended = await documents.run_console(
-        block, tmp_path, gateway_env["GATEWAY_BASE_URL"], None if is_of_readme(block) else python
-    )
+    ended = await documents.run_console(block, tmp_path, gateway_env["GATEWAY_BASE_URL"])
 
     assert block.commands
     assert ended.status == 0, ended.err

@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -77,18 +77,14 @@ def save_files(document: Path, folder: Path) -> None:
             (folder / block.file).write_text(block.text, encoding="utf-8")
 
 
-async def run_program(code: str, folder: Path, python: Sequence[str] = (sys.executable,)) -> Ended:
+async def run_program(code: str, folder: Path) -> Ended:
     """Save a program and run it, with warnings as errors."""
     (folder / "program.py").write_text(code, encoding="utf-8")
-    return await run(*python, "-W", "error", "program.py", folder=folder)
+    return await run(sys.executable, "-W", "error", "program.py", folder=folder)
 
 
-async def run_console(
-    block: Block, folder: Path, base_url: str, python: Sequence[str] | None = None
-) -> Ended:
+async def run_console(block: Block, folder: Path, base_url: str) -> Ended:
     """Type the commands of a block into one shell, which ends at the first that fails.
-
-    `gateway` is the installed command, or that module with the given command of Python.
 
     The addresses in the documents stand for the sandbox at `base_url`. A reader who logs in has
     no access token yet, and a browser.
@@ -111,8 +107,6 @@ async def run_console(
         }
         settings = "".join(f"export {name}={shlex.quote(variables[name])}\n" for name in variables)
         script = settings + "unset GATEWAY_ACCESS_TOKEN\n" + script
-    if python:
-        script = f'gateway() {{ {shlex.join(python)} -m gateway_sdk.cli "$@"; }}\n{script}'
     return await run("bash", "-c", script, folder=folder)
 
 

@@ -1,6 +1,5 @@
 """A store in memory, for tests of what stands on stores."""
 
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace

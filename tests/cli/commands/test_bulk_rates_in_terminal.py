@@ -37,9 +37,7 @@ def stuck(start_in_terminal: Start, served: Sandbox, out: Path) -> Terminal:
         await Fault.latency(3600).apply(call)
 
     served.faults.on(SERIES_OF, Fault("an hour", wait), at=THREE + 1)
-    terminal = start_in_terminal(
-        *JOB, "--out", out, "--rows", out.with_suffix(".csv"), *ONE_BY_ONE, new_interpreter=True
-    )
+    terminal = start_in_terminal(*JOB, "--out", out, "--rows", out.with_suffix(".csv"), *ONE_BY_ONE)
     terminal.read_until(f"{THREE}/{SERIES}")
     assert arrived.wait(60)
     return terminal

@@ -3,6 +3,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -112,11 +113,11 @@ def test_taken_port_comes_with_the_way_out(run_gateway: Run) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="it is Linux's")
-def test_full_disk_is_not_taken_for_an_error_of_the_port(python: list[str]) -> None:
+def test_full_disk_is_not_taken_for_an_error_of_the_port() -> None:
     """The greeting cannot be written, so nobody would know where the sandbox is."""
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            [*python, "-m", "gateway_sdk.cli", "sandbox", "--port", "0"],
+            [sys.executable, "-m", "gateway_sdk.cli", "sandbox", "--port", "0"],
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,

@@ -153,7 +153,7 @@ def test_person_is_asked(
 
 def test_interrupted_question_cancels_nothing(start_in_terminal: Start, served: Sandbox) -> None:
     """Ctrl-C is status 130 there too."""
-    terminal = start_in_terminal("wallet", "cancel", *ORDER, TERM="dumb", new_interpreter=True)
+    terminal = start_in_terminal("wallet", "cancel", *ORDER, TERM="dumb")
     terminal.read_until("(n): ")
     terminal.wait_until_asleep()
 
