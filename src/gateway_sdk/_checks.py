@@ -56,7 +56,6 @@ def check_seconds(name: str, seconds: object) -> float | None:
 
 
 def check_wait(name: str, seconds: object) -> float:
-    """Return a finite number of seconds, 0 included."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise ConfigurationError("must be a number of seconds", setting=name)
     if not 0 <= seconds <= _LONGEST:  # False for NaN too
@@ -90,7 +89,6 @@ def is_async(function: object) -> bool:
 
 
 def check_count(name: str, count: object) -> int:
-    """Return a whole number of at least 1."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ConfigurationError("must be a whole number of at least 1", setting=name)
     return count

@@ -92,7 +92,6 @@ def token_store(settings: Mapping[str, Any]) -> "TokenStore":
 
 
 def _require(settings: Mapping[str, Any], *names: str) -> None:
-    """Refuse missing settings; None counts as missing."""
     for name in names:
         if settings.get(name) is None:
             raise ConfigurationError(f"{ENVIRONMENT[name]} is not set, and no {name}= was given")

@@ -57,8 +57,6 @@ class CallArguments(TypedDict, total=False):
 
 
 class Caller:
-    """Makes the calls of one view, with the options of that view and the client of all views."""
-
     def __init__(self, client: Client, options: Options) -> None:
         check_gateway(options.access_token, client.base_url)
         self.client = client
@@ -91,8 +89,6 @@ class Caller:
 
 
 class Call:
-    """One call of one operation; `run` is called once."""
-
     value: Any  # the value of the reply; set when `run` ends without an error
     _transport: Transport
     _template: RequestTemplate
@@ -235,7 +231,6 @@ class Call:
         )
 
     async def _with_token(self) -> RawReply:
-        """Make an attempt, and after a 401 a second one if the source has another token."""
         source = self._options.access_token
         token = await fetch_token(source)
         try:
@@ -329,7 +324,6 @@ class Call:
         return reply
 
     def _value_of(self, raw: RawReply) -> Any:
-        """Return the value of a successful reply, or raise the error of another one."""
         if raw.status not in SUCCESS:
             raise status_error(raw)
         try:

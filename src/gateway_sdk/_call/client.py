@@ -124,7 +124,6 @@ class Client:
         self.open()
 
     def count(self, operation: Operation[Any]) -> Watch | None:
-        """Count a call, and return its observers; None if there are none."""
         self._number += 1
         if self._bucket is not None:
             self._bucket.calls += 1
@@ -251,12 +250,10 @@ class CallsInFlight:
         self._drained.set()
 
     async def drain(self, seconds: float) -> None:
-        """Wait until no call is in flight or all were cut, for this many seconds at most."""
         if not self._is_cut:
             await self._wait(self._drained, seconds)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until no call is in flight, for this many seconds at most."""
         await self._wait(self._quiet, seconds)
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:

@@ -34,8 +34,6 @@ If one raises, nothing is sent."""
 
 
 class Watch:
-    """The observers of one call."""
-
     # An error of a hook is logged and changes nothing. What every call does has no `tell`, which
     # would take longer than the hook of an observer that does nothing.
 

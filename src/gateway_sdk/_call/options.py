@@ -72,7 +72,6 @@ class Options:
         return dataclasses.replace(self, **changed)
 
     def template(self, operation: Operation[Any], base_url: httpx.URL) -> RequestTemplate:
-        """Make and keep what all requests of an operation have in common."""
         template = self.templates[operation.name] = RequestTemplate(
             operation,
             base_url,

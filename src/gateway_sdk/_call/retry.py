@@ -216,7 +216,6 @@ class Bucket:
 
 
 def bucket_of(name: str, budget: object) -> Bucket | None:
-    """Return a full bucket; None for no limit."""
     if budget is None:
         return None
     if not isinstance(budget, RetryBudget):

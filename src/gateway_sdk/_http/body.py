@@ -86,11 +86,9 @@ class Body(httpx.AsyncByteStream):
 
     @property
     def can_be_sent(self) -> bool:
-        """Whether the whole body can be sent: it was not started, or it can restart."""
         return self.replayable or not self._sending
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Start to send the body."""
         if self.whole is not None and self.on_progress is None and len(self.whole) <= PIECE:
             return _Once(self.whole)
         if not self.can_be_sent:
@@ -226,7 +224,6 @@ def _of_text(text: str) -> Body:
 
 
 async def _of_file(path: Path) -> Body:
-    """Make a body of a file, which is opened each time that it is sent."""
     length = await in_thread(size_of, path)
     return Body(
         lambda: read_file(path, length),

@@ -180,7 +180,6 @@ async def from_thread(
 
 
 async def read_file(path: Path, length: int) -> AsyncGenerator[Piece, None]:
-    """Read a file by its path, as `read_path` does: at first what the system has in memory."""
     # That is copied here. From a thread it takes a third more CPU time, because another core has
     # to get it. From the first gap on, a thread reads, which may wait for a disk.
     held: list[io.FileIO] = []  # filled by the thread, so that it is closed after a cancellation

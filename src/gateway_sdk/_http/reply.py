@@ -88,7 +88,6 @@ class RawReply:
         return httpx.Headers(self.fields)
 
     def feed(self, piece: bytes) -> bool:
-        """Add the next piece, and tell whether more pieces are needed."""
         self._is_fed = self._is_fed or bool(piece)
         if self._gunzip is None:
             self._take(piece)
@@ -265,7 +264,6 @@ def _loads(data: bytes, parse_float: ParseFloat) -> Any:
 
 
 def check_type(into: Any) -> None:
-    """Make sure that a body can be validated into a type."""
     try:
         _adapter(into).rebuild(raise_errors=True)  # raises for undefined names
     except Exception as error:  # a text is evaluated, so anything may be raised

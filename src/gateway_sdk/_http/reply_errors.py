@@ -88,7 +88,6 @@ def cut_reply(reply: RawReply, what: str) -> GatewayError:
 
 
 def status_error(reply: RawReply, more: str = "") -> StatusError:
-    """Return the error for a status that is not 2xx; only the status decides its class."""
     kind = _KINDS.get(reply.status) or _KINDS_BY_HUNDRED.get(reply.status // 100, StatusError)
     hint = _pointing_to(field_of(reply.fields, b"location")) if kind is RedirectError else ""
     payload = _payload(reply)
@@ -137,7 +136,6 @@ def outcome_of_status(status: int, *, doubtful: bool = False) -> Outcome:
 
 
 def _author(status: int, *, doubtful: bool) -> str:
-    """Say who answered, as far as this is known."""
     if not doubtful:
         return "the gateway answered"
     if status == _WANTS_CREDENTIALS:

@@ -145,7 +145,6 @@ def fill_path(names: list[str], parts: list[bytes], values: Mapping[str, str]) -
 
 
 def check_path(operation: Operation[Any], values: Mapping[str, str]) -> None:
-    """Check the values for the path of an operation, as `fill_path` does."""
     names = _PLACEHOLDER.findall(operation.path)
     fill_path(names, [b""] * (len(names) + 1), values)
 

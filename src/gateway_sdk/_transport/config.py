@@ -122,7 +122,6 @@ class EngineConfig:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the transport is our engine, which reports what was sent."""
         return self.transport is None and self.http_client is None
 
 

@@ -49,7 +49,6 @@ class Exchange:
     async def send(
         self, head: bytes, content: bytes | httpx.AsyncByteStream, length: int | None
     ) -> None:
-        """Send a request with its content, in chunks if *length* is None, and read a head."""
         # An early reply with an error status ends the sending. After an early success the rest is
         # sent too, because the server may need it, until the server closes the connection or the
         # time-out for a piece passes. The first piece leaves together with the head.

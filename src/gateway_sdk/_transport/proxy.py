@@ -23,8 +23,6 @@ _NAME: Final = 3
 
 
 class _Proxy(httpx.Proxy):
-    """A proxy whose repr does not show its password."""
-
     @safe_repr
     def __repr__(self) -> str:
         return super().__repr__()
@@ -74,12 +72,10 @@ def forwards(proxy: httpx.Proxy | None, address: httpx.URL) -> bool:
 
 
 def is_socks(proxy: httpx.Proxy) -> bool:
-    """Tell whether a proxy speaks SOCKS; otherwise it speaks HTTP."""
     return proxy.url.scheme.startswith("socks")
 
 
 def _covers(entry: str, base_url: httpx.URL) -> bool:
-    """Tell whether an entry of NO_PROXY covers the host of a URL."""
     # An entry is a name, which covers its subdomains too, with or without a dot or `*.` before
     # it; an address; a network (CIDR); or `*`. An entry with a port covers only that port.
     if entry == "*":
@@ -108,7 +104,6 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 async def open_tunnel(connection: Connection, proxy: httpx.Proxy, host: str, port: int) -> None:
-    """Let a proxy connect to a host; after that the connection leads to that host."""
     # Imported here: only tunnels need it, and it takes as long to import as the whole engine.
     import h11  # noqa: PLC0415
 

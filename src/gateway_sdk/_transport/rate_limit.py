@@ -36,8 +36,6 @@ class Limiter(ABC):
 
 
 class AnyRateLimit(ABC):
-    """A limit for a session: `RateLimit`, or `SharedRateLimit` of a fleet."""
-
     __slots__ = ()
 
     @abstractmethod

@@ -34,8 +34,6 @@ _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-enc
 
 @dataclass(slots=True)
 class Transmission:
-    """What is known of one attempt so far."""
-
     # Whether a byte may have been sent. The engine sets it before the first byte; with another
     # transport, it is true from the start.
     sent: bool
@@ -103,7 +101,6 @@ class _Pieces(httpx.AsyncByteStream):
 
 
 def stream_of(content: bytes | httpx.AsyncByteStream) -> httpx.AsyncByteStream:
-    """Return the content of a request as a stream, in pieces of no more than `PIECE`."""
     if not isinstance(content, bytes):
         return content
     return httpx.ByteStream(content) if len(content) <= PIECE else _Pieces(content)

@@ -61,7 +61,6 @@ class CustomerArea(Area):
 
 
 def _revisions(given: Any) -> "list[Revision]":
-    """Make `Revision` objects of a mapping, or of an iterable of revisions or mappings."""
     from gateway_sdk.models.customer import Revision  # noqa: PLC0415 - built in 20 ms
 
     if isinstance(given, Mapping):

@@ -54,8 +54,6 @@ class CallbackRequest:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CallbackReply:
-    """A reply of the receiver; *more* are further headers."""
-
     status: int
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
@@ -63,7 +61,6 @@ class CallbackReply:
 
     @property
     def headers(self) -> dict[str, str]:
-        """All headers except Connection."""
         return {
             **_COMMON_HEADERS,
             "Content-Type": self.content_type,
@@ -106,7 +103,6 @@ class StartAddress:
         return {"Location": self._leads_to, "Set-Cookie": set_cookie, **self._more}
 
     def is_bound_to(self, cookies: str) -> bool:
-        """Return whether these are the cookies of the browser that opened the address."""
         expected = f"{self._name}={self._value}".encode()
         given = [cookie.strip().encode() for cookie in cookies.split(";")]
         return any(hmac.compare_digest(cookie, expected) for cookie in given)
@@ -258,7 +254,6 @@ def _page() -> CallbackReply:
 
 
 def _message(status: int, heading: str, text: str, *, good: bool = False) -> CallbackReply:
-    """Return the message that the page shows."""
     shown = {"good": good, "heading": heading, "text": text}
     return CallbackReply(status, json.dumps(shown).encode(), "application/json")
 

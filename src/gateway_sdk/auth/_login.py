@@ -124,7 +124,6 @@ async def _first_token(
     show: Callable[[str], object],
     coroutines: Iterable[Coroutine[Any, Any, Token]],
 ) -> Token:
-    """Open a URL, and return or raise what the first coroutine to end returns or raises."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     opening = asyncio.create_task(_open_browser(url, browser, show))
     started: list[asyncio.Task[Any]] = [*tasks, opening]
@@ -149,7 +148,6 @@ async def _read_pasted(
     show: Callable[[str], object],
     clock: Callable[[], float],
 ) -> Token:
-    """Read pasted URLs until one belongs to this login."""
     while True:
         await asyncio.sleep(0)  # a paste function that never waits must not block the loop
         try:

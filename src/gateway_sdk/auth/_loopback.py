@@ -130,7 +130,6 @@ def _user_of(peer: Any, own: Any) -> int | None:
 
 
 def _netlink_request(peer: Any, own: Any) -> bytes:
-    """Return the request for the one socket that is at *peer* and connected to *own*."""
     family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
     hosts = [socket.inet_pton(family, host).ljust(16, b"\0") for host in (peer[0], own[0])]
     body = (
@@ -171,8 +170,6 @@ _PIECE: Final = 16 * 1024
 
 
 class _RequestRefusedError(Exception):
-    """The request is refused before its end was read."""
-
     def __init__(self, reply: CallbackReply) -> None:
         super().__init__()
         self.reply = reply
@@ -185,7 +182,6 @@ async def serve(
     reply_to_body: Callable[[CallbackRequest], CallbackReply],
     replied: Callable[[], None],
 ) -> None:
-    """Read a request, send its reply and close."""
     http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
     with_body = True
     try:

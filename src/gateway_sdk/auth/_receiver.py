@@ -276,7 +276,6 @@ def timed_out(seconds: float | None, refused: int = 0) -> LoginTimeoutError:
 
 
 def can_listen(redirect_uri: str) -> bool:
-    """Return whether the receiver can listen at a redirect URI: http, on this machine."""
     url = parse_url("redirect_uri", redirect_uri, any_port=True)
     if "#" in redirect_uri:
         raise ConfigurationError(

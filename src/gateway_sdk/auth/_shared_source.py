@@ -203,7 +203,6 @@ class SharedTokenSource:
         return cached.now(self._clock(), self._monotonic())
 
     def _is_refused(self, token: Token) -> bool:
-        """Return whether a token must not be sent."""
         # Without `acquire`, a refused token is tried again after a pause: there is no other, and
         # the fault may have been the gateway's.
         refusal = self._refused.get(text_of(token)) if self._refused else None

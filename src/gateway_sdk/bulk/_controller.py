@@ -166,7 +166,6 @@ class Controller:
 
     @property
     def _unit(self) -> int:
-        """The smallest step."""
         return max(1, int(self._good * _RESOLUTION))
 
     @staticmethod

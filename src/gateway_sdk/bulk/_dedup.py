@@ -168,7 +168,6 @@ class Dedup(Generic[Item, Value]):
     async def aclose(self) -> None: ...
 
     def digest(self, item: Item) -> bytes | None:
-        """Return a digest, which equal items share; None if all items are different."""
         del item
         return None
 
@@ -196,8 +195,6 @@ class Dedup(Generic[Item, Value]):
 
 
 class KeyedResults(Dedup[Item, Value]):
-    """Keeps the result of each key until the run ends."""
-
     def __init__(self, key: KeyFunction[Item]) -> None:
         self._key = key
         self._results: dict[bytes, BulkResult[Item, Value]] = {}

@@ -26,8 +26,6 @@ _SPREAD: Final = 1.0
 
 
 class ItemObserver(Observer):
-    """Observes every call that is made in the task of one item."""
-
     def __init__(self, ticket: Ticket) -> None:
         self.attempts = 0
         self.sends_once = False  # whether a request is sent that must not be sent twice
@@ -143,8 +141,6 @@ class RunObservers:
 
 
 class Backoff:
-    """The waits of one item after refusals with 429."""
-
     def __init__(self, observer: ItemObserver, patience: float | None) -> None:
         self._observer = observer
         self._patience = patience  # seconds in total; None for no limit

@@ -10,8 +10,6 @@ from gateway_sdk.errors import GatewayError, InvalidArgumentError
 
 
 class Source(ABC, Generic[Item]):
-    """The items, until there are no more or the iterable fails."""
-
     def __init__(self) -> None:
         self.error: Exception | None = None  # of the iterable
         self.ended = False

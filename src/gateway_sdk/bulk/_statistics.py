@@ -35,7 +35,6 @@ class Latency:
 
     @property
     def variance_of_mean(self) -> float:
-        """How uncertain the mean is; there must be a reply."""
         spread = max(0.0, self._squares / self.count - self.mean**2)
         return spread / max(1, self.count - 1)
 

@@ -47,8 +47,6 @@ def _finite(text: str) -> Decimal | None:
 
 
 class _Reply(BaseModel):
-    """The usual shape of a reply."""
-
     base: str | None = None
     rates: dict[
         Annotated[date, PlainValidator(_strict_day)],

@@ -107,7 +107,6 @@ class Settings:
         return [f"{name}={shlex.quote(text)}" for name, text in lacking.items()]
 
     def session(self, *, needs_tenant: bool = False) -> dict[str, Any]:
-        """Return the arguments of a session, with the source of its token."""
         there = set(self.values)
         there |= {"access_token"} if {"auth_url", "client_id"} & there else set()
         there |= set() if needs_tenant else {"tenant_id"}

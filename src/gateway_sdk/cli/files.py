@@ -54,7 +54,6 @@ def open_content(word: str) -> Path | IO[bytes] | bytes:
 
 
 def standard_input() -> IO[bytes]:
-    """Return standard input; in a terminal say how to end it."""
     if sys.stdin is None:
         raise CommandError("there is no standard input to read")
     if sys.stdin.isatty():
@@ -101,7 +100,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_fields(model: type[M], value: Any, word: str) -> M:
-    """Make a model of JSON; the message has the names of fields in JSON, and no value."""
     try:
         return model.model_validate(value)
     except ValidationError as error:

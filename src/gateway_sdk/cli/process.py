@@ -15,8 +15,6 @@ from typing import Final
 
 
 class Status(IntEnum):
-    """The exit status of a command."""
-
     FAILED = 1
     """Any other failure, such as a login that was not finished."""
     MISUSED = 2
@@ -59,7 +57,6 @@ class CommandError(Exception):
 
 
 def how_to_install(module: str | None) -> str | None:
-    """Say in one line which extra has a missing module; None if no extra has it."""
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
     if extra is None:
         return None

@@ -34,7 +34,6 @@ class Series:
 
     @property
     def days(self) -> list[date]:
-        """The days that have any rate, ascending."""
         return sorted({day for found in self.rates.values() for day in found})
 
     def change(self, symbol: str) -> Decimal:
@@ -86,7 +85,6 @@ class Rows:
         self.written = self.other_shapes = 0  # rows; replies that have none
 
     def add(self, result: BulkResult[ExchangeRateSeriesRequest, Any]) -> None:
-        """Write the rows of a result, by date; a failed one has none."""
         if result.error is not None:
             return
         rows = rows_of(result.value, result.item.base)

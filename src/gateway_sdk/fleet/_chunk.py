@@ -70,7 +70,6 @@ class Chunk:
         await self._store.clear_chunk(self._plan, self._number)
 
     async def _start(self) -> None:
-        """Count the start, and refuse to start a chunk for ever."""
         starts = await self._store.start_chunk(self._plan, self._number)
         if starts > self._parts.max_starts:
             message = f"started {starts - 1} times without an end"

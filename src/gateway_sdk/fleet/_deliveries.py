@@ -17,8 +17,6 @@ _logger = logging.getLogger("gateway_sdk")
 
 
 class Verdict(Enum):
-    """What becomes of a message."""
-
     DONE = auto()
     AGAIN = auto()
     """It is delivered again, here or elsewhere."""
@@ -37,8 +35,6 @@ _PAUSE: Final = 5.0
 
 
 class Owner(Protocol):
-    """A job of this worker."""
-
     def drain(self) -> None: ...
 
     async def has_done(self, address: str, chunk: int) -> bool:
@@ -87,7 +83,6 @@ class Deliveries:
                 await consumer.unsubscribe()
 
     def _watched(self, message: Any, release: Callable[[], None]) -> Any:
-        """Return a message whose acknowledgement is ours."""
         if not hasattr(message, "ack"):
             raise ConfigurationError(
                 "this broker cannot carry a plan: its messages cannot be acknowledged, so they are "

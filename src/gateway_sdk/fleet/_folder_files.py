@@ -97,9 +97,7 @@ class Files(Protocol):
         """Return what changes when a file is replaced; None if it is gone."""
         ...
 
-    def remove(self, path: str) -> None:
-        """Delete a file, or a folder with everything in it, if it is there."""
-        ...
+    def remove(self, path: str) -> None: ...
 
 
 class LocalFiles(Files):

@@ -51,7 +51,6 @@ def read_part(files: Files, plan: PlanRecord, chunk: int) -> dict[int, ItemRecor
 
 
 def add_results(files: Files, plan: PlanRecord, chunk: int, records: Sequence[ItemRecord]) -> None:
-    """Add results to those of a chunk, which stay as they are."""
     before = read_part(files, plan, chunk)
     known = {record.index: record for record in records} | before
     is_whole = len(known) == len(plan.indexes(chunk))

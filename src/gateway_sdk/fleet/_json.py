@@ -14,7 +14,6 @@ _UNWRITABLE: Final = (PydanticSerializationError, RecursionError, TypeError, Val
 
 
 def item_text(item: Any) -> str:
-    """Return an item as JSON text; equal items have equal texts."""
     try:
         text = _ENCODER.encode(item)
         text.encode()

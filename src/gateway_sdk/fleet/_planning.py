@@ -43,7 +43,6 @@ async def store_plan(
 
 
 def check_work(plan: PlanRecord, operation: str) -> None:
-    """Refuse a plan of another version of this package, or for another operation."""
     _check_version(plan)
     if plan.operation != operation:
         raise PlanStoreError(
@@ -98,7 +97,6 @@ class _Planning:
     async def _writes(
         self, items: Iterable[Any] | AsyncIterable[Any]
     ) -> AsyncGenerator[Coroutine[Any, Any, None], None]:
-        """Yield a coroutine for each chunk, which writes it."""
         write, name = self._parts.store.write_items, self._parts.name
         chunk, ready = 0, list[str]()
         async with aclosing(self._texts(items)) as texts:

@@ -82,7 +82,6 @@ class Database:
                 pool.terminate()
 
     async def rows(self, statement: str, *values: object) -> list[Any]:
-        """Run a statement that may be repeated, and return its rows."""
         text = statement.format(schema=self._schema)
         return await self._outlast(lambda pool: pool.fetch(text, *values))
 
@@ -191,7 +190,6 @@ async def _make_synchronous(connection: Any) -> None:
 
 
 def _checked_place(dsn: str) -> str:
-    """Return the hosts and the database of a DSN, without credentials."""
     if not isinstance(dsn, str):
         raise ConfigurationError("the DSN of PostgreSQL must be a string")
     try:

@@ -12,7 +12,6 @@ Send: TypeAlias = Callable[[str, int], Awaitable[Any]]
 
 
 def task_name(job: str) -> str:
-    """Return the name under which workers have registered a job."""
     return f"gateway_sdk.fleet:{job}"
 
 

@@ -70,8 +70,6 @@ class LoginWait:
 
 
 class Shared:
-    """What the chunks of one event loop share."""
-
     def __init__(self, limit: Limit) -> None:
         self.limit = SharedLimit(limit)
         self.login = LoginWait()

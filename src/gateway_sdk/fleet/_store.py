@@ -36,8 +36,6 @@ class State(StrEnum):
 
 
 class ChunkState(StrEnum):
-    """What a worker said of a chunk that has not ended."""
-
     RUNNING = "running"
     WAITING = "waiting"
     """It waits for somebody, such as a user who has to log in."""
@@ -47,8 +45,6 @@ class ChunkState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
-    """A plan that was planned to its end."""
-
     name: str
     id: str  # random: no other plan has it, also none of this name; 32 hexadecimal digits
     operation: str  # or the name of a function
@@ -64,7 +60,6 @@ class PlanRecord:
 
     @property
     def address(self) -> str:
-        """What messages call the plan."""
         return f"{self.name}#{self.id}"
 
     def indexes(self, chunk: int) -> range:
@@ -88,8 +83,6 @@ class ItemRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkRecord:
-    """A chunk that was started and has not ended."""
-
     chunk: int
     state: ChunkState
     starts: int  # 0 after it waited
@@ -136,8 +129,9 @@ class Store(Protocol):
     async def find_plan(self, name: str) -> PlanRecord | None:
         """Return the plan of a name; None if it was not planned to its end."""
 
-    async def write_items(self, name: str, plan_id: str, chunk: int, items: Sequence[str]) -> None:
-        """Write the items of a chunk of a plan that is being planned; replaces what is there."""
+    async def write_items(
+        self, name: str, plan_id: str, chunk: int, items: Sequence[str]
+    ) -> None: ...
 
     async def seal(self, plan: PlanRecord) -> PlanRecord:
         """Make this the plan of its name, if it has none; return that, delete items of others."""
@@ -148,9 +142,7 @@ class Store(Protocol):
 
     async def read_items(self, plan: PlanRecord, chunk: int) -> list[str]: ...
 
-    async def known(self, plan: PlanRecord, chunk: int) -> dict[int, State]:
-        """Return the state of each item of a chunk that has one, by index."""
-        ...
+    async def known(self, plan: PlanRecord, chunk: int) -> dict[int, State]: ...
 
     # Only after True may the request be sent. A caller that did not hear the answer must ask no
     # second time: the item is `begun` then.

@@ -60,8 +60,6 @@ def on_taskiq(broker: Any, job: Job) -> None:
 
 
 class Process:
-    """A job in one worker process."""
-
     def __init__(self, broker: Any, job: Job) -> None:
         self._broker = broker
         self._job = job

@@ -166,7 +166,6 @@ class FunctionWork(Work):
 
 
 def _items_of(function: Any) -> TypeAdapter[Any]:
-    """Return what reads the items of a function: the type of its second parameter."""
     called = function if inspect.isroutine(function) else function.__call__
     try:
         bound = inspect.signature(called).bind(None, None)

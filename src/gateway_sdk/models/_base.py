@@ -48,8 +48,6 @@ _ON_THE_WIRE: Final[dict[str, Any]] = {
 
 
 class _Hidden:
-    """Replaces a value in a repr."""
-
     def __repr__(self) -> str:
         return "…"
 
@@ -308,7 +306,6 @@ def _words(
 
 
 def _unknown(name: str, model: type[BaseModel]) -> str:
-    """Say that the field is unknown, or was given under both of its names."""
     if name in model.model_fields:
         return f"is given twice: {model.model_fields[name].serialization_alias} is the same field"
     close = get_close_matches(name, _names(model), n=1)

@@ -145,7 +145,6 @@ def _json_of(body: bytes) -> list[Any]:
 
 
 def _expected(operation: str, times: int | None, asked: Mapping[str, object]) -> str:
-    """Say what was expected, without values of a request."""
     shown = (f"{name}={asked[name]}" if name in ("applied", "status") else name for name in asked)
     such = f" ({', '.join(shown)} as given)" if asked else ""
     return f"expected {operation} {_times(times)}{such}"

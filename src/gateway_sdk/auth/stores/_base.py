@@ -147,7 +147,6 @@ def dump(token: Token, key: TokenKey) -> bytes:
 
 
 def parse(record: bytes | str, key: TokenKey, place: str) -> Token:
-    """Return the token of a record that `dump` made."""
     try:
         return _read(json.loads(record), key)
     except (ValueError, TypeError, KeyError, RecursionError):

@@ -202,7 +202,6 @@ class PrivateFileStore:
                 draft.unlink()
 
     def _check_folder(self) -> None:
-        """Refuse a folder in which others can create files."""
         if not _HAS_MODES:
             return
         status = self.path.parent.stat()

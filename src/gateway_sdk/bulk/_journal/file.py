@@ -250,7 +250,6 @@ class JournalFile:
         return f"its lines are kept in {kept}"
 
     async def aclose(self) -> None:
-        """Sync and close the file, also if this is cancelled."""
         if not self.is_open:
             return
         closing = asyncio.create_task(self._close())

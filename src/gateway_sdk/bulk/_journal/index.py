@@ -226,7 +226,6 @@ class Index:
             raise self._file.error("cannot be repaired on Windows: repair it on another system")
 
     def _repaired(self, damaged: list[DamagedLines]) -> Iterator[bytes]:
-        """Yield all complete lines, and replacements of the damaged ones."""
         parts = iter(damaged)
         part = next(parts, None)
         end = -1

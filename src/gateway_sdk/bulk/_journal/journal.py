@@ -118,7 +118,6 @@ class Journal(Dedup[Item, Value]):
     def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> BulkResult[Item, Value]:
-        """Write a result; a value that is not JSON is a failure."""
         if digest in self._maybe_sent:
             self._maybe_sent.remove(digest)
             result = replace(result, error=error_of(UNREADABLE), _value=None)

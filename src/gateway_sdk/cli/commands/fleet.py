@@ -196,7 +196,6 @@ def _module_of(job: str) -> str:
 
 
 def _named(job: str, name: str) -> Any:
-    """Return an object of the module of a job."""
     module = _module_of(job)
     if not all(part.isidentifier() for part in module.split(".")):
         raise CommandError("a job is written as MODULE:NAME, such as jobs:rates")
