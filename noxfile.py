@@ -62,7 +62,7 @@ NEEDING = (
     (RABBITMQ or NATS, ("*/fleet/_taskiq.py",)),
 )
 # They have their own sessions.
-APART = ("--ignore=tests/bare", "--ignore=tests/real", "--ignore=tests/site")
+APART = tuple(f"--ignore=tests/{folder}" for folder in ("bare", "frozen", "real", "site"))
 # One more process than processors: often a test waits for a browser, a server or another process.
 IN_PARALLEL = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal")
 CHROMIUM = next(
@@ -126,11 +126,19 @@ def bare(session: nox.Session) -> None:
     session.run("pytest", "tests/bare")
 
 
+@nox.session(python=MEASURED, default=False)
+def frozen(session: nox.Session) -> None:
+    """Make an app of one file with PyInstaller, and run it."""
+    tools = (name for name in group("test") if "pytest" in name)
+    session.install("-e", ".[sandbox]", *tools, "hypothesis", *group("frozen"))
+    session.run("pytest", "tests/frozen")
+
+
 @nox.session
 def beside_httpx2(session: nox.Session) -> None:
     """Run the tests with httpx2 installed too, as it is with openai and other clients."""
     session.install("-e", EVERYTHING, *group("test"), *group("benchmarks"))
-    apart = ("bare", "browser", "cli", "examples", "fleet", "real", "sandbox", "site")
+    apart = ("bare", "browser", "cli", "examples", "fleet", "frozen", "real", "sandbox", "site")
     session.run("pytest", *IN_PARALLEL, *(f"--ignore=tests/{folder}" for folder in apart))
 
 
@@ -200,7 +208,7 @@ def full(session: nox.Session) -> None:
     if missing := sorted(set(PYTHONS) - set(FOUND)):
         session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
     others = [f"tests-{version}" for version in FOUND if version not in (RUNNING, MEASURED)]
-    for name in (*others, "coverage", "beside_httpx2", "bare", "real", "docs", "build"):
+    for name in (*others, "coverage", "beside_httpx2", "bare", "frozen", "real", "docs", "build"):
         session.notify(name)
 
 
