@@ -1,10 +1,11 @@
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
 from gateway_sdk import Outcome
-from gateway_sdk._call.client import CallScope, CallsInFlight
+from gateway_sdk._call.in_flight import CallScope, CallsInFlight
 from gateway_sdk.errors import DeadlineExceededError, SessionStateError
 from tests.support.failing_server import FailingServer
 from tests.support.failing_steps import serve
@@ -53,7 +54,8 @@ def test_no_timer_is_left_when_all_calls_are_cut() -> None:
         calls.cut()
         with pytest.raises(SessionStateError, match="closed before the reply"):
             await task
-        assert calls._timer is None
+        scheduled: Any = asyncio.get_running_loop()
+        assert not [timer for timer in scheduled._scheduled if not timer.cancelled()]
 
     run(work())
 

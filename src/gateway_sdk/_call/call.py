@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 import httpx
 from pydantic import ValidationError
 
-from gateway_sdk._call.client import CallScope, Client
+from gateway_sdk._call.client import Client
 from gateway_sdk._call.events import RECORD_INTENT, Watch
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
+from gateway_sdk._call.in_flight import CallScope
 from gateway_sdk._call.options import Options, check_gateway
 from gateway_sdk._call.retry import repeatable_after, try_again
 from gateway_sdk._http.reply import SUCCESS, ContentError, RawReply, check_type, decode
@@ -264,8 +265,7 @@ class Call:
                 await record_intent(self._operation)
         more = None if self._watch is None else self._watch.begun(len(self._failed) + 1)
         base = self._template.without(more) if more else self._template
-        how = Transmission(sent=not self._client.tells_what_was_sent)
-        how.deadline = self._scope.when or how.deadline
+        how = Transmission(sent=not self._client.tells_what_was_sent, check=self._scope.check)
         self._reply = None
         began = time.monotonic()
         try:

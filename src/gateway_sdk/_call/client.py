@@ -6,10 +6,10 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
 from enum import Enum
-from types import TracebackType
-from typing import Any, Final, Self, TypedDict, cast
+from typing import Any, Final, TypedDict
 
 from gateway_sdk._call.events import CONTEXT_OBSERVERS, LogObserver, Watch, check_observers
+from gateway_sdk._call.in_flight import CallsInFlight
 from gateway_sdk._call.retry import Bucket, RetryBudget, bucket_of
 from gateway_sdk._checks import Declared, check_count, check_switch, check_wait, checked
 from gateway_sdk._http.reply import ParseFloat
@@ -20,8 +20,6 @@ from gateway_sdk._transport.transmission import Transport
 from gateway_sdk._url import parse_base_url, port_of
 from gateway_sdk.errors import (
     ConfigurationError,
-    DeadlineExceededError,
-    GatewayError,
     SessionStateError,
 )
 from gateway_sdk.observer import CallInfo, Observer
@@ -198,117 +196,6 @@ class Client:
     @safe_repr
     def __repr__(self) -> str:
         return f"<Client {self.base_url} ({self.state.value}, {len(self.calls)} calls in flight)>"
-
-
-class CallsInFlight:
-    """Ends calls at their deadlines and when their session closes."""
-
-    # One timer serves all calls: with one for each, a call would cost 3 µs more.
-
-    def __init__(self) -> None:
-        self._scopes: set[CallScope] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._is_cut = False
-        self._quiet = asyncio.Event()  # no call is in flight
-        self._drained = asyncio.Event()  # no call is in flight, or all were cut
-
-    def add(self, scope: "CallScope", when: float | None, loop: asyncio.AbstractEventLoop) -> None:
-        """Count a call, and end it at a time of the loop's clock."""
-        self._scopes.add(scope)
-        if when is not None and (self._timer is None or when < self._timer.when()):
-            self._set_timer(when, loop)
-
-    def remove(self, scope: "CallScope") -> None:
-        self._scopes.discard(scope)
-        if not self._scopes:
-            self._quiet.set()
-            self._drained.set()
-
-    def _set_timer(self, when: float, loop: asyncio.AbstractEventLoop) -> None:
-        self._stop_timer()
-        self._timer = loop.call_at(when, self._end_late_calls, when, loop)
-
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _end_late_calls(self, now: float, loop: asyncio.AbstractEventLoop) -> None:
-        """End the calls whose deadlines have passed, and look again at the next deadline."""
-        self._timer = None
-        times = [(scope.when, scope) for scope in self._scopes if scope.when is not None]
-        for scope in [scope for when, scope in times if when <= now]:
-            scope.end()
-        if later := [when for when, _ in times if when > now]:
-            self._set_timer(min(later), loop)
-
-    def cut(self) -> None:
-        self._is_cut = True
-        self._stop_timer()
-        for scope in self._scopes:
-            scope.cut()
-        self._drained.set()
-
-    async def drain(self, seconds: float) -> None:
-        if not self._is_cut:
-            await self._wait(self._drained, seconds)
-
-    async def wait(self, seconds: float) -> None:
-        await self._wait(self._quiet, seconds)
-
-    async def _wait(self, event: asyncio.Event, seconds: float) -> None:
-        if self._scopes:
-            event.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await event.wait()
-
-    def __len__(self) -> int:
-        return len(self._scopes)
-
-
-class CallScope:
-    """Runs one call, and cancels it at its deadline or when it is cut."""
-
-    __slots__ = ("_calls", "_cancelling", "_deadline", "_reason", "_task", "when")
-
-    def __init__(self, calls: CallsInFlight, deadline: float | None) -> None:
-        self._calls = calls
-        self._deadline = deadline
-        self._reason: GatewayError | None = None
-
-    def __enter__(self) -> Self:
-        loop = asyncio.get_running_loop()
-        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
-        self._cancelling = self._task.cancelling()
-        self.when = None if self._deadline is None else loop.time() + self._deadline
-        self._calls.add(self, self.when, loop)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Raise the reason of a cancellation that came from here."""
-        self._calls.remove(self)
-        reason = self._reason
-        if reason and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
-            raise reason from None
-
-    def end(self) -> None:
-        self._cancel(DeadlineExceededError(f"the deadline of {self._deadline:g} s passed"))
-
-    def cut(self) -> None:
-        closed = SessionStateError("the session was closed before the reply came")
-        closed.advice = Advice.REPEAT
-        self._cancel(closed)
-
-    def _cancel(self, reason: GatewayError) -> None:
-        if self._reason is None:
-            self._reason = reason
-            self._task.cancel()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:

@@ -232,10 +232,11 @@ class _Timer:
         self._expired = expired
         self.when: float | None = None  # the time-out, by the loop's clock; None if nothing waits
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0  # when it looks; not read from the timer, which may have no time on uvloop
 
     def set(self, seconds: float) -> None:
         self.when = when = self._loop.time() + seconds
-        if self._timer is None or self._timer.when() > when:
+        if self._timer is None or self._due > when:
             self._start(when)
 
     def stop(self) -> None:
@@ -244,6 +245,7 @@ class _Timer:
 
     def _start(self, when: float) -> None:
         self.stop()
+        self._due = when
         self._timer = self._loop.call_at(when, self._look)
 
     def _look(self) -> None:

@@ -8,9 +8,10 @@ from typing import Final, Self, cast
 import httpx
 
 from gateway_sdk._http.pieces import PIECE
+from gateway_sdk._python import OwnCancellation
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
-from gateway_sdk._transport.transmission import TURN, Transmission, UnreadableReplyError, stream_of
+from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError, stream_of
 
 _REDIRECTED: Final = 300
 
@@ -114,8 +115,6 @@ class Exchange:
     async def _write(self, data: bytes) -> bool:
         """Send a piece and return True; return False if the reply makes it unnecessary."""
         if not self._has_begun:
-            if asyncio.get_running_loop().time() >= self._transmission.deadline:
-                await asyncio.sleep(TURN)
             self._begin()
         else:
             self._look()
@@ -142,6 +141,7 @@ class Exchange:
             raise httpx.ConnectError("") from UnreadableReplyError(early)
         if self._connection.is_closing:
             raise httpx.ConnectError("the connection was closed") from self._connection.failure
+        self._transmission.check()
         self._has_begun = self._transmission.sent = True
         if self._transmission.on_sent is not None:
             self._transmission.end_turn()
@@ -180,13 +180,11 @@ class _WatchedPieces(AsyncIterator[bytes]):
     """Pieces to send over a connection; the wait for one ends when it is of no use any more."""
 
     __slots__ = (
-        "_cancelled",
+        "_cancellation",
         "_connection",
-        "_is_cut",
         "_is_useless",
         "_next",
         "_pieces",
-        "_task",
     )
 
     def __init__(
@@ -198,9 +196,7 @@ class _WatchedPieces(AsyncIterator[bytes]):
         self._pieces = pieces
         self._connection = connection
         self._is_useless = is_useless  # asked when something happens on the connection
-        self._is_cut = False
-        self._task = cast("asyncio.Task[object]", asyncio.current_task())
-        self._cancelled = self._task.cancelling()
+        self._cancellation = OwnCancellation()
 
     def __aiter__(self) -> Self:
         # Not before: content that has begun may be impossible to send again.
@@ -211,18 +207,15 @@ class _WatchedPieces(AsyncIterator[bytes]):
         self._connection.on_event = self._cut
         try:
             return await self._next()
-        except asyncio.CancelledError:
-            if not self._is_cut or self._task.cancelling() > self._cancelled + 1:
-                raise  # it comes from others
-            raise _OvertakenError from None
+        except asyncio.CancelledError as error:
+            if self._cancellation.take_back(type(error)):
+                raise _OvertakenError from None
+            raise  # it comes from others
         finally:
             self._connection.on_event = None
-            if self._is_cut:
-                self._is_cut = False
-                self._task.uncancel()
+            self._cancellation.take_back(None)
 
     def _cut(self) -> None:
         """Cancel the wait, as a time-out does: the task itself reads the pieces."""
-        if not self._is_cut and self._is_useless():
-            self._is_cut = True
-            self._task.cancel()
+        if self._is_useless():
+            self._cancellation.cancel()

@@ -36,20 +36,32 @@ class Slots:
         self.free = size
         self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
-    async def enter(self) -> None:
+    async def enter(self, seconds: float | None = None) -> None:
+        """Take a slot, now or when one becomes free; TimeoutError if that takes longer."""
         if self.free:  # then no caller waits: `leave` gives slots to waiting callers first
             self.free -= 1
             return
-        waiter = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
         self._waiters[waiter] = None
+        # asyncio.timeout would cancel the task, which somebody else may do in the same turn.
+        timer = None if seconds is None else loop.call_later(seconds, self._give_up, waiter)
         try:
             await waiter
         except asyncio.CancelledError:
             if waiter in self._waiters:
                 del self._waiters[waiter]
-            elif not waiter.cancelled():
+            elif not (waiter.cancelled() or waiter.exception()):
                 self.leave()  # it got the slot in the same turn of the event loop: give it back
             raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _give_up(self, waiter: asyncio.Future[None]) -> None:
+        if not waiter.done():
+            del self._waiters[waiter]
+            waiter.set_exception(TimeoutError())
 
     def leave(self) -> None:
         """Give the slot back: to the caller that waits longest, if there is one."""
@@ -93,8 +105,7 @@ class Admission:
         # With a rate limit, long waits are normal, so only the deadline of the call limits them.
         paced = self._limiter is not None
         try:
-            async with asyncio.timeout(None if paced else seconds):
-                await self.slots.enter()
+            await self.slots.enter(None if paced else seconds)
         except TimeoutError:
             raise httpx.PoolTimeout("no connection came free") from None
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import httpx
 
+from gateway_sdk._python import OwnCancellation
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.proxy import credentials_of, is_socks, open_tunnel
 from gateway_sdk._transport.transmission import Transmission
@@ -44,13 +45,21 @@ class Route:
         timeout: float | None,  # noqa: ASYNC109 - tells a time-out from an OSError
     ) -> Connection:
         # An error here means that no byte of the request was sent.
+        late = OwnCancellation()
+        loop = asyncio.get_running_loop()
+        timer = None if timeout is None else loop.call_later(timeout, late.cancel)
         try:
-            async with asyncio.timeout(timeout):
-                return await self._open(url, transmission)
+            return await self._open(url, transmission)
         except (OSError, UnicodeError) as error:  # an ssl.SSLError is one; the other is of a name
-            if isinstance(error, TimeoutError) and error.errno is None:  # else it is the system's
-                raise httpx.ConnectTimeout("") from None
             raise httpx.ConnectError(type(error).__name__) from error
+        except asyncio.CancelledError as error:
+            if late.take_back(type(error)):
+                raise httpx.ConnectTimeout("") from None
+            raise
+        finally:
+            late.take_back(None)
+            if timer is not None:
+                timer.cancel()
 
     async def _open(self, url: httpx.URL, transmission: Transmission) -> Connection:
         host, port = address_of(url if self.proxy is None else self.proxy.url)

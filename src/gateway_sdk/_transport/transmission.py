@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from math import inf
 from typing import Any, Final, Protocol, cast
 
 import httpx
@@ -13,8 +12,6 @@ from gateway_sdk._http.request import RawHeaders, RequestBase
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
 
-TURN: Final = 0.01
-"""Seconds in which the event loop calls all timers that are due."""
 NOT_SENT: Final = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -37,15 +34,14 @@ class Transmission:
     # Whether a byte may have been sent. The engine sets it before the first byte; with another
     # transport, it is true from the start.
     sent: bool
+    # Raises if the deadline of the call has passed; called right before the first byte leaves.
+    check: Callable[[], None] = lambda: None
     forwarded: bool = False  # whether a proxy reads the request, so that the reply may be its own
     proxy: str | None = None  # "the proxy HOST:PORT", while the engine talks to the proxy only
     status: int | None = None  # once the head of the reply has arrived
     slot_wait: float = 0.0  # seconds for a slot
     rate_wait: float = 0.0  # seconds under the rate limit
     on_sent: Callable[[], None] | None = None  # once, when the first byte leaves or none will
-    # By the loop's clock. If it has passed before the first byte leaves, because the event loop
-    # was busy, the engine waits for `TURN`.
-    deadline: float = inf
     is_awaited: bool = False  # whether our own transport inside the user's client sets `sent`
     # What that transport raised before it had sent anything. Whoever
     # catches it there may send the request in another way, so another error proves nothing.
