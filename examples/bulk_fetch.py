@@ -25,7 +25,7 @@ async def main() -> None:
             )
 
         countries = await gateway.country_data.list_countries()
-        currencies = sorted({country.currency for country in countries} - {"EUR"})
+        currencies = [code for code in bulk.currencies_of(countries) if code != "EUR"]
         failures: Counter[str] = Counter()
         async for result in bulk.run(quarter, currencies, concurrency=20):
             if result.error is None:

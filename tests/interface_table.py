@@ -140,7 +140,7 @@ REPLIES: Final = ("Country", "ErrorPayload")
 REQUESTS: Final = tuple(name for name in MODELS if name not in REPLIES)
 
 # Not optional by their nature: a request without them asks for nothing.
-REQUIRED_FIELDS: Final = ("Revision", "ExchangeRateSeriesRequest", "OrderHistoryPage", "Country")
+REQUIRED_FIELDS: Final = ("Revision", "ExchangeRateSeriesRequest", "OrderHistoryPage")
 
 # Interface: PersonData and SecretQuestionItem, the fields called sensitive
 SECRETS: Final = (

@@ -15,6 +15,7 @@ from gateway_sdk import (
     Outcome,
     RateLimitedError,
     ReplyLostError,
+    ReplyTimeoutError,
     ServerError,
     TokenRejectedError,
 )
@@ -198,3 +199,20 @@ async def test_a_foreign_transport_may_break_off_too() -> None:
             await CALLS["cancel_order"](one)
 
     assert caught.value.outcome is Outcome.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [(httpx.ReadTimeout("CANARY"), ReplyTimeoutError), (httpx.ReadError("CANARY"), ReplyLostError)],
+)
+async def test_a_time_out_in_a_body_is_one(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, kind: type[ReplyLostError]
+) -> None:
+    """A reply that is not complete in time is told from one that broke off."""
+    gateway, _, _ = scripted(monkeypatch, cut(200, error=error), retry=None)
+
+    with pytest.raises(ReplyLostError) as caught:
+        await CALLS["order_history"](gateway)
+
+    assert type(caught.value) is kind
+    assert caught.value.status == 200

@@ -11,8 +11,10 @@ from gateway_sdk import (
     Advice,
     AuthError,
     ConfigurationError,
+    ConnectionFailedError,
     GatewayError,
     GatewaySession,
+    Observer,
     Outcome,
     TokenRejectedError,
     UnauthorizedError,
@@ -157,8 +159,52 @@ async def test_an_error_of_the_package_comes_through_a_source(
     with pytest.raises(AuthError) as caught:
         await CALLS["order_history"](gateway)
 
-    assert caught.value is raised
-    assert str(raised) == "order_history: log in first"
+    assert str(caught.value) == "order_history: log in first"
+
+
+async def test_an_error_that_calls_share_is_written_by_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A source with one refresh for all callers: each caller reads what became of its own call."""
+    shared = AuthError("the refresh failed")
+    asked = 0
+
+    async def source() -> str:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise shared
+        return "t"
+
+    gateway, _, _ = scripted(monkeypatch, httpx.ReadError("cut"), access_token=source)
+    with pytest.raises(GatewayError) as first:
+        await CALLS["cancel_order"](gateway)  # executed; its reply is lost, then there is no token
+    with pytest.raises(GatewayError) as second:
+        await CALLS["spot_trading_available_balance"](gateway)
+
+    assert (first.value.operation, first.value.outcome) == ("cancel_order", Outcome.UNKNOWN)
+    assert len(first.value.attempts) == 1
+    assert (second.value.operation, second.value.attempts) == ("spot_trading_available_balance", ())
+    assert (shared.operation, shared.attempts) == (None, ())
+
+
+@pytest.mark.parametrize("observers", [[], [Observer()]])
+async def test_a_source_that_may_be_asked_again_is(
+    monkeypatch: pytest.MonkeyPatch, observers: list[Observer]
+) -> None:
+    """Before any attempt: observers hear of no retry, because there is nothing to repeat."""
+    tries: list[None] = []
+
+    async def source() -> str:
+        tries.append(None)
+        raise ConnectionFailedError("no connection to the authorization server")
+
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=source, observers=observers)
+    with pytest.raises(ConnectionFailedError, match="authorization server"):
+        await CALLS["order_history"](gateway)
+
+    assert len(tries) == 3
+    assert not engine.requests
 
 
 async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +256,20 @@ async def test_a_renewal_is_not_repeated_after_another_failure(
 
     assert [attempt.status for attempt in caught.value.attempts] == [401, 503, 401]
     assert sent_tokens(engine) == ["Bearer one", "Bearer two", "Bearer two"]
+
+
+async def test_a_renewed_token_that_is_refused_later_is_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A 401 in a later attempt of the same call: the source has to know it for the next call."""
+    source = Keeping()
+    replies = (httpx.Response(status) for status in (401, 503, 401))
+    gateway, _, _ = scripted(monkeypatch, *replies, access_token=source)
+
+    with pytest.raises(TokenRejectedError):
+        await CALLS["order_history"](gateway)
+
+    assert source.rejected == ["token-0", "token-1"]
 
 
 @pytest.mark.parametrize("source", ["static", SecretStr("static"), Renewing("static")])

@@ -94,7 +94,9 @@ STEPS = {
     "401": Step(answering(401), (("UnauthorizedError", REFUSED),)),
     "503": Step(answering(503), (("ServerError", UNKNOWN),)),
     "silence": Step(never_answer, (TIMED_OUT,), times=short(read=0.02)),
-    "silence after the head": Step(never_end, (CUT,), times=short(read=HEAD_COMES)),
+    "silence after the head": Step(
+        never_end, (("ReplyTimeoutError", APPLIED),), times=short(read=HEAD_COMES)
+    ),
     "all is well": Step(serve, (DONE,)),
 }
 

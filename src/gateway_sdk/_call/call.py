@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import httpx
@@ -198,7 +199,7 @@ class Call:
             return when is None or loop.time() + seconds + fastest < when
 
         def scheduled(seconds: float) -> None:
-            if self._watch is not None:
+            if self._watch is not None and self._failed:  # else there was no token to try with
                 self._watch.scheduled(self._failed[-1], seconds)
 
         return await try_again(
@@ -262,7 +263,10 @@ class Call:
     async def _attempt(self, token: AccessToken) -> RawReply:
         if self._repeatability is Repeatability.ONCE and not self._failed:
             for record_intent in RECORD_INTENT.get():
-                await record_intent(self._operation)
+                try:
+                    await record_intent(self._operation)
+                except GatewayError as error:  # other calls may hold it too
+                    raise copy(error) from error.__cause__
         more = None if self._watch is None else self._watch.begun(len(self._failed) + 1)
         base = self._template.without(more) if more else self._template
         how = Transmission(sent=not self._client.tells_what_was_sent, check=self._scope.check)

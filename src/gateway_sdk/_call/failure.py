@@ -8,13 +8,14 @@ import re
 import socket
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Final, NoReturn, cast
 
 import httpx
 
 from gateway_sdk._http.reply import RawReply
-from gateway_sdk._http.reply_errors import cut_reply, outcome_of_head
+from gateway_sdk._http.reply_errors import cut_reply, outcome_of_reply, outcome_of_status
 from gateway_sdk._transport.reply_reader import HTTP_2_ONLY
 from gateway_sdk._transport.transmission import (
     NOT_SENT,
@@ -30,6 +31,7 @@ from gateway_sdk.errors import (
     ReplyTimeoutError,
     StatusError,
     UnexpectedReplyError,
+    UploadFailedError,
 )
 from gateway_sdk.outcome import Advice, Outcome
 
@@ -49,8 +51,10 @@ def outcome_of_attempt(
         return error.outcome
     if transmission.status is not None:
         # A proxy may have made this reply; without its body that cannot be known.
-        fields = reply.fields if reply else None
-        return outcome_of_head(transmission.status, fields, doubtful=transmission.forwarded)
+        doubtful = transmission.forwarded
+        if reply is None:
+            return outcome_of_status(transmission.status, doubtful=doubtful)
+        return outcome_of_reply(reply, is_whole=False, doubtful=doubtful)
     return Outcome.NOT_SENT if transmission.is_unsent(error) else Outcome.UNKNOWN
 
 
@@ -60,7 +64,10 @@ def raise_failure(
 ) -> NoReturn:
     """Raise the error for a failed attempt, with the outcome that is proven."""
     if isinstance(error, GatewayError) and error.operation is None:
-        raise error  # of this call: its content or its rate limit failed
+        # Of this call: its content or its rate limit failed.
+        if isinstance(error, UploadFailedError):
+            raise error  # made for this call, and with what the content raised as its context
+        raise copy(error) from error.__cause__  # other calls may hold it too
     if isinstance(error, OSError) and is_ours:
         raise error  # our engines never raise it, so it is a bug that must be seen
     failure = _failure_of(error, request, reply)
@@ -73,12 +80,12 @@ def raise_failure(
 def _failure_of(error: Exception, request: DirectRequest, reply: RawReply | None) -> GatewayError:
     address = request.base.address
     gateway = host_and_port(address.host, port_of(address))
+    kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
     if reply is not None:
         reply.finish()
-        return cut_reply(reply, reason_of_loss(error, request.timeout).text)
+        return cut_reply(reply, reason_of_loss(error, request.timeout).text, kind)
     if isinstance(error, NOT_SENT) and request.transmission.is_unsent(error):
         return _not_connected(error, request, gateway)
-    kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
     reason = reason_of_loss(error, request.timeout)
     lost = kind(f"no reply from {gateway}: {reason.text}")
     lost.advice = reason.advice

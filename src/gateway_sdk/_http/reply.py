@@ -24,6 +24,9 @@ ParseFloat = Callable[[str], Any]
 SUCCESS: Final = range(200, 300)
 HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 
+_PAGE_STARTS: Final = (b"<!doctype html", b"<html")
+_LONGEST_START: Final = 512  # bytes in which a page begins, after white space
+
 _GZIP: Final = zlib.MAX_WBITS | 16
 _GZIP_MAGIC: Final = b"\x1f"
 _GZIP_PIECE: Final = 2**14
@@ -139,7 +142,7 @@ def decode(
 ) -> Any:
     # Interface: Endpoints
     essence, charset = media_type(field_of(reply.fields, b"content-type"))
-    if essence in HTML:
+    if is_web_page(essence, reply.body):
         raise ContentError("is a web page: a proxy or a portal answered, not the gateway")
     wanted = operation.reply if into is None else into
     if wanted is None:
@@ -152,7 +155,7 @@ def decode(
     if b"NaN" in data or b"Infinity" in data or may_exceed_floats(data):
         decode_json(data, None)  # pydantic accepts such numbers where a type is open
     try:
-        return _adapter(wanted).validate_json(data)
+        return _validated(_adapter(wanted), data, parse_float)
     except ValidationError:
         raise
     except Exception as error:  # noqa: BLE001 - a validator of the user may raise anything
@@ -160,21 +163,43 @@ def decode(
         raise ContentError(f"cannot be validated: a validator of the type raised {kind}") from None
 
 
+def _validated(adapter: TypeAdapter[Any], data: bytes, parse_float: ParseFloat | None) -> Any:
+    if parse_float is None or not _holds_fraction(data):
+        return adapter.validate_json(data)
+    # pydantic reads the numbers of JSON as floats. A strict type may take from Python's objects
+    # less than from JSON, such as no date from a string: then numbers are given as strings, which
+    # are exact too; and as JSON, if the type wants floats.
+    decode_json(data, None)
+    with suppress(ValidationError):
+        return adapter.validate_python(_loads(data, parse_float))
+    with suppress(ValidationError):
+        return adapter.validate_json(json.dumps(_loads(data, str)))
+    return adapter.validate_json(data)
+
+
+def _holds_fraction(data: bytes) -> bool:
+    return b"." in data or b"e" in data or b"E" in data
+
+
+def is_web_page(essence: str, body: bytes) -> bool:
+    """Tell whether a body is a web page, which a proxy or a portal sends in place of a gateway."""
+    # An empty body that is labelled as HTML is what frameworks send by default.
+    start = body[:_LONGEST_START].removeprefix(codecs.BOM_UTF8).lstrip().lower()
+    return start.startswith(_PAGE_STARTS) or (essence in HTML and start.startswith(b"<"))
+
+
 def _decode_unspecified(
     body: bytes, essence: str, charset: str | None, parse_float: ParseFloat | None
 ) -> Any:
-    """Decode a body that the interface leaves open, by its Content-Type."""
+    """Decode a body that the interface leaves open: JSON, else what its Content-Type declares."""
+    # Interface: Endpoints. Everything is JSON unless stated, whatever a framework labels it as.
     if not body.strip():
         return None
     if is_json(essence):
         return decode_json(utf8_json(body, charset), parse_float)
-    if essence.startswith("text/"):
-        return decode_text(body, charset)
-    if not essence:
-        # Interface: Endpoints. Everything is JSON unless stated; a reply may lack the type.
-        with suppress(ContentError):
-            return decode_json(utf8_json(body, charset), parse_float)
-    return body
+    with suppress(ContentError):
+        return decode_json(utf8_json(body, charset), parse_float)
+    return decode_text(body, charset) if essence.startswith("text/") else body
 
 
 @lru_cache(maxsize=64)  # a gateway uses very few

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -17,10 +18,10 @@ from gateway_sdk._http.reply import (
     RawReply,
     decode_json,
     field_of,
+    is_web_page,
     media_type,
     utf8_json,
 )
-from gateway_sdk._http.request import RawHeaders
 from gateway_sdk.errors import (
     ConflictError,
     ForbiddenError,
@@ -40,7 +41,12 @@ from gateway_sdk.models._base import describe
 from gateway_sdk.models.records import ErrorPayload
 from gateway_sdk.outcome import Outcome
 
-_SECONDS: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10})?")
+_SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
+_NO_WAIT: Final = re.compile(
+    r"-[0-9.]+|(mon|tue|wed|thu|fri|sat|sun)[a-z]*", re.ASCII | re.IGNORECASE
+)
+_LONGEST_WAIT: Final = 10 * 365 * 86400.0  # seconds
+_UNREADABLE_WAIT: Final = 1.0  # second: a wait was asked for
 _HOST: Final = re.compile(r"[a-z0-9._:%~-]{1,255}")
 _KINDS: Final[Mapping[int, type[StatusError]]] = {
     400: InvalidRequestError,
@@ -74,16 +80,16 @@ def unexpected_reply(
         headers=reply.headers,
     )
     error.problems = problems
-    error.outcome = outcome_of_head(reply.status, reply.fields)
+    error.outcome = outcome_of_reply(reply)
     return error
 
 
-def cut_reply(reply: RawReply, what: str) -> GatewayError:
+def cut_reply(reply: RawReply, what: str, kind: type[ReplyLostError]) -> GatewayError:
     """Return the error for a reply whose body broke off; the status decides which."""
     if reply.status not in SUCCESS:
         return status_error(reply, f"; the body broke off: {what}")
-    lost = ReplyLostError(f"the reply broke off after its head: {what}", status=reply.status)
-    lost.outcome = outcome_of_head(reply.status, reply.fields)
+    lost = kind(f"the reply broke off after its head: {what}", status=reply.status)
+    lost.outcome = outcome_of_reply(reply, is_whole=False)
     return lost
 
 
@@ -94,7 +100,8 @@ def status_error(reply: RawReply, more: str = "") -> StatusError:
     # A proxy answers with a web page or an empty body.
     doubtful = reply.forwarded and payload is None
     error = kind(
-        f"{_author(reply.status, doubtful=doubtful)} {_phrase(reply.status)}{hint}{more}",
+        f"{_author(reply.status, doubtful=doubtful)} {_phrase(reply.status)}"
+        f"{_other_status(reply.status, payload)}{hint}{more}",
         status=reply.status,
         body=reply.body,
         headers=reply.headers,
@@ -118,11 +125,19 @@ def token_rejected(error: UnauthorizedError) -> TokenRejectedError:
     return again
 
 
-def outcome_of_head(status: int, fields: RawHeaders | None, *, doubtful: bool = False) -> Outcome:
-    page = fields is not None and media_type(field_of(fields, b"content-type"))[0] in HTML
-    if page and status in SUCCESS:
+def _other_status(status: int, payload: ErrorPayload | None) -> str:
+    # Interface: Errors 3. The status of the reply decides.
+    said = payload and payload.status
+    return "" if said in (None, status) else f" (its payload says {said})"
+
+
+def outcome_of_reply(reply: RawReply, *, is_whole: bool = True, doubtful: bool = False) -> Outcome:
+    """Return the outcome that a reply proves; the body of one that is not whole may be missing."""
+    essence, _ = media_type(field_of(reply.fields, b"content-type"))
+    may_be_page = not is_whole and essence in HTML
+    if reply.status in SUCCESS and (may_be_page or is_web_page(essence, reply.body)):
         return Outcome.UNKNOWN  # a proxy or a portal answered, not the gateway
-    return outcome_of_status(status, doubtful=doubtful)
+    return outcome_of_status(reply.status, doubtful=doubtful)
 
 
 # A *doubtful* reply may be that of a proxy, which may have forwarded the request before, and then
@@ -173,11 +188,18 @@ def _pointing_to(location: str) -> str:
 
 def parse_retry_after(value: str, now: datetime) -> float | None:
     """Return the seconds that a Retry-After asks for (RFC 9110, 10.2.3)."""
-    value = value.strip()
-    if _SECONDS.fullmatch(value):
-        return float(value)
-    try:
-        date = parsedate_to_datetime(value)
-        return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
-    except (OverflowError, TypeError, ValueError):
+    # A field that is there twice has both values, joined by a comma, which dates have too.
+    waits = [_wait(part.strip(), now) for part in value.split(",")]
+    return max((wait for wait in waits if wait is not None), default=None)
+
+
+def _wait(text: str, now: datetime) -> float | None:
+    if not text or _NO_WAIT.fullmatch(text):
         return None
+    if _SECONDS.fullmatch(text):
+        return min(float(text), _LONGEST_WAIT)
+    for parse in (parsedate_to_datetime, datetime.fromisoformat):
+        with suppress(OverflowError, TypeError, ValueError):
+            date = parse(text)
+            return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - now).total_seconds())
+    return _UNREADABLE_WAIT

@@ -5,6 +5,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
+from copy import copy
 from typing import Any, Protocol, TypeAlias, cast
 
 from pydantic import SecretStr
@@ -154,8 +155,9 @@ async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) 
     """
     try:
         token: Any = await (source.token(rejected) if rejected else source.token())
-    except GatewayError:
-        raise
+    except GatewayError as error:
+        # Other calls may hold the same error, and each writes its operation into its own.
+        raise copy(error) from error.__cause__
     except Exception as error:  # noqa: BLE001 - the caller's source may raise anything
         # Without the cause, whose message may contain a URL with a token.
         raise AuthError(f"the source of the access token failed: {type(error).__name__}") from None

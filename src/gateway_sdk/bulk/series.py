@@ -17,7 +17,7 @@ def currencies_of(countries: Iterable[Country]) -> list[str]:
         The codes of the gateway, in alphabetical order; a country without a code adds nothing.
         Empty if there are no countries.
     """
-    return sorted({country.currency for country in countries if country.currency.strip()})
+    return sorted({it.currency for it in countries if it.currency and it.currency.strip()})
 
 
 def _strict_day(text: object) -> date:

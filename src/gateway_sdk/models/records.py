@@ -133,21 +133,22 @@ def _none_if_wrong(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
 Lenient = Annotated[T | None, WrapValidator(_none_if_wrong)]
 
 
-class Country(ReplyModel):
-    """A country of the world with its codes."""
+def _as_it_is(name: str) -> Any:
+    return Field(None, validation_alias=name, serialization_alias=name)
 
-    # Interface: Country record
+
+class Country(ReplyModel):
+    """A country of the world with its codes; a text that is missing or null reads as None."""
+
+    # Interface: Country record. It does not say which fields are required, and one country that
+    # lacks one must not lose the others.
     id: int
-    country_name: str
-    nationality: str
-    three_digit_iso_code: str = Field(
-        validation_alias="three_digit_iso_code", serialization_alias="three_digit_iso_code"
-    )
-    two_digit_iso_code: str = Field(
-        validation_alias="two_digit_iso_code", serialization_alias="two_digit_iso_code"
-    )
-    currency: str
-    phone_code: str = Field(validation_alias="phone_code", serialization_alias="phone_code")
+    country_name: str | None = None
+    nationality: str | None = None
+    three_digit_iso_code: str | None = _as_it_is("three_digit_iso_code")
+    two_digit_iso_code: str | None = _as_it_is("two_digit_iso_code")
+    currency: str | None = None
+    phone_code: str | None = _as_it_is("phone_code")
 
 
 class ErrorPayload(ReplyModel):

@@ -51,7 +51,7 @@ def countries(
     known = ask(ctx, lambda gateway: gateway.country_data.list_countries())
     found = [country for country in known if search is None or matches(country, search)]
     records = [country.to_wire() for country in found]
-    rows = [[record[name] for name in COLUMNS] for record in records]
+    rows = [[record.get(name) for name in COLUMNS] for record in records]
     if found or form != "table":
         show(Table(list(COLUMNS), rows), records, form, headings=list(COLUMNS.values()))
     if search is not None and not found:
@@ -67,10 +67,10 @@ def matches(country: Country, search: str) -> bool:
     wanted = NAMES.get(_plain(search), _plain(search))
     names = (country.country_name, country.nationality)
     codes = {country.two_digit_iso_code, country.three_digit_iso_code, country.currency}
-    codes |= {country.phone_code, country.phone_code.lstrip("+")}
-    return any(wanted in _plain(name) for name in names) or wanted in map(_plain, codes)
+    codes |= {country.phone_code, (country.phone_code or "").lstrip("+")}
+    return any(wanted in _plain(name) for name in names) or wanted in map(_plain, codes - {None})
 
 
-def _plain(text: str) -> str:
-    parts = unicodedata.normalize("NFKD", text.strip())
+def _plain(text: str | None) -> str:
+    parts = unicodedata.normalize("NFKD", (text or "").strip())
     return "".join(part for part in parts if not unicodedata.combining(part)).casefold()

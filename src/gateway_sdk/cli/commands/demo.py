@@ -141,11 +141,11 @@ async def _log_in(address: str) -> Token:
 def users_of(countries: Iterable[Country]) -> dict[str, str]:
     """Name one country of each currency, by the currency's code, and count the others."""
     users: defaultdict[str, list[str]] = defaultdict(list)
-    for country in sorted(countries, key=lambda country: country.country_name):
+    known = [(it.country_name, it.currency, it.two_digit_iso_code) for it in countries]
+    for name, currency, code in sorted(tuple(map(str, texts)) for texts in known):
         # An ISO 4217 code begins with its country's ISO 3166 code, as in USD.
-        named_after = country.two_digit_iso_code == country.currency[:2]
-        names = users[country.currency]
-        names.insert(0 if named_after else len(names), country.country_name)
+        names = users[currency]
+        names.insert(0 if code == currency[:2] else len(names), name)
     return {
         code: first + (f", {len(others)} more" if others else "")
         for code, (first, *others) in users.items()
