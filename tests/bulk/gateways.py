@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from gateway_sdk import Attempt, CallInfo, Outcome, RateLimitedError, operations
-from gateway_sdk._call.events import CONTEXT_OBSERVERS, Watch
+from gateway_sdk._call.events import ITEMS, Watch
 from tests.support.virtual_time import now
 
 
@@ -55,7 +55,7 @@ class Gateway:
         """Make a call as a session does: three attempts, and observers of the context are told."""
         place = "https://gateway.test", "gateway.test", 443
         call = CallInfo(operations.LIST_COUNTRIES, number, *place)
-        watch = Watch(CONTEXT_OBSERVERS.get(), call)
+        watch = Watch(ITEMS.get(), call)
         watch.started()
         for attempt in range(3):
             began = now()

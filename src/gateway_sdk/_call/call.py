@@ -10,7 +10,7 @@ import httpx
 from pydantic import ValidationError
 
 from gateway_sdk._call.client import Client
-from gateway_sdk._call.events import RECORD_INTENT, Watch
+from gateway_sdk._call.events import ITEMS, Watch
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
 from gateway_sdk._call.in_flight import CallScope
 from gateway_sdk._call.options import Options, check_gateway
@@ -262,9 +262,9 @@ class Call:
 
     async def _attempt(self, token: AccessToken) -> RawReply:
         if self._repeatability is Repeatability.ONCE and not self._failed:
-            for record_intent in RECORD_INTENT.get():
+            for item in ITEMS.get():
                 try:
-                    await record_intent(self._operation)
+                    await item.record_intent()
                 except GatewayError as error:  # other calls may hold it too
                     raise copy(error) from error.__cause__
         more = None if self._watch is None else self._watch.begun(len(self._failed) + 1)

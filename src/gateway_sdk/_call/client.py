@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from enum import Enum
 from typing import Any, Final, TypedDict
 
-from gateway_sdk._call.events import CONTEXT_OBSERVERS, LogObserver, Watch, check_observers
+from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.in_flight import CallsInFlight
 from gateway_sdk._call.retry import Bucket, RetryBudget, bucket_of
 from gateway_sdk._checks import Declared, check_count, check_switch, check_wait, checked
@@ -125,7 +125,9 @@ class Client:
         self._number += 1
         if self._bucket is not None:
             self._bucket.calls += 1
-        observers = self.observers + CONTEXT_OBSERVERS.get()
+        observers = self.observers
+        if items := ITEMS.get():
+            observers = (*observers, *(item for item in items if item.is_open))
         if _logger.isEnabledFor(logging.INFO):
             observers = (*observers, _LOG)
         if not observers:

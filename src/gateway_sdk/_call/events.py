@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import Any, Final
@@ -16,21 +16,22 @@ from gateway_sdk._http.request import (
 )
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, CheckedField, Observer
-from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome
 
 _logger = logging.getLogger("gateway_sdk")
 
-CONTEXT_OBSERVERS: Final[ContextVar[tuple[Observer, ...]]] = ContextVar(
-    "observers of a context", default=()
-)
-"""Observers of every call that is made in a context, with any session."""
 
-RecordIntent = Callable[[Operation[Any]], Awaitable[None]]
+class RunItem(Observer):
+    """An item of a bulk run: it observes the calls that are made in its context, until it ends."""
 
-RECORD_INTENT: Final[ContextVar[tuple[RecordIntent, ...]]] = ContextVar("intents", default=())
-"""Each is awaited before the first attempt of a call in a context that must not be sent twice.
-If one raises, nothing is sent."""
+    # A task that the item has started may outlive it: its calls are none of the item's then.
+    is_open = True
+
+    async def record_intent(self) -> None:
+        """Called before the first attempt of a call that must not be sent twice."""
+
+
+ITEMS: Final[ContextVar[tuple[RunItem, ...]]] = ContextVar("items of bulk runs", default=())
 
 
 class Watch:

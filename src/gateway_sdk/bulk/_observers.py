@@ -1,14 +1,15 @@
 """Observes a run: the calls of each item, its waits after a 429, and the user's observers."""
 
+import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
-from gateway_sdk._call.events import tell
+from gateway_sdk._call.events import RunItem, tell
 from gateway_sdk.bulk._limit import Ticket
 from gateway_sdk.bulk.results import BulkResult
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
@@ -25,32 +26,49 @@ _SPREAD: Final = 1.0
 """The largest random addition in seconds, so that items are not repeated together."""
 
 
-class ItemObserver(Observer):
-    def __init__(self, ticket: Ticket) -> None:
+class ItemObserver(RunItem):
+    def __init__(
+        self, ticket: Ticket, record_intent: Callable[["ItemObserver"], Awaitable[None]]
+    ) -> None:
         self.attempts = 0
+        self._record_intent = record_intent
+        self._loop = asyncio.get_running_loop()
         self.sends_once = False  # whether a request is sent that must not be sent twice
         self._ticket = ticket
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
         self._in_flight: set[CallInfo] = set()
+
+    async def record_intent(self) -> None:
+        if self.is_open:
+            await self._record_intent(self)
 
     def call_started(self, call: CallInfo) -> None:
         self._calls[call] = ()
         self._in_flight.add(call)
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
+        if not self.is_open:
+            return
         self.attempts += 1
         self._calls[call] += (attempt,)
-        self._ticket.attempt_finished(attempt)
+        if self._is_here():
+            self._ticket.attempt_finished(attempt)
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
         del call, attempt
-        self._ticket.retry_scheduled(seconds)
+        if self.is_open and self._is_here():
+            self._ticket.retry_scheduled(seconds)
+
+    def _is_here(self) -> bool:
+        """Whether this is the run's event loop; calls may be made in those of other threads."""
+        return asyncio.get_running_loop() is self._loop
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
         del outcome, error, elapsed
-        self._in_flight.discard(call)
+        if self.is_open:  # else it was in flight when the item ended
+            self._in_flight.discard(call)
 
     def _outcome_of(self, call: CallInfo) -> Outcome:
         outcome = outcome_of(self._calls[call], call.operation.repeatability)

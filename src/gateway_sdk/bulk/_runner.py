@@ -5,19 +5,17 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import copy_context
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Generic
+from typing import Final, Generic
 
-from gateway_sdk._call.events import CONTEXT_OBSERVERS, RECORD_INTENT, RecordIntent
+from gateway_sdk._call.events import ITEMS
 from gateway_sdk.bulk._dedup import Dedup
 from gateway_sdk.bulk._limit import Limit, Ticket
 from gateway_sdk.bulk._observers import Backoff, ItemObserver, RunObservers
 from gateway_sdk.bulk._source import Source
 from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import DeadlineExceededError, GatewayError, JournalError, RateLimitedError
-from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt
 
 AHEAD: Final = 8
@@ -144,11 +142,10 @@ class Runner(Generic[Item, Value]):
         if pending.digest is not None:
             self._leaders[pending.digest] = pending
         ticket = self._limit.begin(self.wake)
-        observer = ItemObserver(ticket)
+        observer = ItemObserver(ticket, partial(self._record_intent, pending))
         context = copy_context()
-        context.run(CONTEXT_OBSERVERS.set, (*CONTEXT_OBSERVERS.get(), observer))
-        record_intent: RecordIntent = partial(self._record_intent, pending, observer)
-        context.run(RECORD_INTENT.set, (*RECORD_INTENT.get(), record_intent))
+        around = (item for item in ITEMS.get() if item.is_open)
+        context.run(ITEMS.set, (*around, observer))
         if self._run_observers is not None:
             context.run(self._run_observers.item_started)
         task = asyncio.create_task(self._run(pending, observer, ticket), context=context)
@@ -156,7 +153,7 @@ class Runner(Generic[Item, Value]):
         task.add_done_callback(lambda task: self._ended(pending, ticket, task))
 
     async def _record_intent(
-        self, pending: PendingItem[Item, Value], observer: ItemObserver, _: Operation[Any]
+        self, pending: PendingItem[Item, Value], observer: ItemObserver
     ) -> None:
         """Record that a request must not be sent twice; if this fails, it is not sent."""
         observer.sends_once = True
@@ -164,7 +161,7 @@ class Runner(Generic[Item, Value]):
             is_new = await self._dedup.record_intent(pending.item, pending.digest)
         except JournalError as error:
             self._fail(error)
-            raise copy(error) from None  # each call sets its own operation on the error
+            raise
         if not is_new:
             raise JournalError("not sent: a damaged line may say that it was sent before")
 
@@ -183,7 +180,8 @@ class Runner(Generic[Item, Value]):
                 self._end_reason(), by_deadline=self._expired and not self._closing
             )
         except Exception as raised:  # noqa: BLE001 - the user's function may raise anything
-            error = raised
+            error = without_frames(raised)
+        observer.is_open = False
         known = error.attempts if isinstance(error, GatewayError) else ()
         result: BulkResult[Item, Value] = BulkResult(
             item=pending.item,
@@ -285,3 +283,13 @@ class Runner(Generic[Item, Value]):
             await asyncio.gather(*running, return_exceptions=True)
         finally:
             await self._dedup.aclose()
+
+
+def without_frames(error: Exception) -> Exception:
+    """Return an error whose tracebacks are gone: they hold the frames, and all that these hold."""
+    chain: list[BaseException] = [error]
+    for link in chain:  # the loop adds to this list
+        link.__traceback__ = None
+        more = (link.__cause__, link.__context__)
+        chain += [other for other in more if other is not None and other not in chain]
+    return error

@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sized
 from typing import Generic, cast
 
 from gateway_sdk.bulk.results import Item
@@ -11,17 +11,18 @@ from gateway_sdk.errors import GatewayError, InvalidArgumentError
 
 class Source(ABC, Generic[Item]):
     def __init__(self) -> None:
-        self.error: Exception | None = None  # of the iterable
+        self.error: BaseException | None = None  # of the iterable
         self.ended = False
 
     @abstractmethod
     def next(self) -> tuple[Item] | None: ...
 
-    def give_up(self, error: Exception | None = None) -> None:
+    def give_up(self, error: BaseException | None = None) -> None:
         self.error = self.error or error
         self.ended = True
 
-    def expire(self) -> None: ...
+    def expire(self) -> None:
+        """The deadline has passed: read no further what may have no end."""
 
     async def aclose(self) -> None: ...
 
@@ -29,6 +30,7 @@ class Source(ABC, Generic[Item]):
 class PlainSource(Source[Item]):
     def __init__(self, items: Iterable[Item]) -> None:
         super().__init__()
+        self._has_end = isinstance(items, Sized)
         self._iterator = iter(items)
 
     def next(self) -> tuple[Item] | None:
@@ -41,6 +43,9 @@ class PlainSource(Source[Item]):
         except Exception as error:  # noqa: BLE001 - raised when the calls in flight have ended
             self.give_up(error)
         return None
+
+    def expire(self) -> None:
+        self.ended = self.ended or not self._has_end
 
 
 class AsyncSource(Source[Item]):
@@ -76,7 +81,7 @@ class AsyncSource(Source[Item]):
                 raise
             # Something that the iterable waited for: without an error, items would be missing.
             self.give_up(GatewayError("items was cancelled from within, so some may be missing"))
-        except Exception as error:  # noqa: BLE001 - as for an ordinary iterable
+        except BaseException as error:  # noqa: BLE001 - as for an ordinary iterable
             self.give_up(error)
         finally:
             self.ended = True
@@ -84,7 +89,7 @@ class AsyncSource(Source[Item]):
             if isinstance(items, AsyncGenerator):
                 await cast("AsyncGenerator[Item, None]", items).aclose()
 
-    def give_up(self, error: Exception | None = None) -> None:
+    def give_up(self, error: BaseException | None = None) -> None:
         super().give_up(error)
         self._ready = None
         self.expire()

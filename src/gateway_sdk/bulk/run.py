@@ -1,5 +1,6 @@
 """Run one coroutine function over many items, with a bounded number of calls at once."""
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sized
 from contextlib import nullcontext, suppress
@@ -24,7 +25,7 @@ from gateway_sdk.bulk._observers import RunObservers
 from gateway_sdk.bulk._runner import Runner
 from gateway_sdk.bulk._source import Source, make_source
 from gateway_sdk.bulk.results import BulkResult, Item, OnProgress, ProgressMeter, Value
-from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
+from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
 from gateway_sdk.observer import Observer, RunInfo
 
 __all__ = ["BulkResult", "run"]
@@ -70,7 +71,8 @@ def run(
         ordered: Yield results in the order of the items, not in the order in which calls end.
         deadline: Seconds for the whole run; None for no limit. At the deadline, calls in flight
             are ended, and each item without a result gets a `DeadlineExceededError`, whose
-            `outcome` says whether anything was sent. An asynchronous iterable is not read further.
+            `outcome` says whether anything was sent. Items without a length, such as those of a
+            generator, are not read further.
         patience: Seconds that one item may wait after refusals with 429, in addition to the
             retries of its session; then the 429 is its result. None waits until the gateway
             accepts the item or the deadline passes; 0 does not wait. An item is repeated only if
@@ -127,7 +129,32 @@ def run(
         observers=observers,
     )
     source = make_source(items, runner.wake)
-    return _counted(runner, source, ProgressMeter(on_progress, total), observers)
+    return _Results(_counted(runner, source, ProgressMeter(on_progress, total), observers))
+
+
+class _Results(AsyncGenerator[BulkResult[Item, Value], None]):
+    """The results of a run; a run that was ended by a cancellation is not taken for complete."""
+
+    def __init__(self, results: AsyncGenerator[BulkResult[Item, Value], None]) -> None:
+        self._results = results
+        self._was_cancelled = False
+
+    async def asend(self, value: None) -> BulkResult[Item, Value]:
+        try:
+            return await self._results.asend(value)
+        except asyncio.CancelledError:
+            self._was_cancelled = True
+            raise
+        except StopAsyncIteration:
+            if not self._was_cancelled:
+                raise
+        raise GatewayError("the run was ended by a cancellation, as of wait_for around anext")
+
+    async def athrow(self, *error: Any) -> BulkResult[Item, Value]:
+        return await self._results.athrow(*error)
+
+    async def aclose(self) -> None:
+        await self._results.aclose()
 
 
 async def _counted(
