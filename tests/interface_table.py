@@ -6,6 +6,8 @@ The only ones in the tests: the models, the operations and the sandbox are compa
 import json
 from typing import Any, Final, NamedTuple
 
+from gateway_sdk import Repeatability
+
 
 class Field(NamedTuple):
     """One row of a table of fields.
@@ -35,6 +37,7 @@ class Row(NamedTuple):
     content_type: str | None
     body: str | None
     response: str
+    repeatability: Repeatability
 
 
 def _strings(*names: str) -> list[Field]:
@@ -149,144 +152,44 @@ SECRETS: Final = (
     ("SecretQuestionItem", "answer"),
 )
 
-_JSON: Final = "application/json"
-
 # Interface: Endpoints; Authentication 3. The endpoints leave tenantId out of 8 to 10, the rule
-# adds it: the rule is followed.
-OPERATIONS: Final = (
-    Row(
-        1,
-        "create_customer",
-        "POST",
-        "/customer/1.0.0/create",
-        "required",
-        "never",
-        _JSON,
-        "CreateRequest",
-        "open",
-    ),
-    Row(
-        2,
-        "revise_customer",
-        "POST",
-        "/customer/1.0.0/update/{customerId}/revisions",
-        "sent",
-        "sent",
-        _JSON,
-        "revisions",
-        "open",
-    ),
-    Row(
-        3,
-        "exchange_rate_series",
-        "POST",
-        "/currency/1.0.0/exchangeRateSeries",
-        "never",
-        "never",
-        _JSON,
-        "ExchangeRateSeriesRequest",
-        "open",
-    ),
-    Row(
-        4,
-        "order_history",
-        "POST",
-        "/wallet/1.0.0/orders",
-        "sent",
-        "sent",
-        _JSON,
-        "OrderHistoryPage",
-        "open",
-    ),
-    Row(
-        5,
-        "trading_order_history",
-        "GET",
-        "/wallet/1.0.0/{customerId}/trading-order-history",
-        "sent",
-        "sent",
-        None,
-        None,
-        "open",
-    ),
-    Row(
-        6,
-        "spot_trading_available_balance",
-        "GET",
-        "/wallet/1.0.0/spot-trading/available-balance",
-        "sent",
-        "sent",
-        None,
-        None,
-        "open",
-    ),
-    Row(
-        7,
-        "cancel_order",
-        "DELETE",
-        "/wallet/1.0.0/{walletId}/orders/{orderId}",
-        "sent",
-        "sent",
-        None,
-        None,
-        "open",
-    ),
-    Row(
-        8,
-        "change_document_status",
-        "PUT",
-        "/aml/1.0.0/document/{documentId}/status",
-        "sent",
-        "sent",
-        "any",
-        "any",
-        "open",
-    ),
-    Row(
-        9,
-        "update_document",
-        "PUT",
-        "/aml/1.0.0/document/update/{docid}",
-        "sent",
-        "sent",
-        "any",
-        "any",
-        "open",
-    ),
-    Row(
-        10,
-        "upload_document",
-        "POST",
-        "/aml/1.0.0/document/upload",
-        "sent",
-        "sent",
-        "any",
-        "any",
-        "open",
-    ),
-    Row(
-        11,
-        "send_webhook",
-        "POST",
-        "/kyc/1.0.0/webhook",
-        "never",
-        "never",
-        None,
-        None,
-        "202",
-    ),
-    Row(
-        12,
-        "list_countries",
-        "POST",
-        "/countrydata/1.0.0/listData",
-        "never",
-        "never",
-        None,
-        None,
-        "[Country]",
-    ),
-)
+# adds it: the rule is followed. The last column is no row of the interface: a GET and a POST that
+# only asks may be repeated, a PUT and a DELETE too (RFC 9110, 9.2.2), and every other POST never.
+_ENDPOINTS: Final = """
+1 create_customer POST /customer/1.0.0/create required never json CreateRequest open ONCE
+2 revise_customer POST /customer/1.0.0/update/{customerId}/revisions sent sent json revisions open ONCE
+3 exchange_rate_series POST /currency/1.0.0/exchangeRateSeries never never json ExchangeRateSeriesRequest open READ
+4 order_history POST /wallet/1.0.0/orders sent sent json OrderHistoryPage open READ
+5 trading_order_history GET /wallet/1.0.0/{customerId}/trading-order-history sent sent - - open READ
+6 spot_trading_available_balance GET /wallet/1.0.0/spot-trading/available-balance sent sent - - open READ
+7 cancel_order DELETE /wallet/1.0.0/{walletId}/orders/{orderId} sent sent - - open IDEMPOTENT
+8 change_document_status PUT /aml/1.0.0/document/{documentId}/status sent sent any any open IDEMPOTENT
+9 update_document PUT /aml/1.0.0/document/update/{docid} sent sent any any open IDEMPOTENT
+10 upload_document POST /aml/1.0.0/document/upload sent sent any any open ONCE
+11 send_webhook POST /kyc/1.0.0/webhook never never - - 202 ONCE
+12 list_countries POST /countrydata/1.0.0/listData never never - - [Country] READ
+"""  # noqa: E501 - a table
+_CELLS: Final[dict[str, str | None]] = {"-": None, "json": "application/json"}
+
+
+def _row(line: str) -> Row:
+    number, name, method, path, tenant_id, token, content_type, body, response, kind = line.split()
+    return Row(
+        int(number),
+        name,
+        method,
+        path,
+        tenant_id,
+        token,
+        _CELLS.get(content_type, content_type),
+        _CELLS.get(body, body),
+        response,
+        Repeatability[kind],
+    )
+
+
+OPERATIONS: Final = tuple(map(_row, _ENDPOINTS.strip().splitlines()))
+REPEATABILITY: Final = {row.name: row.repeatability for row in OPERATIONS}
 
 _NAME: Final[dict[str, Any]] = {
     "name": "Ada",

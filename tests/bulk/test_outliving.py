@@ -121,7 +121,7 @@ async def test_a_call_that_is_cancelled_in_its_back_off_holds_no_place() -> None
     left: list[asyncio.Task[Any]] = []
     policy = RetryPolicy(backoff=100.0, jitter=0.0, backoff_max=100.0)
 
-    async def busy(_: httpx.Request) -> httpx.Response:
+    async def busy(request: httpx.Request) -> httpx.Response:
         for _ in range(5):  # some of the items are over then
             await asyncio.sleep(0)
         return httpx.Response(503)

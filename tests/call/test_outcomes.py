@@ -27,6 +27,7 @@ from gateway_sdk import (
     UnexpectedReplyError,
 )
 from gateway_sdk.operations import OPERATIONS, Operation
+from tests.interface_table import REPEATABILITY
 from tests.support.calls import CALLS
 from tests.support.scripted import CutBody, Step, scripted
 
@@ -101,7 +102,7 @@ async def test_a_failure_is_repeated_only_where_that_is_harmless(
     with pytest.raises(kind) as caught:
         await CALLS[operation.name](gateway)
 
-    requests = 3 if operation.repeatability in repeated else 1
+    requests = 3 if REPEATABILITY[operation.name] in repeated else 1
     error = caught.value
     assert type(error) is kind
     assert len(engine.requests) == requests
@@ -114,9 +115,11 @@ async def test_a_failure_is_repeated_only_where_that_is_harmless(
         Repeatability.IDEMPOTENT: (APPLIED,),
         Repeatability.ONCE: (UNKNOWN, APPLIED),
     }
-    assert (error.advice is Advice.CHECK) is (outcome in doubt[operation.repeatability])
+    assert (error.advice is Advice.CHECK) is (outcome in doubt[REPEATABILITY[operation.name]])
     also_later = PASSES_LATER.get(failure, NOTHING)
-    assert (error.advice is Advice.REPEAT) == (operation.repeatability in repeated | also_later)
+    assert (error.advice is Advice.REPEAT) == (
+        REPEATABILITY[operation.name] in repeated | also_later
+    )
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)

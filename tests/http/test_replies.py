@@ -317,11 +317,30 @@ def test_what_lies_behind_a_member_is_not_copied_for_each_member(
     reply = RawReply(200, [(b"content-encoding", b"gzip")], 1000)
 
     assert reply.feed(member * 50_000)
+    turns = 1
+    while reply.inflate():
+        turns += 1
     reply.finish()
 
     assert (reply.body, reply.problem, reply._parts) == (b"", None, [])
     assert len(given) >= 50_000
     assert max(given) <= 2**14
+    assert turns == 100
+
+
+def test_a_body_that_expands_does_so_in_turns() -> None:
+    """Of the event loop, which other calls need meanwhile."""
+    body = bytes(32 * 2**20) + b"end"
+    reply = RawReply(200, [(b"content-encoding", b"gzip")], 2**26)
+
+    assert reply.feed(gzip.compress(body))
+    turns = 1
+    while reply.inflate():
+        turns += 1
+    reply.finish()
+
+    assert (reply.body == body, reply.problem) == (True, None)
+    assert 32 <= turns <= 34
 
 
 @pytest.mark.parametrize("zipped", [False, True])

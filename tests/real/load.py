@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from gateway_sdk import GatewaySession, Outcome, RateLimit, Repeatability, RetryPolicy
+from tests.interface_table import REPEATABILITY
 from tests.real.ledger import Ledger
 from tests.real.programs import until
-from tests.support.witness import REPEATABILITY, Record, Witness
+from tests.support.witness import Record, Witness
 
 MIX: Final = (
     "create_customer",

@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from gateway_sdk import Attempt, GatewayError, GatewaySession, Observer, Outcome, Repeatability
 from gateway_sdk.observer import CallInfo
-from gateway_sdk.operations import OPERATIONS
+from tests.interface_table import REPEATABILITY
 from tests.support.calls import CALLS, Call
 from tests.support.failing_line import CALL, Receipt
 
-REPEATABILITY: Final = {operation.name: operation.repeatability for operation in OPERATIONS}
 _SUCCESS: Final = range(200, 300)
 _REFUSAL: Final = range(400, 500)
 _PASSING: Final = (408, 429, 500, 502, 503, 504)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, given, seed, settings, strategies as st
 
 from gateway_sdk import GatewaySession, Outcome, Repeatability
+from tests.interface_table import REPEATABILITY
 from tests.support.calls import Call
 from tests.support.deadlines import pass_deadlines
 from tests.support.failing_line import Line
@@ -19,7 +20,7 @@ from tests.support.failing_server import FailingServer, Script
 from tests.support.failing_steps import turns
 from tests.support.faults import FAULTS, UNSEEN, WELL
 from tests.support.truth import open_session
-from tests.support.witness import REPEATABILITY, Record, Witness, lies
+from tests.support.witness import Record, Witness, lies
 
 SWEEPS: Final = [
     (0, 100),

@@ -7,7 +7,6 @@ from typing import Final
 import pytest
 
 from gateway_sdk import (
-    ConnectionFailedError,
     GatewaySession,
     Observer,
     Outcome,
@@ -112,25 +111,6 @@ async def test_a_server_that_hangs_up_ends_the_wait_for_content() -> None:
 
     assert caught.value.outcome is Outcome.UNKNOWN
     assert content.ended
-
-
-async def test_a_server_that_hangs_up_before_the_first_piece() -> None:
-    """Nothing was sent, and nothing is."""
-    has_ended = asyncio.Event()
-
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        has_ended.set()
-
-    async def late() -> AsyncIterator[bytes]:
-        await has_ended.wait()
-        await turns(20)
-        yield b"the first piece"
-
-    async with raw_server(hang_up) as url, session(url) as gateway:
-        with pytest.raises(ConnectionFailedError) as caught:
-            await gateway.aml.upload_document(late())
-
-    assert caught.value.outcome is Outcome.NOT_SENT
 
 
 @pytest.mark.parametrize(

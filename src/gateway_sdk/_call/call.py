@@ -95,7 +95,7 @@ class Call:
     _transport: Transport
     _template: RequestTemplate
     _target: bytes
-    _content: "bytes | Body"
+    _content: "bytes | Body" = b""
     _length: int | None
     _framing: RawHeaders
     _reply: RawReply | None
@@ -143,17 +143,7 @@ class Call:
             self._transport = self._client.open()
             with CallScope(self._client.calls, self._options.deadline) as self._scope:
                 self._take_path(path or NO_VALUES)
-                await self._take_content(body, content_type, on_progress)
-                raw = None
-                failures: list[GatewayError] = []
-                try:
-                    raw = await self._with_token()
-                except GatewayError as error:
-                    if not self._may_repeat(error):
-                        raise
-                    failures.append(error)
-                if raw is None:
-                    raw = await self._again(failures)
+                raw = await self._made(body, content_type, on_progress)
         except BaseException as error:
             if isinstance(error, GatewayError):
                 error.of_call(self._operation.name, self._repeatability, self.attempts)
@@ -163,6 +153,24 @@ class Call:
         if watch is not None:
             watch.finished(outcome_of(self.attempts, self._repeatability), None)
         return raw
+
+    async def _made(
+        self, body: object, content_type: str | None, on_progress: OnProgress | None
+    ) -> RawReply:
+        """Make the attempts; the content is closed in any case."""
+        failures: list[GatewayError] = []
+        try:
+            await self._take_content(body, content_type, on_progress)
+            try:
+                return await self._with_token()
+            except GatewayError as error:
+                if not self._may_repeat(error):
+                    raise
+                failures.append(error)
+            return await self._again(failures)
+        finally:
+            if not isinstance(self._content, bytes):
+                await self._content.end()
 
     def _take_path(self, path: Mapping[str, str]) -> None:
         template = self._options.templates.get(self._operation.name)
@@ -188,6 +196,7 @@ class Call:
         if self._watch is not None:  # the caller's code reads it: not in what observers set
             body.context = self._watch.context
         self._content, self._length = body, body.length
+        await body.begin()
         self._framing = framing(self._operation.method, body.length, body.content_type)
 
     async def _again(self, failures: list[GatewayError]) -> RawReply:
@@ -316,11 +325,14 @@ class Call:
             response.status, response.fields, self._client.max_reply_bytes, forwarded=forwarded
         )
         if response.stream is None:
-            reply.feed(response.body)
+            if reply.feed(response.body):
+                await _inflate(reply)
         else:
             try:
                 async for piece in response.stream:
-                    if not reply.feed(piece):
+                    if reply.feed(piece):
+                        await _inflate(reply)
+                    if reply.is_full:
                         break
             finally:
                 await response.stream.aclose()
@@ -334,3 +346,9 @@ class Call:
             return decode(raw, self._operation, self._into, self._client.parse_float)
         except (ContentError, ValidationError) as error:
             raise unexpected_reply(raw, error, by_interface=self._into is None) from None
+
+
+async def _inflate(reply: RawReply) -> None:
+    """Decompress what has come, with turns for the event loop."""
+    while reply.inflate():  # noqa: ASYNC110 - it works, and waits for nothing
+        await asyncio.sleep(0)

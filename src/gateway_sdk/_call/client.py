@@ -118,7 +118,8 @@ class Client:
         """Open, and load what the first call would wait for: authorities for 30 ms, in a thread."""
         _running_loop()  # without one, asyncio.to_thread would not say what to do
         if self._transport is None and self.tells_what_was_sent and self.base_url.scheme == "https":
-            self.open(await asyncio.to_thread(make_transport, self._engine, self.base_url))
+            with suppress(RuntimeError):  # no thread can be started: it is made below
+                self.open(await asyncio.to_thread(make_transport, self._engine, self.base_url))
         self.open()
 
     def count(self, operation: Operation[Any]) -> Watch | None:

@@ -10,7 +10,7 @@ from collections.abc import (
     Callable,
     Mapping,
 )
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from contextvars import Context
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,21 +82,39 @@ class Body(httpx.AsyncByteStream):
     on_progress: OnProgress | None = None
     context: Context | None = None  # of the caller: observers set things in that of the call
     _reported: int = -1
-    _sending: list["AsyncGeneratorType[bytes, None] | InContext"] = field(default_factory=list)
+    _sending: list["AsyncGeneratorType[bytes, None] | InContext | _Begun"] = field(
+        default_factory=list
+    )
+    _begun: "_Begun | None" = None
 
     @property
     def can_be_sent(self) -> bool:
         return self.replayable or not self._sending
+
+    async def begin(self) -> None:
+        """Wait for the first piece of what can be read only once, before a connection does."""
+        # Servers close a connection that is silent for some seconds: the stream would be lost.
+        if not self.replayable:
+            self._begun = _Begun(self._steps())
+            await self._begun.begin()
+
+    async def end(self) -> None:
+        """Close what was begun and never sent."""
+        if self._begun is not None and not self._sending:
+            await self._begun.aclose()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         if self.whole is not None and self.on_progress is None and len(self.whole) <= PIECE:
             return _Once(self.whole)
         if not self.can_be_sent:
             raise UploadFailedError("the content was sent once, and cannot be sent again")
+        sending = self._begun or self._steps()
+        self._sending.append(sending)
+        return sending
+
+    def _steps(self) -> "AsyncGeneratorType[bytes, None] | InContext":
         sending = cast("AsyncGeneratorType[bytes, None]", self._send())
-        stepped = sending if self.context is None else InContext(sending, self.context)
-        self._sending.append(stepped)
-        return stepped
+        return sending if self.context is None else InContext(sending, self.context)
 
     async def aclose(self) -> None:
         for sending in self._sending:
@@ -136,6 +154,28 @@ def tell_progress(on_progress: Callable[..., object], *how_far: object) -> None:
         on_progress(*how_far)
     except Exception:
         _logger.exception("on_progress failed")
+
+
+class _Begun(AsyncIterator[bytes]):
+    """A generator whose first piece was taken ahead."""
+
+    def __init__(self, steps: "AsyncGeneratorType[bytes, None] | InContext") -> None:
+        self._steps = steps
+        self._first: list[bytes] = []
+
+    async def begin(self) -> None:
+        with suppress(StopAsyncIteration):
+            self._first.append(await anext(self._steps))
+
+    async def __anext__(self) -> bytes:
+        return self._first.pop() if self._first else await anext(self._steps)
+
+    @property
+    def ag_running(self) -> bool:
+        return self._steps.ag_running
+
+    async def aclose(self) -> None:
+        await self._steps.aclose()
 
 
 class _Once(AsyncIterator[bytes]):

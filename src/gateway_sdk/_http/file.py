@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import Future
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -222,13 +222,22 @@ async def in_thread(function: Callable[[T], R], given: T) -> R:
             raise RuntimeError
         return function(given)
 
-    looking = asyncio.get_running_loop().run_in_executor(None, look)
+    with naming_no_thread():
+        looking = asyncio.get_running_loop().run_in_executor(None, look)
     try:
         return await asyncio.shield(looking)
     except asyncio.CancelledError:
         left = True
         await _wait(looking)
         raise
+
+
+@contextmanager
+def naming_no_thread() -> Generator[None]:
+    try:
+        yield
+    except RuntimeError:
+        raise UploadFailedError("the content cannot be read: no thread can be started") from None
 
 
 async def _wait(work: asyncio.Future[Any]) -> None:
@@ -248,9 +257,11 @@ class _Thread:
         self._wanted: SimpleQueue[_Batch | None] = SimpleQueue()
         self.end = weakref.finalize(self, self._wanted.put, None)
         self.end.atexit = False
-        threading.Thread(
+        thread = threading.Thread(
             target=_serve, args=(generator, self._wanted), name="gateway-upload", daemon=True
-        ).start()
+        )
+        with naming_no_thread():
+            thread.start()
 
     def ask(self) -> _Batch:
         """Ask for the next pieces; none if the generator has ended."""

@@ -4,7 +4,6 @@ import codecs
 import json
 import math
 import re
-import sys
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -28,10 +27,14 @@ _PAGE_STARTS: Final = (b"<!doctype html", b"<html")
 _LONGEST_START: Final = 512  # bytes in which a page begins, after white space
 
 _GZIP: Final = zlib.MAX_WBITS | 16
-_GZIP_MAGIC: Final = b"\x1f"
+_GZIP_MAGIC: Final = 0x1F
 _GZIP_PIECE: Final = 2**14
 """Bytes to decompress at once: what lies behind a gzip member is copied, and there may be very
 many members, even empty ones."""
+_TURN: Final = 2**20
+"""Decompressed bytes after which the event loop gets a turn: they take about 4 ms."""
+_MEMBERS: Final = 500
+"""Members of gzip after which it gets one: they may be empty."""
 _SLOW_CHARSETS: Final = frozenset({"idna", "punycode"})
 """Codecs of host names: their time grows with the square of the length, to minutes for 1 MB."""
 _CHARSET: Final = re.compile(r'charset\s*=\s*"?([^\s";]+)', re.IGNORECASE)
@@ -52,10 +55,12 @@ class RawReply:
     # error here, because the status decides what it means.
 
     __slots__ = (
+        "_compressed",
         "_gunzip",
-        "_is_fed",
+        "_has_more",
         "_limit",
         "_parts",
+        "_received",
         "_size",
         "body",
         "fields",
@@ -75,8 +80,10 @@ class RawReply:
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
-        self._is_fed = False
-        self._gunzip = None
+        self._received = 0  # bytes, compressed
+        self._compressed = memoryview(b"")  # what is not decompressed yet
+        self._has_more = False  # output that zlib holds back
+        self._gunzip: Any = None
         match field_of(fields, b"content-encoding").strip().lower():
             case "" | "identity":
                 pass
@@ -91,33 +98,51 @@ class RawReply:
         return httpx.Headers(self.fields)
 
     def feed(self, piece: bytes) -> bool:
-        self._is_fed = self._is_fed or bool(piece)
+        """Take a piece; tell whether it has to be decompressed, by `inflate`."""
+        self._received += len(piece)
         if self._gunzip is None:
             self._take(piece)
-        else:
-            for start in range(0, len(piece), _GZIP_PIECE):
-                self._take_compressed(piece[start : start + _GZIP_PIECE])
-        return self._size <= self._limit
+            return False
+        self._compressed = memoryview(piece)
+        return bool(piece)
+
+    def inflate(self) -> bool:
+        """Decompress a part of the piece, which takes some 5 ms; tell whether more is left."""
+        # Up to the limit only: a compressed body may be a thousand times larger.
+        end, members = self._size + _TURN, 0
+        try:
+            while self._is_compressed and self._size < end and members < _MEMBERS:
+                if self._gunzip.eof:
+                    members += 1
+                    if self._compressed[0] != _GZIP_MAGIC:  # padding: ignored
+                        self._compressed = self._compressed[:0]
+                        break
+                    self._gunzip = zlib.decompressobj(_GZIP)
+                part = bytes(self._compressed[:_GZIP_PIECE])
+                most = min(self._limit - self._size + 1, _TURN)
+                data = self._gunzip.decompress(part, most)
+                rest = self._gunzip.unused_data or self._gunzip.unconsumed_tail
+                self._compressed = self._compressed[len(part) - len(rest) :]
+                self._has_more = len(data) == most and not self._gunzip.eof
+                self._take(data)
+        except zlib.error:
+            self.problem = "is not compressed as its content-encoding says"
+            self._compressed, self._has_more = self._compressed[:0], False
+        return self._is_compressed
+
+    @property
+    def _is_compressed(self) -> bool:
+        return not self.is_full and (bool(self._compressed) or self._has_more)
+
+    @property
+    def is_full(self) -> bool:
+        return self._size > self._limit
 
     def finish(self) -> None:
         """Put the body together, after the last piece that came."""
-        if self._gunzip and self._is_fed and not self._gunzip.eof:
+        if self._gunzip and self._received and not self._gunzip.eof:
             self.problem = self.problem or "ends in the middle of its compression"
         self.body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-
-    def _take_compressed(self, piece: bytes) -> None:
-        """Decompress up to the limit only: a compressed body may be a thousand times larger."""
-        try:
-            while piece and self._gunzip and self._size <= self._limit:
-                if self._gunzip.eof:  # a second gzip member or padding: ignored
-                    if not piece.startswith(_GZIP_MAGIC):
-                        return
-                    self._gunzip = zlib.decompressobj(_GZIP)
-                most = min(self._limit - self._size + 1, sys.maxsize)  # more overflows in zlib
-                self._take(self._gunzip.decompress(piece, most))
-                piece = self._gunzip.unused_data
-        except zlib.error:
-            self.problem = "is not compressed as its content-encoding says"
 
     def _take(self, piece: bytes) -> None:
         if not piece:

@@ -14,6 +14,8 @@ from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError, stream_of
 
 _REDIRECTED: Final = 300
+_REFUSED: Final = 400
+_SMALL: Final = 2**16  # bytes of head and content that a server reads at once
 
 
 class Exchange:
@@ -22,6 +24,7 @@ class Exchange:
         "_gives_up",
         "_has_begun",
         "_is_sent",
+        "_left_at_once",
         "_read_timeout",
         "_transmission",
         "_write_timeout",
@@ -41,11 +44,14 @@ class Exchange:
         self._write_timeout = write
         self._read_timeout = read
         self.reply = ReplyReader()
-        self._has_begun = self._is_sent = self._gives_up = False
+        self._has_begun = self._is_sent = self._gives_up = self._left_at_once = False
 
     @property
     def can_be_reused(self) -> bool:
-        return self._is_sent and self.reply.can_be_reused
+        # After an early refusal, servers close a connection whose upload they have not read. What
+        # left in one small write was read with the head: a 404 must not cost a TLS handshake.
+        was_read = self.reply.status < _REFUSED or self._left_at_once
+        return self._is_sent and was_read and self.reply.can_be_reused
 
     async def send(
         self, head: bytes, content: bytes | httpx.AsyncByteStream, length: int | None
@@ -114,6 +120,7 @@ class Exchange:
 
     async def _write(self, data: bytes) -> bool:
         """Send a piece and return True; return False if the reply makes it unnecessary."""
+        self._left_at_once = not self._has_begun and len(data) <= _SMALL
         if not self._has_begun:
             self._begin()
         else:

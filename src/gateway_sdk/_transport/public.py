@@ -65,8 +65,10 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         sent = request_of(request, own)
         engine = self._engines.get(sent.base.origin)
         if engine is None:
-            # In a thread: to load the authorities takes 30 ms.
-            made = await asyncio.to_thread(make_engine, self._config, request.url)
+            try:  # in a thread: to load the authorities takes 30 ms
+                made = await asyncio.to_thread(make_engine, self._config, request.url)
+            except RuntimeError:  # no thread can be started
+                made = make_engine(self._config, request.url)
             engine = self._engines.setdefault(sent.base.origin, made)
         return await engine.exchange(sent)
 

@@ -67,6 +67,7 @@ class Early(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Begin to take the body in, and answer."""
         body = aiter(cast("httpx.AsyncByteStream", request.stream))
+        await anext(body)
         self.sending = asyncio.create_task(cast("Any", anext(body)))
         await asyncio.sleep(0)
         return httpx.Response(409)
@@ -78,8 +79,8 @@ async def test_an_answer_counts_though_the_body_is_still_being_read() -> None:
 
     async def endless() -> AsyncIterator[bytes]:
         try:
+            yield b"first"
             await asyncio.Event().wait()
-            yield b""
         finally:
             closed.set()
 
