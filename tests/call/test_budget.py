@@ -114,7 +114,7 @@ def test_what_is_no_budget(budget: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        ({}, "<Bucket 20.0 of 20 retries left>"),
+        ({}, "<Bucket 100.0 of 100 retries left>"),
         ({"retry_budget": RetryBudget(reserve=5)}, "<Bucket 5.0 of 5 retries left>"),
         ({"retry_budget": None}, "None"),
     ],

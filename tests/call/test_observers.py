@@ -128,7 +128,7 @@ async def test_observers_are_told_all_in_order(
         *steps,
         access_token=Renewing(),
         observers=[book],
-        retry=RetryPolicy(jitter=0.0),
+        retry=RetryPolicy(jitter=0.0, connect_wait=0.0),
     )
 
     await asyncio.gather(CALLS[name](gateway), return_exceptions=True)

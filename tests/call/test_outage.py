@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -47,7 +47,7 @@ class Gateway(httpx.AsyncBaseTransport):
         return httpx.Response(503 if self.failure else 200, json={})
 
 
-def bucket_of(budget: RetryBudget | None) -> Bucket | None:
+def bucket_of(_: str, budget: RetryBudget | None) -> Bucket | None:
     """Make a bucket that virtual time fills."""
     return None if budget is None else Bucket(budget, now)
 
@@ -60,11 +60,12 @@ def sessions_on(gateway: Gateway) -> Iterator[Opened]:
     """Give what makes sessions on a gateway; their waits are random up to 0.5 s and 1 s."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "make_transport", lambda *_: CustomTransport(gateway, None))
-        patch.setattr(client, "bucket_of", bucket_of)
+        patch.setitem(cast("Any", client.SHARED), "retry_budget", (RetryBudget(), bucket_of))
         # How long an attempt took decides whether another one fits before the deadline.
         patch.setattr(call, "time", SimpleNamespace(monotonic=now))
         yield lambda **options: GatewaySession(
-            "http://localhost", **{"access_token": "t", **options}
+            "http://localhost",
+            **{"access_token": "t", "retry": RetryPolicy(connect_wait=0.0), **options},
         )
 
 

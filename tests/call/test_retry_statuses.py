@@ -171,6 +171,7 @@ async def test_no_wait_leaves_its_bounds(
         await try_again(
             StatusError("-", status=503),
             fail,
+            made=[],
             policy=policy,
             again=lambda _: True,
             fits=lambda _: True,

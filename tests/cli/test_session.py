@@ -120,9 +120,10 @@ def test_gateway_that_is_down_is_told(call_gateway: Call) -> None:
 
     assert (ended.status, ended.out) == (4, "")
     first, second = ended.err.splitlines()
-    assert first == (
-        f"gateway: list_countries: no connection to 127.0.0.1:{port}: connection refused"
-        " (3 attempts)"
+    assert re.fullmatch(
+        rf"gateway: list_countries: no connection to 127\.0\.0\.1:{port}: connection refused"
+        r" \(\d+ attempts\)",
+        first,
     )
     assert "GATEWAY_BASE_URL" in second
 

@@ -13,7 +13,7 @@ from tests.support.certificates import Authority
 from tests.support.raw_server import OK, Handler, read_request
 
 HOST: Final = "gateway.test"
-AT_ONCE: Final = RetryPolicy(backoff=0)
+AT_ONCE: Final = RetryPolicy(backoff=0.0, connect_wait=0.0)
 CREDENTIALS: Final = "user:pa%3Ass"
 BASIC: Final = b"Proxy-Authorization: Basic " + base64.b64encode(b"user:pa:ss")
 ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk import GatewaySession
+from gateway_sdk import GatewaySession, RetryPolicy
 from gateway_sdk._call import client
 from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk._transport.transmission import EXTENSION
@@ -57,7 +57,9 @@ def scripted(
         waits.append(seconds)
 
     monkeypatch.setattr(client, "make_transport", lambda *_: CustomTransport(engine, None))
-    given = {"access_token": "token-1", "tenant_id": "acme", **options}
+    # Attempts that are not sent are counted here: `connect_wait` has its own tests.
+    retry = RetryPolicy(connect_wait=0.0)
+    given = {"access_token": "token-1", "tenant_id": "acme", "retry": retry, **options}
     gateway = GatewaySession("https://gateway.test", **given)
     gateway._caller.client.sleep = sleep
     return gateway, engine, waits

@@ -37,7 +37,10 @@ DONE: Final[End] = None, APPLIED
 WRITES_AND_READS: Final = ("create_customer", "cancel_order", "order_history")
 """An operation of each repeatability: ONCE, IDEMPOTENT, READ."""
 
-POLICIES: Final[dict[str, RetryPolicy | None]] = {"one attempt": None, "default": RetryPolicy()}
+POLICIES: Final[dict[str, RetryPolicy | None]] = {
+    "one attempt": None,
+    "default": RetryPolicy(connect_wait=0.0),
+}
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,13 @@ def open_session(url: str, witness: Witness, **options: Any) -> GatewaySession:
     gateway = GatewaySession(
         url,
         observers=[witness],
-        **{"access_token": "t", "tenant_id": "acme", "timeout": PATIENT, **options},
+        **{
+            "access_token": "t",
+            "tenant_id": "acme",
+            "timeout": PATIENT,
+            "retry": POLICIES["default"],
+            **options,
+        },
     )
 
     async def sleep(seconds: float) -> None:

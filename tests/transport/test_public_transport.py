@@ -27,7 +27,7 @@ from tests.support.calls import CALLS
 from tests.support.ports import free_port
 from tests.support.raw_server import OK, raw_server, read_request, serve_always
 
-AT_ONCE: Final = RetryPolicy(backoff=0.0)
+AT_ONCE: Final = RetryPolicy(backoff=0.0, connect_wait=0.0)
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
 
 

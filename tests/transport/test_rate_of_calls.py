@@ -91,7 +91,7 @@ class Renewing:
 
 def session(**options: Any) -> GatewaySession:
     """Make a session whose retries wait for a second."""
-    policy = RetryPolicy(backoff=1.0, jitter=0.0)
+    policy = RetryPolicy(backoff=1.0, jitter=0.0, connect_wait=0.0)
     given = {"access_token": "t", "tenant_id": "acme", "retry": policy, "retry_budget": None}
     return GatewaySession("http://localhost", **{**given, **options})
 
@@ -345,9 +345,7 @@ async def test_every_turn_of_a_request_ends(monkeypatch: pytest.MonkeyPatch, lis
     }
     async with Sandbox().serve() as url:
         address = url if listens else f"http://127.0.0.1:{port}"
-        async with GatewaySession(
-            address, rate_limit=limit, retry=RetryPolicy(attempts=1), **given
-        ) as sending:
+        async with GatewaySession(address, rate_limit=limit, retry=None, **given) as sending:
             calls = [CALLS["order_history"](sending) for _ in range(3)]
             ends = await asyncio.gather(*calls, return_exceptions=True)
 

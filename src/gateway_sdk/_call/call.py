@@ -214,6 +214,7 @@ class Call:
         return await try_again(
             failures.pop(),  # keep no reference: its traceback refers to this frame (a cycle)
             self._with_token,
+            made=self._failed,
             policy=self._options.retry,
             again=self._may_repeat,
             fits=fits,

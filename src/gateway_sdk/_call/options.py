@@ -115,7 +115,7 @@ def _check_token_header(name: str, value: object) -> SecretStr | None:
 
 def _check_retry(name: str, value: object) -> RetryPolicy:
     if value is None:
-        return RetryPolicy(attempts=1)
+        return RetryPolicy(attempts=1, connect_wait=0.0)
     if not isinstance(value, RetryPolicy):
         raise ConfigurationError(
             "must be a RetryPolicy, or None for a single attempt", setting=name

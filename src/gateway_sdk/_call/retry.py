@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -18,7 +18,7 @@ from gateway_sdk.errors import (
     StatusError,
     UnauthorizedError,
 )
-from gateway_sdk.outcome import Advice, Repeatability
+from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability
 
 T = TypeVar("T")
 
@@ -28,6 +28,9 @@ READS: Final = frozenset({Repeatability.READ})
 NOTHING: Final[frozenset[Repeatability]] = frozenset()
 
 _TOO_MANY: Final = 429
+_CONNECT_WAITS: Final = 0.1, 1.0
+"""Seconds between attempts to connect, at least and at most: a gateway that comes back is seen
+soon, and one that is away is not asked without a pause."""
 _FAILURES: Final = range(400, 600)
 
 
@@ -39,7 +42,10 @@ class RetryPolicy:
 
     Attributes:
         attempts: The largest number of requests per call, with the first one. A renewed access
-            token after a 401 adds one.
+            token after a 401 adds one; attempts under `connect_wait` are not counted.
+        connect_wait: Seconds for which a call tries again while no connection can be made, as
+            during a restart of the gateway. Nothing was sent then, so these attempts cost nothing
+            of `attempts` and of the retry budget.
         backoff: Seconds, doubled with each attempt. The wait is a random part of it (see `jitter`),
             so that many clients do not come back at the same time.
         backoff_max: Seconds at which the doubling stops.
@@ -57,6 +63,7 @@ class RetryPolicy:
     """
 
     attempts: int = 3
+    connect_wait: float = 5.0
     backoff: float = 0.5
     backoff_max: float = 8.0
     jitter: float = 1.0
@@ -70,7 +77,7 @@ class RetryPolicy:
             raise ConfigurationError("must be from 0 to 1", setting="jitter")
         # A copy: the caller could change the original after this check.
         object.__setattr__(self, "statuses", _checked_statuses(self.statuses))
-        for name in ("backoff", "backoff_max", "retry_after_max"):
+        for name in ("connect_wait", "backoff", "backoff_max", "retry_after_max"):
             check_wait(name, getattr(self, name))
         check_switch("repeat_idempotent", self.repeat_idempotent)
 
@@ -105,6 +112,7 @@ async def try_again(
     failure: GatewayError,  # of the first attempt
     attempt: Callable[[], Awaitable[T]],
     *,
+    made: Sequence[Attempt],  # the failed attempts, also those to come
     policy: RetryPolicy,
     again: Callable[[BaseException], bool],
     fits: Callable[[float], bool],  # whether there is time for an attempt after these seconds
@@ -116,13 +124,26 @@ async def try_again(
     # The first attempt is made before this function, which costs 14 µs: most calls do not need
     # it.
 
+    def is_unsent() -> bool:
+        return bool(made) and made[-1].outcome is Outcome.NOT_SENT
+
     def wait(state: RetryCallState) -> float:
         # In addition, so that callers who were asked to wait do not come back together.
-        return (_retry_after(state) or 0.0) + _backoff(policy, state)
+        seconds = (_retry_after(state) or 0.0) + _backoff(policy, state)
+        return min(max(seconds, _CONNECT_WAITS[0]), _CONNECT_WAITS[1]) if is_unsent() else seconds
+
+    away = 0.0  # seconds without a connection, up to now and with the next wait
+    free = 0  # attempts in such seconds
 
     def stop(state: RetryCallState) -> bool:
+        nonlocal away, free
+        away = away + made[-1].elapsed + state.upcoming_sleep if is_unsent() else 0.0
+        if 0.0 < away <= policy.connect_wait:
+            free += 1
+            return not fits(state.upcoming_sleep)
         return (
-            state.attempt_number >= policy.attempts
+            (away > 0.0 and free > 0)
+            or state.attempt_number - free >= policy.attempts
             or (_retry_after(state) or 0.0) > policy.retry_after_max
             or not fits(state.upcoming_sleep)
             or not spend()
@@ -177,7 +198,7 @@ class RetryBudget:
         ConfigurationError: a number is out of its range.
     """
 
-    reserve: int = 20
+    reserve: int = 100
     share: float = 0.1
     per_second: float = 1.0
 

@@ -36,18 +36,47 @@ class Route:
         self.ssl_context = ssl_context
         self.proxy = proxy
         self._made, self._lost = made, lost
+        self._is_away = False  # no connection could be made last time
+        self._trial: asyncio.Future[httpx.HTTPError | None] | None = None
         self.credentials = credentials_of(proxy)
 
     async def open(
-        self,
-        url: httpx.URL,
-        transmission: Transmission,
-        timeout: float | None,  # noqa: ASYNC109 - tells a time-out from an OSError
+        self, url: httpx.URL, transmission: Transmission, seconds: float | None
     ) -> Connection:
-        # An error here means that no byte of the request was sent.
+        # An error here means that no byte of the request was sent. While the server is away, one
+        # call at a time tries, and the others wait for what becomes of it.
+        if self.proxy is not None:
+            place = host_and_port(*address_of(self.proxy.url))
+            transmission.proxy = f"the proxy {place}"
+        while self._trial is not None:
+            done, _ = await asyncio.wait([self._trial], timeout=seconds)
+            failures = [trial.result() for trial in done] or [httpx.ConnectTimeout("")]
+            if failures[0] is not None:
+                raise type(failures[0])(str(failures[0])) from failures[0].__cause__
+        trial = asyncio.get_running_loop().create_future()
+        if self._is_away:
+            self._trial = trial
+        failure: httpx.HTTPError | None = None
+        try:
+            connection = await self._timed(url, transmission, seconds)
+        except httpx.HTTPError as error:
+            failure = error
+            self._is_away = True
+            raise
+        else:
+            self._is_away = False
+            return connection
+        finally:
+            if self._trial is trial:
+                self._trial = None
+            trial.set_result(failure)
+
+    async def _timed(
+        self, url: httpx.URL, transmission: Transmission, seconds: float | None
+    ) -> Connection:
         late = OwnCancellation()
         loop = asyncio.get_running_loop()
-        timer = None if timeout is None else loop.call_later(timeout, late.cancel)
+        timer = None if seconds is None else loop.call_later(seconds, late.cancel)
         try:
             return await self._open(url, transmission)
         except (OSError, UnicodeError) as error:  # an ssl.SSLError is one; the other is of a name
@@ -63,8 +92,6 @@ class Route:
 
     async def _open(self, url: httpx.URL, transmission: Transmission) -> Connection:
         host, port = address_of(url if self.proxy is None else self.proxy.url)
-        if self.proxy is not None:
-            transmission.proxy = f"the proxy {host_and_port(host, port)}"
         connection = await connect(host, port, self._lost)
         self._made(connection)
         try:

@@ -1,0 +1,167 @@
+"""A gateway that restarts: calls wait for it, one connection at a time is tried."""
+
+import asyncio
+import socket
+
+import httpx
+import pytest
+
+from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RetryPolicy
+from gateway_sdk._transport import route
+from tests.support.raw_server import OK, raw_server, serve_always
+from tests.support.virtual_time import now, run
+
+
+class Away(httpx.AsyncBaseTransport):
+    """A gateway that is away until some time, in virtual time."""
+
+    def __init__(self, until: float) -> None:
+        self._until = until
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if now() < self._until:
+            request.extensions["gateway_sdk.transmission"].sent = False
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, json={"a": 1})
+
+
+def session(transport: Away, **options: object) -> GatewaySession:
+    given = {"access_token": "t", "transport": transport, "deadline": 13.0, **options}
+    return GatewaySession("https://gateway.test", **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_a_restart_loses_no_call(attempts: int) -> None:
+    """Nothing was sent, so the attempts cost nothing of the policy and of the budget."""
+
+    async def work() -> list[object]:
+        retry = RetryPolicy(attempts=attempts)
+        async with session(Away(until=1.0), retry=retry) as gateway:
+            calls = (gateway.aml.upload_document(b"x") for _ in range(60))
+            ends = await asyncio.gather(*calls)
+            assert "100.0 of 100" in repr(gateway._caller.client._bucket)
+        assert now() < 3.0
+        return ends
+
+    assert run(work()) == [{"a": 1}] * 60
+
+
+@pytest.mark.parametrize("wait", [5.0, 2.0])
+def test_a_gateway_that_stays_away_is_an_error_in_time(wait: float) -> None:
+    """The seconds of the policy bound the wait; then the attempts count as all others do."""
+
+    async def work() -> ConnectionFailedError:
+        retry = RetryPolicy(connect_wait=wait)
+        async with session(Away(until=1e9), retry=retry) as gateway:
+            with pytest.raises(ConnectionFailedError) as caught:
+                await gateway.aml.upload_document(b"x")
+        assert wait - 1.0 <= now() <= wait
+        return caught.value
+
+    error = run(work())
+
+    assert error.outcome is Outcome.NOT_SENT
+    assert len(error.attempts) >= 3
+
+
+def test_a_single_attempt_stays_one() -> None:
+    """retry=None waits for nothing."""
+
+    async def work() -> int:
+        async with session(Away(until=1.0), retry=None) as gateway:
+            with pytest.raises(ConnectionFailedError) as caught:
+                await gateway.aml.upload_document(b"x")
+        return len(caught.value.attempts)
+
+    assert run(work()) == 1
+
+
+async def test_one_call_tries_to_connect_and_the_others_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A gateway that comes back is not met by all callers at once, each with a refusal."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        trying, most = [0], [0]
+        connect = route.connect
+
+        async def counting(*given: object) -> object:
+            trying[0] += 1
+            most[0] = max(most[0], trying[0])
+            try:
+                return await connect(*given)  # type: ignore[arg-type]
+            finally:
+                trying[0] -= 1
+
+        url = f"http://127.0.0.1:{port}"
+        async with GatewaySession(url, access_token="t", retry=None) as gateway:
+            with pytest.raises(ConnectionFailedError):
+                await gateway.wallet.spot_trading_available_balance()
+            monkeypatch.setattr(route, "connect", counting)
+            calls = (gateway.wallet.spot_trading_available_balance() for _ in range(30))
+            ends = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert most == [1]
+    assert {str(end) for end in ends} == {
+        f"spot_trading_available_balance: no connection to 127.0.0.1:{port}: connection refused"
+    }
+
+
+async def test_a_wait_for_the_trial_of_another_ends_by_its_own_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call that allows 20 ms does not wait for one that allows five seconds."""
+    tried: asyncio.Queue[None] = asyncio.Queue()
+
+    async def refused(*_: object) -> None:
+        raise ConnectionRefusedError
+
+    async def hanging(*_: object) -> None:
+        tried.put_nowait(None)
+        await asyncio.Event().wait()
+
+    url = "http://127.0.0.1:1"
+    monkeypatch.setattr(route, "connect", refused)
+    async with GatewaySession(url, access_token="t", retry=None) as gateway:
+        with pytest.raises(ConnectionFailedError):
+            await gateway.wallet.spot_trading_available_balance()
+        monkeypatch.setattr(route, "connect", hanging)
+        patient = asyncio.create_task(gateway.wallet.spot_trading_available_balance())
+        await tried.get()
+        hurried = gateway.with_options(timeout=httpx.Timeout(5.0, connect=0.02))
+        with pytest.raises(ConnectionFailedError, match="no connection"):
+            await hurried.wallet.spot_trading_available_balance()
+
+        assert tried.empty()
+        assert not patient.done()
+        patient.cancel()
+        await asyncio.wait([patient])
+
+
+async def test_a_trial_that_is_cancelled_leaves_the_next_one_to_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever tries may be cancelled: the others do not wait for nobody."""
+    async with (
+        raw_server(serve_always(OK)) as url,
+        GatewaySession(url, access_token="t", retry=None) as gateway,
+    ):
+        refuse = pytest.MonkeyPatch()
+
+        async def refused(*_: object) -> None:
+            raise ConnectionRefusedError
+
+        refuse.setattr(route, "connect", refused)
+        with pytest.raises(ConnectionFailedError):
+            await gateway.wallet.spot_trading_available_balance()
+        refuse.undo()
+        first = asyncio.create_task(gateway.wallet.spot_trading_available_balance())
+        others = [
+            asyncio.create_task(gateway.wallet.spot_trading_available_balance()) for _ in range(5)
+        ]
+        await asyncio.sleep(0)
+        first.cancel()
+
+        assert await asyncio.gather(*others) == [{}] * 5
+        assert first.cancelled()
