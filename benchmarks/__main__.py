@@ -9,32 +9,28 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import page
-from benchmarks.budgets import judge
 from benchmarks.chart import draw
 from benchmarks.parts import PARTS, left_out, settings_of
 from benchmarks.peers.generated import generate
-from benchmarks.processes import server
-from benchmarks.report import budget_lines, machine, ratios, results, server_load, table
-from benchmarks.rounds import Seen, Tell, measure_part
+from benchmarks.report import machine, results
+from benchmarks.rounds import Seen, measure_part
 
 RESULTS: Final = Path(__file__).parent / "results"
-FILE: Final = "results.json"
 
 
-def measure(names: list[str], *, short: bool, rounds: int | None, tell: Tell) -> dict[str, Seen]:
+def measure(names: list[str], *, short: bool, rounds: int | None) -> dict[str, Seen]:
     """Measure parts one after the other, and print each table as soon as it is there."""
     parts = {}
-    with tempfile.TemporaryDirectory() as folder, server("gateway_server") as url:
+    with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder))
         for name in names:
             began = time.perf_counter()
             settings = settings_of(name, short=short)
             settings["rounds"] = rounds or settings["rounds"]
-            parts[name] = measure_part(name, settings, url, folder, tell)
-            tell("")
-            print(*table(name, parts[name], left_out(name)), sep="\n")
-            if name == "cpu":
-                print(*ratios(parts[name]), *server_load(parts[name]), sep="\n")
+            parts[name] = measure_part(name, settings, folder, status)
+            status("")
+            found = results({}, {name: parts[name]}, {name: left_out(name)})
+            print(*page.part_of(found, name), sep="\n")
             print(f"({time.perf_counter() - began:.0f} s)\n", flush=True)
     return parts
 
@@ -57,23 +53,20 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if unknown := set(given.parts) - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    about = machine()
-    names = given.parts or list(PARTS)
-    parts = measure(names, short=given.short, rounds=given.rounds, tell=status)
-    verdicts = judge(parts)
-    print(*budget_lines(verdicts), sep="\n")
+    about, names = machine(), given.parts or list(PARTS)
+    parts = measure(names, short=given.short, rounds=given.rounds)
+    found = results(about, parts, {name: why for name in names if (why := left_out(name))})
+    print(*page.budgets(found), sep="\n")
     if given.short:
         print("It was a short run, whose figures are too rough to judge by.")
     whole = not (given.parts or given.short)
     if folder := given.results or (RESULTS if whole else None):
-        missing = {name: found for name in names if (found := left_out(name))}
         folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(results(about, parts, missing), indent=1)
-        (folder / FILE).write_text(text + "\n")
-        draw(folder / FILE, folder)
+        (folder / "results.json").write_text(json.dumps(found, indent=1) + "\n")
+        draw(folder / "results.json", folder)
         if folder == RESULTS:
             page.write()
-    return sum(not verdict.met for verdict in verdicts)
+    return sum(not budget["met"] for budget in found["budgets"])
 
 
 if __name__ == "__main__":

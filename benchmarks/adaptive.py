@@ -3,15 +3,14 @@
 import argparse
 import asyncio
 import itertools
-import json
 import sys
 import time
 from collections import Counter
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.processes import server
+from benchmarks.tables import head, row, told
 from gateway_sdk import Attempt, CallInfo, GatewaySession, Observer, bulk
 
 LATENCY: Final = 0.2
@@ -93,19 +92,6 @@ def missed(outcome: dict[str, Any]) -> list[str]:
     return found
 
 
-def row(outcome: dict[str, Any]) -> str:
-    """Return one row of the table."""
-    cells = (
-        outcome["limit"],
-        outcome["way"],
-        f"{outcome['rate']:.0f}",
-        f"{outcome['ratio']:.2f}",
-        f"{outcome['refused']:.2%}",
-        outcome["failed"],
-    )
-    return f"| {' | '.join(map(str, cells))} |"
-
-
 def run(limit: int, way: str, warm: float, seconds: float) -> dict[str, Any]:
     """Start a server with a limit, and measure."""
     status, retry_after, noise = WAYS[way]
@@ -121,19 +107,15 @@ def main() -> int:
     parser.add_argument("--limit", type=int, choices=LIMITS, action="append", help="these only")
     parser.add_argument("--warm", type=float, default=30.0, help="seconds before it counts")
     parser.add_argument("--seconds", type=float, default=30.0, help="seconds that count")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
     given = parser.parse_args()
-    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
-    outcomes = []
+    print(head(COLUMNS))
+    problems = []
     for limit, way in itertools.product(given.limit or LIMITS, WAYS):
-        outcomes.append(run(limit, way, given.warm, given.seconds))
-        print(row(outcomes[-1]), flush=True)
-    problems = [problem for outcome in outcomes for problem in missed(outcome)]
-    for problem in problems:
-        print(f"missed: {problem}")
-    if given.json:
-        given.json.write_text(json.dumps(outcomes, indent=2) + "\n")
-    return len(problems)
+        outcome = run(limit, way, given.warm, given.seconds)
+        figures = f"{outcome['rate']:.0f}", f"{outcome['ratio']:.2f}", f"{outcome['refused']:.2%}"
+        print(row((limit, way, *figures, outcome["failed"])), flush=True)
+        problems += missed(outcome)
+    return told(problems)
 
 
 if __name__ == "__main__":

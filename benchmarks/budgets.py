@@ -3,46 +3,25 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from benchmarks.peers import OURS
+from benchmarks.parts import PARTS
+from benchmarks.peers import ALONE, OURS
 from benchmarks.rounds import Seen, median_ratio
-from benchmarks.uploader import VARIANTS as UPLOADS
-
-MAIN: Final = ("1", "50", "200")
-HELD: Final = ("held_opening_cpu_ms", "held_first_cpu_ms")
 
 
 class Budget(NamedTuple):
-    """A limit for the ratio of two medians, or for a figure.
-
-    Attributes:
-        title: What is limited.
-        part: In which it is measured.
-        ours: The variant that has the budget.
-        figures: Each of which must keep it.
-        limit: The most that is allowed, or the least.
-        theirs: The variant that it is compared with, or None for the figure itself.
-        at_least: Whether the limit is the least.
-    """
+    """A limit for the ratio to another variant in the same round, or for a figure itself."""
 
     title: str
     part: str
     ours: str
-    figures: tuple[str, ...]
+    figures: tuple[str, ...]  # each of which must keep it
     limit: float
     theirs: str | None = None
     at_least: bool = False
 
 
 class Verdict(NamedTuple):
-    """What became of a budget.
-
-    Attributes:
-        title: Of the budget.
-        limit: Of the budget.
-        at_least: Whether the limit is the least.
-        measured: A ratio, or a figure, for each of the budget's figures.
-        met: Whether all of them keep to it.
-    """
+    """What was measured of a budget, by figure, and whether all of it keeps to the limit."""
 
     title: str
     limit: float
@@ -51,19 +30,17 @@ class Verdict(NamedTuple):
     met: bool
 
 
-def cpu(*levels: str) -> tuple[str, ...]:
-    """Return the names of the figures of CPU time at some levels."""
-    return tuple(f"cpu_us {name}" for name in levels)
-
+CPU: Final = ("cpu_us 1", "cpu_us 50", "cpu_us 200")
+UPLOADS: Final = [name for name in PARTS["upload"].variants if name.startswith("gateway")]
 
 BUDGETS: Final = (
     *(
-        Budget("CPU / aiohttp", "cpu", OURS, cpu(at), limit, "aiohttp")
-        for at, limit in (("1", 0.55), ("50", 0.48), ("200", 0.45))
+        Budget("CPU / aiohttp", "cpu", OURS, (figure,), limit, "aiohttp")
+        for figure, limit in zip(CPU, (0.55, 0.48, 0.45), strict=True)
     ),
-    Budget("CPU / pyreqwest", "cpu", OURS, cpu(*MAIN), 0.85, "pyreqwest"),
-    Budget("CPU / OpenAI on aiohttp", "cpu", OURS, cpu(*MAIN), 0.12, "AsyncOpenAI on aiohttp"),
-    Budget("CPU / OpenAI", "cpu", OURS, cpu(*MAIN), 0.12, "AsyncOpenAI"),
+    Budget("CPU / pyreqwest", "cpu", OURS, CPU, 0.85, "pyreqwest"),
+    Budget("CPU / OpenAI on aiohttp", "cpu", OURS, CPU, 0.12, "AsyncOpenAI on aiohttp"),
+    Budget("CPU / OpenAI", "cpu", OURS, CPU, 0.12, "AsyncOpenAI"),
     Budget(
         "import / httpx, tenacity, BaseModel",
         "imports",
@@ -72,40 +49,44 @@ BUDGETS: Final = (
         1.3,
         "import httpx, tenacity; from pydantic import BaseModel",
     ),
-    Budget("loop held", "opening", OURS, HELD, 20.0),
-    Budget("1st call", "opening", OURS, ("first_cpu_ms",), 10.0),
+    Budget(
+        "gateway --version / typer, rich",
+        "commands",
+        "gateway --version",
+        ("cpu_ms",),
+        1.3,
+        "python -c 'import typer, rich'",
+    ),
+    Budget("loop held, ms", "opening", OURS, ("held_opening_cpu_ms", "held_first_cpu_ms"), 20.0),
+    Budget("1st call, ms", "opening", OURS, ("first_cpu_ms",), 10.0),
+    Budget("countries / aiohttp", "countries", OURS, ("cpu_us",), 1.15, "aiohttp"),
     *(
         Budget(f"{variant} / curl", "upload", variant, ("ratio_curl",), 0.97, at_least=True)
         for variant in ("gateway file", "gateway stream")
     ),
-    *(
-        Budget(f"{variant}, MiB", "upload", variant, ("memory_growth_mib",), 4.0)
-        for variant in UPLOADS
-        if variant.startswith("gateway")
-    ),
-    Budget("bulk / aiohttp", "bulk", OURS, ("seconds 50",), 1.10, "aiohttp"),
+    *(Budget(f"{name}, MiB", "upload", name, ("memory_growth_mib",), 4.0) for name in UPLOADS),
+    *(Budget(f"{name}, loop held, ms", "upload", name, ("blocked_ms",), 20.0) for name in UPLOADS),
+    Budget("bulk / aiohttp", "bulk", OURS, ("to_ideal 50",), 1.10, "aiohttp"),
+    Budget("bulk / engine alone", "bulk", OURS, ("to_ideal 50",), 1.10, ALONE),
+    Budget("an item, bytes", "items", "no journal", ("bytes",), 1.0),
 )
 
 
 def judge(parts: Mapping[str, Seen]) -> list[Verdict]:
-    """Say of each budget what was measured, as far as it was."""
+    """Judge each budget by what was measured; a short run measures fewer figures, or none."""
     found = []
     for budget in BUDGETS:
         seen = parts.get(budget.part, {})
-        needed = {budget.ours, budget.theirs} - {None}
-        # A short run measures fewer figures, or none of a budget.
-        measured = any(figure in seen.get(budget.ours, {}) for figure in budget.figures)
-        if measured and needed <= seen.keys():
-            found.append(_judged(budget, seen))
+        figures = [name for name in budget.figures if name in seen.get(budget.ours, {})]
+        if figures and {budget.ours, budget.theirs} - {None} <= seen.keys():
+            found.append(_judged(budget, figures, seen))
     return found
 
 
-def _judged(budget: Budget, seen: Seen) -> Verdict:
+def _judged(budget: Budget, figures: list[str], seen: Seen) -> Verdict:
     measured = {}
-    for figure in budget.figures:
-        ours = seen[budget.ours].get(figure)
-        if ours is None:
-            continue
+    for figure in figures:
+        ours = seen[budget.ours][figure]
         theirs = [1.0] * len(ours) if budget.theirs is None else seen[budget.theirs][figure]
         measured[figure] = median_ratio(ours, theirs)
     kept = (

@@ -1,10 +1,6 @@
-"""The chart of a run, once for light pages and once for dark ones.
-
-python -m benchmarks.chart RESULTS_JSON FOLDER
-"""
+"""The chart of a run, once for light pages and once for dark ones."""
 
 import json
-import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -25,14 +21,7 @@ class Theme(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One group of bars.
-
-    Attributes:
-        part: Where its figures are.
-        figure: Which it shows.
-        title: Says what that is.
-        unit: Of the axis.
-    """
+    """One group of bars: where its figure is, what that is, and the unit of the axis."""
 
     part: str
     figure: str
@@ -61,11 +50,7 @@ BEHIND: Final = 1.5
 
 
 def draw(results: Path, folder: Path) -> list[Path]:
-    """Draw a chart for each theme; none where matplotlib is not installed, or nothing to be drawn.
-
-    Returns:
-        The files.
-    """
+    """Draw a chart for each theme; none without matplotlib, or without a figure to be drawn."""
     found = json.loads(results.read_text())
     panels = [
         panel
@@ -83,16 +68,15 @@ def draw(results: Path, folder: Path) -> list[Path]:
     ]
 
 
-def caption(about: Mapping[str, Any]) -> str:
+def _caption(about: Mapping[str, Any]) -> str:
     """Say when, where and with which versions it was measured."""
     versions = about["versions"]
-    shown = ("aiohttp", "httpx", "httpx2", "openai")
+    shown = ("aiohttp", "httpx", "httpx2", "openai", "gateway-sdk")
     packages = ", ".join(f"{name} {versions[name]}" for name in shown if name in versions)
     return (
         f"Less is better. Medians of several rounds; a line goes from the lowest to the highest, "
         f"an arrow beyond the axis.\n{about['date']}, {about['processor']}, {about['cores']} cores"
-        f", {about['system']}, over loopback, Python {about['python']}, {packages}, "
-        f"gateway-sdk {versions.get('gateway-sdk', 'unreleased')}"
+        f", {about['system']}, over loopback, Python {about['python']}, {packages}"
     )
 
 
@@ -121,9 +105,8 @@ def _draw(
             if number % COLUMNS:
                 axes.tick_params(labelleft=False)
         figure.get_layout_engine().set(wspace=0.05, hspace=0.05)
-        figure.supxlabel(
-            caption(found["machine"]), x=0.01, ha="left", fontsize=8, color=theme.faint
-        )
+        text = _caption(found["machine"])
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color=theme.faint)
         figure.savefig(file, transparent=True, metadata={"Date": None})
         pyplot.close(figure)
     return file
@@ -194,8 +177,3 @@ def _limit(values: list[dict[str, float]]) -> float:
         if ordered[place]["median"] > FAR * longest:
             return longest * BEHIND
     return min(ordered[-1]["median"] * BEHIND, max(value["highest"] for value in values))
-
-
-if __name__ == "__main__":
-    for written in draw(Path(sys.argv[1]), Path(sys.argv[2])):
-        print(written)

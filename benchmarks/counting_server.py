@@ -1,16 +1,14 @@
 """A server that notes when each request came, and refuses each twentieth with 503."""
 
 import asyncio
-import json
 import time
 from typing import Final
 
-from benchmarks.processes import body_of, serve
+from benchmarks.gateway_server import STATISTICS, Connection, reply
+from benchmarks.processes import serve_protocol
 
-STATISTICS: Final = b" /statistics "
 REFUSED: Final = 20
-OK: Final = b"HTTP/1.1 200 -\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]"
-NO: Final = b"HTTP/1.1 503 -\r\nContent-Length: 0\r\n\r\n"
+OK, NO = reply(200, []), reply(503, None)
 
 
 class Server:
@@ -19,21 +17,14 @@ class Server:
     def __init__(self) -> None:
         self._came: list[float] = []
 
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection, until it ends."""
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            if STATISTICS in head:
-                body = json.dumps(self._came).encode()
-                writer.write(b"HTTP/1.1 200 -\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-                await writer.drain()
-                continue
-            self._came.append(time.time())
-            async for _ in body_of(head, reader):
-                pass
-            writer.write(OK if len(self._came) % REFUSED else NO)
-            await writer.drain()
+    def answer(self, target: bytes, _: bytes) -> tuple[float, bytes]:
+        """Note a request; reply at once."""
+        if target == STATISTICS:
+            return 0.0, reply(200, self._came)
+        self._came.append(time.time())
+        return 0.0, OK if len(self._came) % REFUSED else NO
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Server().handle))
+    shared = Server()
+    asyncio.run(serve_protocol(lambda: Connection(shared)))

@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Callable
 from selectors import DefaultSelector, SelectorKey
-from typing import Final
+from typing import Final, Protocol
 
 from benchmarks.processes import serve_protocol
 
@@ -68,19 +68,22 @@ class Wakeful(DefaultSelector):
         return ready or super().select(None if timeout is None else timeout - awake)
 
 
-class Server:
-    """What the connections share.
+class Answers(Protocol):
+    """What the connections share."""
 
-    Attributes:
-        requests: Answered so far, those for statistics not counted.
-    """
+    def answer(self, target: bytes, body: bytes, /) -> tuple[float, bytes]:
+        """Return how many seconds to wait, and then what to reply."""
+
+
+class Server:
+    """Answers with what is canned, and counts."""
 
     def __init__(self, worked: Callable[[], float] = time.process_time) -> None:
-        self.requests = 0
+        self.requests = 0  # without those for statistics
         self._worked = worked
         self._known: dict[bytes, tuple[float, bytes]] = {}
 
-    def answer(self, target: bytes) -> tuple[float, bytes]:
+    def answer(self, target: bytes, _: bytes) -> tuple[float, bytes]:
         """Return how many seconds to wait, and then what to reply."""
         if target == STATISTICS:
             return 0.0, reply(200, {"requests": self.requests, "cpu_seconds": self._worked()})
@@ -93,7 +96,7 @@ class Server:
 class Connection(asyncio.Protocol):
     """One connection; what it reads is as good as its clients, which are ours."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Answers) -> None:
         self._server = server
         self._read = b""
 
@@ -110,13 +113,17 @@ class Connection(asyncio.Protocol):
             whole = end + (int(found[1]) if found else 0)
             if len(self._read) < whole:
                 return
-            target = self._read.split(b" ", 2)[1]
+            target, body = self._read.split(b" ", 2)[1], self._read[end:whole]
             self._read = self._read[whole:]
-            delay, answer = self._server.answer(target)
+            delay, answer = self._server.answer(target, body)
             if delay:
-                asyncio.get_running_loop().call_later(delay, self._transport.write, answer)
+                asyncio.get_running_loop().call_later(delay, self._write, answer)
             else:
                 self._transport.write(answer)
+
+    def _write(self, answer: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(answer)
 
 
 def canned(target: str) -> tuple[float, bytes]:

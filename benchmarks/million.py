@@ -6,7 +6,6 @@ largest memory is shown. The results are written without any gateway.
 
 import asyncio
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.processes import peak_memory
+from benchmarks.processes import child, peak_memory
+from benchmarks.tables import head
 from gateway_sdk.fleet import FolderStore, Job
 from gateway_sdk.fleet._store import ItemRecord, State
 
@@ -76,11 +76,10 @@ def main(count: int = 1_000_000, chunk: int = 100) -> None:
     """Run all steps, and print a row for each."""
     with tempfile.TemporaryDirectory() as folder:
         print(f"{count} queries in chunks of {chunk}")
-        print("| step | s | CPU s | largest memory, MiB |")
-        print("|---|---|---|---|")
+        print(head(("step", "s", "CPU s", "largest memory, MiB")))
         for name in STEPS:
             command = (sys.executable, "-m", "benchmarks.million", name, folder, count, chunk)
-            print(subprocess.check_output(list(map(str, command)), text=True).strip(), flush=True)  # noqa: S603
+            print(child([*map(str, command)])[0].decode().strip(), flush=True)
         size = (Path(folder) / "rates.parquet").stat().st_size
         print(f"The file has {size / 2**20:.0f} MiB.")
 

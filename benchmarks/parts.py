@@ -1,45 +1,38 @@
-"""What is measured, of whom, and how long: the whole of it, and in short."""
+"""What is measured, of which variants, and how long: a whole run, and a short one."""
 
 import shutil
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Final, NamedTuple
 
+from benchmarks.measures.commands import COMMANDS
 from benchmarks.measures.cpu import level
-from benchmarks.peers import OURS, PEERS, lacking
-from benchmarks.uploader import VARIANTS as UPLOADS
+from benchmarks.peers import ALONE, OURS, PEERS
 
 Settings = Mapping[str, Any]
 
 LEVELS: Final = ((1, 0), (10, 0), (50, 0), (200, 0), (500, 0), (50, 50))
-CURL: Final = "curl"
 LATENCIES: Final = (5, 50, 200)
 STATEMENTS: Final = {
-    "from gateway_sdk import GatewaySession": ("gateway_sdk",),
-    "import httpx, pydantic, tenacity": ("httpx",),
-    "import httpx, tenacity; from pydantic import BaseModel": ("httpx",),
-    "import aiohttp": ("aiohttp",),
-    "import openai": ("openai",),
+    "from gateway_sdk import GatewaySession": "gateway_sdk",
+    "import httpx, pydantic, tenacity": "httpx",
+    "import httpx, tenacity; from pydantic import BaseModel": "httpx",
+    "import aiohttp": "aiohttp",
+    "import openai": "openai",
 }
+"""What is imported, and the module that must be installed."""
 NEAREST: Final = ("aiohttp", "httpx", OURS)
 
 
 class Part(NamedTuple):
-    """One table.
-
-    Attributes:
-        title: Says what it shows, and the unit.
-        variants: What is compared, in the order of the table.
-        columns: Figures by heading.
-        full: How it is measured: `rounds`, and what the measure takes.
-        short: What is different in short.
-    """
+    """One table: its rows, its figures by heading, and how it is measured, whole and in short."""
 
     title: str
     variants: tuple[str, ...]
     columns: Mapping[str, str]
     full: Settings
-    short: Settings
+    short: Settings  # only what is different
+    server: str = "gateway_server"
 
 
 PARTS: Final = {
@@ -91,12 +84,26 @@ PARTS: Final = {
         {"rounds": 9},
         {"rounds": 1},
     ),
+    "commands": Part(
+        "A command from its start to its end, ms",
+        tuple(COMMANDS),
+        {"wall": "wall_ms", "CPU": "cpu_ms"},
+        {"rounds": 9},
+        {"rounds": 1},
+    ),
     "bulk": Part(
         "1000 calls, 50 at once: time / ideal, by the server's latency",
-        ("raw sockets", *NEAREST),
+        ("raw sockets", "aiohttp", "httpx", ALONE, f"{OURS}, by tasks", OURS),
         {f"{milliseconds} ms": f"to_ideal {milliseconds}" for milliseconds in LATENCIES},
         {"rounds": 3, "calls": 1000, "latencies": LATENCIES},
         {"rounds": 1, "calls": 100, "latencies": (5,)},
+    ),
+    "items": Part(
+        "An item of `bulk.run` that does nothing",
+        ("no journal", "journal", "journal that has all results"),
+        {"time, us": "us", "memory that stays, bytes": "bytes"},
+        {"rounds": 2, "items": 1_000_000},
+        {"rounds": 1, "items": 2000},
     ),
     "countries": Part(
         "A list of 250 countries as models, CPU time, us",
@@ -107,16 +114,21 @@ PARTS: Final = {
     ),
     "upload": Part(
         "One large upload",
-        ("curl file", "curl stream", *UPLOADS),
+        (
+            *("curl file", "curl stream", "httpx file", "httpx stream"),
+            *("gateway file", "gateway stream", "gateway form"),
+        ),
         {
             "MiB/s": "mib_per_second",
             "/ curl": "ratio_curl",
             "/ httpx": "ratio_httpx",
             "CPU, s": "cpu_seconds",
             "+ MiB": "memory_growth_mib",
+            "loop held, ms": "blocked_ms",
         },
         {"rounds": 5, "mib": 1024},
-        {"rounds": 1, "mib": 8},
+        {"rounds": 1, "mib": 32},
+        "upload_server",
     ),
 }
 
@@ -131,14 +143,11 @@ def left_out(name: str) -> dict[str, str]:
     """Return the variants of a part that cannot be measured here, and why."""
     found = {}
     for variant in PARTS[name].variants:
-        why = None
-        if variant in PEERS:
-            why = lacking(variant)
-        elif variant in STATEMENTS:
-            missing = [module for module in STATEMENTS[variant] if find_spec(module) is None]
-            why = f"{missing[0]} not installed" if missing else None
-        elif variant.startswith(CURL) and shutil.which(CURL) is None:
-            why = f"{CURL} not installed"
-        if why:
-            found[variant] = why
+        needs = PEERS[variant].needs if variant in PEERS else ()
+        needs += (STATEMENTS[variant],) if variant in STATEMENTS else ()
+        missing = [module for module in needs if find_spec(module) is None]
+        if variant.startswith("curl") and shutil.which("curl") is None:
+            missing.append("curl")
+        if missing:
+            found[variant] = f"{' and '.join(missing)} not installed"
     return found

@@ -5,10 +5,11 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 MIB: Final = 2**20
 ROOT: Final = Path(__file__).parent.parent
@@ -28,6 +29,18 @@ def server(module: str, *arguments: str) -> Iterator[str]:
         finally:
             if process.stdin:
                 process.stdin.close()  # which is what it waits for
+
+
+def child(command: list[str], stdin: IO[bytes] | None = None) -> tuple[bytes, float, float]:
+    """Run a command; return what it prints, and its seconds of the clock and of CPU time."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    # What is run is ours.
+    output = subprocess.run(  # noqa: S603
+        command, stdin=stdin, stdout=subprocess.PIPE, check=True, cwd=ROOT
+    ).stdout
+    seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return output, seconds, cpu
 
 
 async def serve(handler: Handler) -> None:

@@ -15,9 +15,10 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.processes import ROOT
+from benchmarks.tables import told
 from gateway_sdk.sandbox import Fault, Faults, Sandbox
 
-ROOT: Final = Path(__file__).parent.parent
 FAULTS: Final = (
     (Fault.too_many_requests(retry_after=0), 0.05),
     (Fault.status(500), 0.03),
@@ -28,16 +29,12 @@ FAULTS: Final = (
 
 
 async def resume(
-    path: Path, count: int, kills: int, seed: int, *, retry_after: float = 0.0
+    path: Path, count: int, kills: int, seed: int, *, refused: float = 0.0
 ) -> dict[str, Any]:
-    """Kill and resume so many times, then run to the end; return what was seen.
-
-    Args:
-        retry_after: The share of requests that are refused for a second.
-    """
+    """Kill and resume so many times, then run to the end; return what was seen."""
     moments, began = random.Random(seed), time.perf_counter()  # noqa: S311 - repeatable
     faults = Faults(seed=seed)
-    for fault, rate in (*FAULTS, (Fault.too_many_requests(retry_after=1), retry_after)):
+    for fault, rate in (*FAULTS, (Fault.too_many_requests(retry_after=1), refused)):
         faults.on("exchange_rate_series", fault, rate=rate)
     yielded: set[str] = set()
     lost: set[str] = set()
@@ -67,12 +64,7 @@ async def resume(
 async def _run(base_url: str, path: Path, count: int, after: int | None) -> set[str]:
     """Start the program and kill it after so many fresh results; return all that it yielded."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "benchmarks.resumed",
-        base_url,
-        str(path),
-        str(count),
+        *(sys.executable, "-m", "benchmarks.resumed", base_url, str(path), str(count)),
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -122,18 +114,13 @@ def main() -> int:
     parser.add_argument("--items", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1, help="of moments and faults")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal.jsonl"
-        run = resume(path, given.items, given.kills, given.seed, retry_after=0.002)
+        run = resume(path, given.items, given.kills, given.seed, refused=0.002)
         outcome = asyncio.run(run)
     print(json.dumps(outcome, indent=2))
-    for problem in missed(outcome):
-        print(f"missed: {problem}")
-    if given.json:
-        given.json.write_text(json.dumps(outcome, indent=2) + "\n")
-    return len(missed(outcome))
+    return told(missed(outcome))
 
 
 if __name__ == "__main__":

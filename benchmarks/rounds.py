@@ -8,22 +8,14 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from benchmarks import upload
 from benchmarks.measures.load import Figures
 from benchmarks.parts import PARTS, left_out
-from benchmarks.processes import ROOT
+from benchmarks.processes import ROOT, server
 
 Seen = dict[str, dict[str, list[float]]]
 """What was measured, by variant and figure: a number for each round."""
 Tell = Callable[[str], object]
 
-IMPORT: Final = """
-import json, time
-wall, cpu = time.perf_counter(), time.process_time()
-{}
-wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-print(json.dumps({{"wall_ms": wall * 1000, "cpu_ms": cpu * 1000}}))
-"""
 UNWANTED: Final = {"http_proxy", "https_proxy", "all_proxy", "no_proxy", "pythondontwritebytecode"}
 """A proxy would be what is measured; and installed packages have been compiled before."""
 
@@ -44,7 +36,7 @@ def interleaved(
 ) -> Seen:
     """Measure each variant once in each round; each round begins with another one.
 
-    What the machine does meanwhile so hits all of them alike, and two of one round can be compared.
+    What else the machine does then affects all of them alike, and two of one round can be compared.
     """
     names = list(variants)
     seen: Seen = {name: {} for name in names}
@@ -57,47 +49,31 @@ def interleaved(
     return seen
 
 
-def measure_part(name: str, settings: dict[str, Any], url: str, generated: str, tell: Tell) -> Seen:
-    """Measure one part.
-
-    Args:
-        name: Of the part.
-        settings: As `parts.settings_of` returns them.
-        url: Of the server.
-        generated: The folder in which there is a generated client, perhaps.
-        tell: Is told what is being done.
-    """
-    settings = dict(settings)
-    rounds = settings.pop("rounds")
-    if name == "upload":
-        return uploads(upload.run(settings["mib"], rounds, tell))
+def measure_part(name: str, settings: dict[str, Any], folder: str, tell: Tell) -> Seen:
+    """Measure a part with its settings; the folder has the generated client."""
     missing = left_out(name)
     variants = [variant for variant in PARTS[name].variants if variant not in missing]
-    if name == "imports":
-        for variant in variants:
-            in_process("-c", IMPORT.format(variant))  # once for the caches of the disk
-        return interleaved(
-            variants, rounds, lambda what: in_process("-c", IMPORT.format(what)), tell
-        )
-    given = json.dumps({**settings, "generated": generated})
-    worker = ("-m", "benchmarks.worker", name)
-    return interleaved(variants, rounds, lambda peer: in_process(*worker, peer, url, given), tell)
+    with server(PARTS[name].server) as url:
+
+        def run(variant: str, *, hashed: bool = False) -> Figures:
+            given = json.dumps({**settings, "folder": folder, "hashed": hashed})
+            return in_process("-m", "benchmarks.worker", name, variant, url, given)
+
+        if name != "upload":
+            return interleaved(variants, settings["rounds"], run, tell)
+        # Once the content that arrives is compared; hashing it takes longer than sending it.
+        interleaved(variants, 1, lambda variant: run(variant, hashed=True), tell)
+        return beside(interleaved(variants, settings["rounds"], run, tell))
 
 
-def uploads(outcome: dict[str, Any]) -> Seen:
-    """Return what `benchmarks.upload` measured, which sums up its rounds itself.
-
-    Raises:
-        ValueError: something else arrived than was sent.
-    """
-    wrong = [name for name, one in outcome["variants"].items() if not one["content_ok"]]
-    if wrong:
-        raise ValueError(f"what arrived is not what was sent: {', '.join(wrong)}")
-    wanted = ("mib_per_second", *upload.RATIOS, "cpu_seconds", "memory_growth_mib", "blocked_ms")
-    return {
-        variant: {name: [one[name]] for name in wanted if name in one}
-        for variant, one in outcome["variants"].items()
-    }
+def beside(uploads: Seen) -> Seen:
+    """Add the throughput divided by that of curl and of httpx in the same round."""
+    for variant, figures in uploads.items():
+        for peer in ("curl", "httpx"):
+            if theirs := uploads.get(f"{peer} {variant.split()[1]}"):
+                pairs = zip(figures["mib_per_second"], theirs["mib_per_second"], strict=True)
+                figures[f"ratio_{peer}"] = [ours / their for ours, their in pairs]
+    return uploads
 
 
 def median_ratio(ours: list[float], theirs: list[float]) -> float:

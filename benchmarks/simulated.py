@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from benchmarks import tables
 from gateway_sdk.bulk._controller import Controller, Slot
 from gateway_sdk.bulk._limit import TOO_MANY
 
@@ -89,31 +90,18 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway, and what is wanted of a run.
-
-    Attributes:
-        limits: Makes what says which requests it takes.
-        capacity: Calls per second that it takes at the most.
-        wanted: The share of it that a run reaches.
-        refused: The share of refusals that may be, from *since* on.
-        status: How it refuses.
-        retry_after: Seconds that it asks to wait.
-        noise: The share of requests that it answers with 503 for no reason.
-        sigma: How much latencies vary: that of a log-normal distribution.
-        pool: Calls from which on latency grows with the square of their number.
-        since: Seconds after which refusals count.
-    """
+    """A gateway, and what is wanted of a run."""
 
     limits: Callable[[], Limits]
-    capacity: float
-    wanted: float
-    refused: float = 1.0
-    status: int = TOO_MANY
-    retry_after: float | None = None
-    noise: float = 0.0
-    sigma: float = 0.02
-    pool: int | None = None
-    since: float = 0.0
+    capacity: float  # calls per second at the most
+    wanted: float  # the share of it that a run reaches
+    refused: float = 1.0  # the share of refusals that is allowed
+    status: int = TOO_MANY  # of a refusal
+    retry_after: float | None = None  # seconds
+    noise: float = 0.0  # the share of requests that are answered with 503 for no reason
+    sigma: float = 0.02  # of the latencies, whose distribution is log-normal
+    pool: int | None = None  # calls from which on latency grows with the square of their number
+    since: float = 0.0  # seconds after which refusals count
 
 
 def _fifty() -> Limits:
@@ -147,12 +135,7 @@ TABLE: Final = {
 
 @dataclass
 class Outcome:
-    """What came of a simulated run.
-
-    Attributes:
-        share: Of the capacity that was used.
-        refused: The share of refusals.
-    """
+    """Which share of the capacity a simulated run used, and its share of refusals."""
 
     share: float
     refused: float
@@ -265,7 +248,7 @@ def row(name: str, outcomes: list[Outcome]) -> str:
         f"{max(refused):.2%}",
         f"{gateway.refused:.0%}" if gateway.refused < 1 else "",
     )
-    return f"| {' | '.join(cells)} |"
+    return tables.row(cells)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -273,15 +256,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20, help="runs for each gateway")
     given = parser.parse_args(arguments)
-    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
+    print(tables.head(COLUMNS))
     problems = []
     for name in TABLE:
         outcomes = [simulate(name, seed) for seed in range(given.seeds)]
         print(row(name, outcomes), flush=True)
         problems += missed(name, outcomes)
-    for problem in problems:
-        print(f"missed: {problem}")
-    return len(problems)
+    return tables.told(problems)
 
 
 if __name__ == "__main__":

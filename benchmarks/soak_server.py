@@ -1,12 +1,12 @@
 """A server that answers most requests, and fails at some in every way there is."""
 
 import asyncio
-import json
 import random
 import sys
 from collections import Counter
-from typing import Final
+from typing import Any, Final
 
+from benchmarks.gateway_server import reply
 from benchmarks.processes import body_of, serve
 
 STATISTICS: Final = b" /statistics "
@@ -25,47 +25,40 @@ HELD_FOR: Final = 20.0
 
 
 class Server:
-    """What the connections share.
-
-    Attributes:
-        open: Connections that are open.
-        peak: The most that were open at once.
-        made: Requests that were answered or failed at, by fault.
-    """
+    """What the connections share."""
 
     def __init__(self, seed: int) -> None:
-        self.open = 0
-        self.peak = 0
-        self.made: Counter[str] = Counter()
+        self._open = 0
+        self._made: Counter[str] = Counter()  # requests, by fault
         self._random = random.Random(seed)  # noqa: S311 - the same faults each time
         self._held = 0
         self._let_go = asyncio.Event()
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection."""
-        self.open += 1
-        self.peak = max(self.peak, self.open)
+        self._open += 1
         try:
             while await self._answer(reader, writer):
                 pass
         finally:
-            self.open -= 1
+            self._open -= 1
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; False ends the connection."""
         head = await reader.readuntil(b"\r\n\r\n")
         if STATISTICS in head:
-            others = {"open": self.open - 1, "peak": self.peak, "made": self.made}
-            writer.write(reply(200, json.dumps(others).encode()))
+            # Without the connection that asks.
+            others = {"open": self._open - 1, "made": self._made}
+            writer.write(reply(200, others))
             return True
         held = head.lower().partition(HOLD)[2].partition(b"\r\n")[0]
         fault = "held" if held else self._random.choices(list(FAULTS), [*FAULTS.values()])[0]
-        self.made[fault] += 1
+        self._made[fault] += 1
         if fault == "drop before reading":
             return False
         async for _ in body_of(head, reader):
             pass
-        body = b"[]" if b"/listData " in head else b'{"ok":true}'
+        body: Any = [] if b"/listData " in head else {"ok": True}
         match fault:
             case "drop after reading":
                 return False
@@ -78,7 +71,7 @@ class Server:
                 await writer.drain()
                 return _end(writer)
             case "429" | "500":
-                writer.write(reply(int(fault), b""))
+                writer.write(reply(int(fault), None))
                 return True
             case _:
                 pass
@@ -102,12 +95,6 @@ def _end(writer: asyncio.StreamWriter) -> bool:
     """End a connection in the orderly way, so that what was written arrives."""
     writer.close()
     return False
-
-
-def reply(status: int, body: bytes) -> bytes:
-    """Return a reply."""
-    head = f"HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    return head.encode() + b"\r\n\r\n" + body
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ It copies nothing and keeps nothing, so that it is not what takes the time of an
 
 import asyncio
 import hashlib
-import json
 from typing import Final
 
+from benchmarks.gateway_server import reply
 from benchmarks.processes import serve_protocol
 
 HASHED: Final = "/hashed"
@@ -84,11 +84,8 @@ class Upload(asyncio.BufferedProtocol):
 
     def _answer(self) -> None:
         """Answer with the number of bytes and their digest."""
-        body = json.dumps({"bytes": self._count, "sha256": self._digest.hexdigest()}).encode()
-        self._transport.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-        )
+        told = {"bytes": self._count, "sha256": self._digest.hexdigest()}
+        self._transport.write(reply(200, told))
         self._begin()
 
 

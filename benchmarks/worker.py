@@ -21,7 +21,7 @@ def main(measure: str, peer: str, url: str, settings: str) -> None:
     """Measure, and print what was measured."""
     module = import_module(f"benchmarks.measures.{measure}")
     given = json.loads(settings)
-    sys.path.insert(0, given["generated"])
+    sys.path.insert(0, given["folder"])
     factory = make_loop if measure == "latency" else None
     with asyncio.Runner(loop_factory=factory) as runner:
         print(json.dumps(runner.run(module.measure(peer, url, given))))

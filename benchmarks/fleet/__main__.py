@@ -6,23 +6,18 @@ the CPU time, three. It needs postgres, rabbitmq-server and nats-server, which i
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.fleet.costs import costs, lines, missed as missed_costs
-from benchmarks.fleet.kills import (
-    Figures,
-    Place,
-    Scenario,
-    run,
-)
+from benchmarks.fleet.kills import Figures, Place, Scenario, run
+from benchmarks.tables import head, row, told
 from tests.support.nats_server import NatsServer
 from tests.support.postgres_server import PostgresServer
 from tests.support.rabbitmq_server import RabbitMQServer
@@ -55,7 +50,7 @@ COLUMNS: Final = (
 Queues = dict[str, RabbitMQServer | NatsServer]
 
 
-def row(kind: str, scenario: Scenario, figures: Figures) -> str:
+def line(kind: str, scenario: Scenario, figures: Figures) -> str:
     """Return one row of the table."""
     cells = (
         kind,
@@ -71,7 +66,7 @@ def row(kind: str, scenario: Scenario, figures: Figures) -> str:
         figures.broken,
         f"{1000 * figures.cpu / scenario.items:.2f}",
     )
-    return f"| {' | '.join(map(str, cells))} |"
+    return row(cells)
 
 
 @contextmanager
@@ -96,20 +91,19 @@ def servers(folder: Path) -> Iterator[tuple[PostgresServer, Queues]]:
 
 async def main(
     folder: Path, store: PostgresServer, queues: Queues, *, short: bool, cpu: bool
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Run all; return the figures, and what was not as it should be."""
+) -> list[str]:
+    """Run all; return what was not as it should be."""
     addresses = {kind: queue.url for kind, queue in queues.items()}
     number, rounds = (2000, 1) if short else (5000, 7)
     cost = await costs(folder, await store.new_database(), addresses, number=number, rounds=rounds)
     print("", *lines(cost), "", sep="\n", flush=True)
-    found: list[dict[str, Any]] = [asdict(one) for one in cost]
     missed = [] if short else missed_costs(cost)
     if cpu:
-        return found, missed
+        return missed
     base = SHORT if short else WHOLE
     plots = [(kind, base, plot) for kind, plot in SCENARIOS]
     plots += [(kind, SHORT, plot) for kind, plot in SMALL]
-    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}")
+    print(head(COLUMNS))
     for kind, size, plot in plots:
         scenario = replace(size, **plot)
         place = Place(
@@ -118,10 +112,9 @@ async def main(
             log=folder / "workers.log",
         )
         figures = await run(scenario, place)
-        print(row(kind, scenario, figures), flush=True)
-        found.append({"queue": kind, **asdict(scenario), **asdict(figures)})
+        print(line(kind, scenario, figures), flush=True)
         missed += verdict(kind, scenario, figures)
-    return found, missed
+    return missed
 
 
 def verdict(kind: str, scenario: Scenario, figures: Figures) -> list[str]:
@@ -136,17 +129,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="2000 queries in all scenarios")
     parser.add_argument("--cpu", action="store_true", help="the CPU time of a query only")
-    parser.add_argument("--json", type=Path, help="where to write the figures")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="gateway-sdk-fleet-") as name:
         print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors\n")
         folder = Path(name)
         with servers(folder) as (store, queues):
-            results, problems = asyncio.run(
-                main(folder, store, queues, short=given.short, cpu=given.cpu)
-            )
-    for problem in problems:
-        print(f"missed: {problem}")
-    if given.json:
-        given.json.write_text(json.dumps(results, indent=2) + "\n")
-    sys.exit(len(problems))
+            problems = asyncio.run(main(folder, store, queues, short=given.short, cpu=given.cpu))
+    sys.exit(told(problems))

@@ -27,11 +27,7 @@ WARM: Final = 500
 
 
 class Counted:
-    """The function of the job, which counts its calls and reads the CPU time.
-
-    Args:
-        number: The number of all calls.
-    """
+    """The function of the job, which counts its calls and reads the CPU time."""
 
     def __init__(self, number: int) -> None:
         self._number = number

@@ -1,16 +1,16 @@
 """What a fleet costs beside `bulk.run`: CPU time per query, and of the start of a process."""
 
 import asyncio
-import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 from benchmarks.fleet.jobs import items, make_job
 from benchmarks.fleet.kills import environment, gateway_variables, submit
-from benchmarks.processes import ROOT, server
+from benchmarks.processes import child, server
+from benchmarks.tables import head, row
 
 CPU_BUDGET: Final = 1.3
 """Of the CPU time of a query of `bulk.run` in one process; of chunks of the default size."""
@@ -20,18 +20,12 @@ DEFAULT_CHUNK: Final = 250
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to make the queries; without a store it is `bulk.run`.
+    """One way to make the queries; without a store it is `bulk.run`."""
 
-    Attributes:
-        queue: "rabbitmq", "nats", or "" for none.
-        store: "postgres", "folder", or "" for none.
-        keeps: Whether `bulk.run` writes a journal.
-    """
-
-    queue: str = ""
-    store: str = ""
+    queue: str = ""  # "rabbitmq", "nats"
+    store: str = ""  # "postgres", "folder"
     chunk: int = DEFAULT_CHUNK
-    keeps: bool = False
+    keeps: bool = False  # whether `bulk.run` writes a journal
 
     @property
     def name(self) -> str:
@@ -55,34 +49,19 @@ WAYS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of a way, medians of all rounds.
-
-    Attributes:
-        query: CPU milliseconds of a query, without the start.
-        beside: The same beside `bulk.run` in the same round.
-        beside_journal: And beside `bulk.run` with a journal.
-        start: CPU seconds until the first query, as if none had been made.
-    """
+    """The cost of a way, medians of all rounds."""
 
     way: str
-    query: float
-    beside: float
-    beside_journal: float
-    start: float
+    query: float  # CPU milliseconds, without the start
+    beside: float  # the same divided by `bulk.run` in the same round
+    beside_journal: float  # and by `bulk.run` with a journal
+    start: float  # CPU seconds until the first query, as if none had been made
 
 
 async def costs(
     folder: Path, dsn: str, queues: dict[str, str], *, number: int, rounds: int
 ) -> list[Cost]:
-    """Measure all ways in turn, in rounds.
-
-    Args:
-        folder: For journals and stores.
-        dsn: Of an empty database.
-        queues: The addresses of RabbitMQ and NATS.
-        number: Queries of each process.
-        rounds: How often.
-    """
+    """Measure all ways in turn, in rounds, with so many queries in each process."""
     found: dict[Way, list[tuple[float, float]]] = {way: [] for way in WAYS}
     with server("fleet.gateway") as gateway, environment(**gateway_variables(gateway)):
         for turn in range(rounds):
@@ -121,27 +100,17 @@ async def _measured(way: Way, number: int, journal: Path) -> tuple[float, float]
     kind = ("worker" if way.queue else "here") if way.store else "bulk.run"
     command = [sys.executable, "-m", "benchmarks.fleet.cost", kind, str(number)]
     command += [str(journal)] if way.keeps else []
-    query, start = map(float, (await asyncio.to_thread(_output_of, command)).split())
+    output, *_ = await asyncio.to_thread(child, command)
+    query, start = map(float, output.split())
     return query, start
-
-
-def _output_of(command: list[str]) -> str:
-    # What is run is ours.
-    return subprocess.run(  # noqa: S603
-        command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True, timeout=300
-    ).stdout
 
 
 def lines(found: list[Cost]) -> list[str]:
     """Return a table."""
-    return [
-        "| CPU time of one process | ms per query | ÷ `bulk.run` | ÷ with a journal | start, s |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {cost.way} | {cost.query:.3f} | {cost.beside:.2f} | {cost.beside_journal:.2f}"
-            f" | {cost.start:.2f} |"
-            for cost in found
-        ),
+    columns = ("CPU of one process", "ms per query", "÷ `bulk.run`", "÷ with a journal", "start, s")
+    return [head(columns)] + [
+        row([name, *(f"{figure:.3f}" for figure in figures)])
+        for name, *figures in map(astuple, found)
     ]
 
 

@@ -23,13 +23,7 @@ CURRENCIES = ("USD", "GBP", "JPY", "CHF", "SEK", "NOK", "DKK", "PLN", "CZK", "HU
 
 
 def items(number: int, once: int, *, poison: int | None = None) -> list[dict[str, Any]]:
-    """Return different items, of which some must not be made twice.
-
-    Args:
-        number: How many.
-        once: How many of them create a customer.
-        poison: The index of an item that kills its worker.
-    """
+    """Return different items: some must not be made twice, one may kill its worker."""
     every = number // once if once else number + 1
     made = [_customer(n) if n % every == every - 1 else _query(n) for n in range(number)]
     if poison is not None:

@@ -41,13 +41,7 @@ class Server(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The servers of a run.
-
-    Attributes:
-        queue: The address of RabbitMQ or NATS, and the server.
-        store: The DSN of PostgreSQL, and the server.
-        log: The file to which workers write.
-    """
+    """The servers of a run, each with its address, and the file to which workers write."""
 
     queue: tuple[str, Server]
     store: tuple[str, Server]
@@ -56,34 +50,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What is done, and what is killed meanwhile.
+    """What is done, and what is killed meanwhile."""
 
-    Attributes:
-        name: The name of the job too.
-        once: Items among them that must not be made twice.
-        rate: Requests per second of each worker; 0 for no limit.
-        kills: Workers that are killed at random times, and started again.
-        ends: Workers that are asked to end (SIGTERM) at random times, and started again.
-        submits: How often the plan is submitted.
-        lease: Seconds after which NATS delivers a chunk again.
-        poison: The index of an item that kills its worker; None for none.
-        last: Whether all workers are killed in the last chunks, when the queue is empty.
-    """
-
-    name: str
+    name: str  # of the job too
     items: int = 2000
-    once: int = 20
+    once: int = 20  # items among them that must not be made twice
     workers: int = 4
-    rate: int = 50
+    rate: int = 50  # requests per second of each worker; 0 for no limit
     chunk: int = 50
-    kills: int = 0
-    ends: int = 0
+    kills: int = 0  # of workers at random times; they are started again
+    ends: int = 0  # the same with SIGTERM
     queue_kills: int = 0
     store_kills: int = 0
     submits: int = 1
-    lease: float = 30.0
-    poison: int | None = None
-    last: bool = False
+    lease: float = 30.0  # seconds after which NATS delivers a chunk again
+    poison: int | None = None  # the index of an item that kills its worker
+    last: bool = False  # whether all workers are killed in the last chunks, with an empty queue
     seed: int = 1
 
     @property
@@ -94,33 +76,21 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What became of a plan.
-
-    Attributes:
-        submitted: Messages.
-        lost: Items of which the store knows nothing at the end.
-        repeated: Requests for queries that the gateway had got before.
-        twice: Items that the results hold twice.
-        once_twice: Items that must not be made twice, and that the gateway got twice.
-        unlisted: Such items that the gateway got, and that are neither done nor in `unknown()`.
-        broken: Chunks that were put away.
-        cpu: CPU seconds of all workers.
-        deeds: What was killed.
-    """
+    """What became of a plan."""
 
     seconds: float = 0.0
-    submitted: int = 0
+    submitted: int = 0  # messages
     done: int
     failed: int
     unknown: int
-    lost: int
-    repeated: int
-    twice: int
-    once_twice: int
-    unlisted: int
-    broken: int
-    cpu: float = 0.0
-    deeds: tuple[str, ...] = ()
+    lost: int  # items of which the store knows nothing at the end
+    repeated: int  # requests for queries that the gateway had got before
+    twice: int  # items that the results hold twice
+    once_twice: int  # items that must not be made twice, and that the gateway got twice
+    unlisted: int  # such items that the gateway got, and neither done nor in `unknown()`
+    broken: int  # chunks that were put away
+    cpu: float = 0.0  # seconds of all workers
+    deeds: tuple[str, ...] = ()  # what was killed
 
     @property
     def is_sound(self) -> bool:

@@ -11,18 +11,10 @@ from benchmarks.processes import ROOT
 
 
 class Workers:
-    """Some worker processes, each with a process group of its own.
-
-    Args:
-        number: How many.
-        log: The file to which they write.
-
-    Attributes:
-        cpu: CPU seconds of those that have ended.
-    """
+    """Some worker processes, each with a process group of its own, that write to one file."""
 
     def __init__(self, number: int, log: Path) -> None:
-        self.cpu = 0.0
+        self.cpu = 0.0  # seconds of those that have ended
         self._log = log
         self._processes = [self._started() for _ in range(number)]
 

@@ -1,24 +1,25 @@
-"""What the benchmarks measure, in short: that the work is really done, never how fast it was."""
+"""The measures notice when the work was not done, and count what they claim to count."""
 
 import asyncio
+import hashlib
+import time
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from benchmarks.gateway_server import SERIES
-from benchmarks.measures import latency
-from benchmarks.measures.load import ask, counted, drive, warm
-from benchmarks.parts import NEAREST, PARTS, left_out, settings_of
+from benchmarks import gateway_server
+from benchmarks.gateway_server import SERIES, Connection, Server, Wakeful
+from benchmarks.measures import latency, upload
+from benchmarks.measures.load import ask, counted
 from benchmarks.peers import PEERS, lacking
 from benchmarks.peers.generated import generate
 from benchmarks.peers.request import check
 from benchmarks.processes import server
 
 HERE = [name for name in PEERS if lacking(name) is None]
-MEASURES = ("cpu", "latency", "blocking", "memory", "bulk", "countries", "opening")
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +28,13 @@ def url() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture
-def generated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the generated client where Python looks for it."""
+@pytest.mark.parametrize("peer", HERE)
+async def test_every_peer_does_the_same_and_sees_an_error(
+    url: str, peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call is one request, its reply is there, and a refusal is no reply."""
     generate(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-
-
-@pytest.mark.parametrize("peer", HERE)
-@pytest.mark.usefixtures("generated")
-async def test_every_peer_makes_the_call_and_reads_the_reply(url: str, peer: str) -> None:
-    """One call is one request at the server, and its reply is there, decoded."""
     before = ask(url)["requests"]
 
     async with PEERS[peer].open(url, 2) as call:
@@ -47,75 +44,37 @@ async def test_every_peer_makes_the_call_and_reads_the_reply(url: str, peer: str
         check(reply)
         assert reply["rates"] == SERIES["rates"]
     assert ask(url)["requests"] == before + 3
-
-
-@pytest.mark.parametrize("peer", HERE)
-@pytest.mark.usefixtures("generated")
-async def test_every_peer_fails_where_the_reply_is_an_error(url: str, peer: str) -> None:
-    """No peer is measured while it takes a refusal for an answer."""
     async with PEERS[peer].open(f"{url}/nowhere", 1) as call:
         with pytest.raises(Exception, match=r"404|refusal"):
             await call()
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("peer", [name for name in NEAREST if name in HERE])
-async def test_every_measure_gives_all_the_figures_of_its_table(
-    url: str, measure: str, peer: str
-) -> None:
-    """Figures come out, each of them a number of something that happened."""
-    before = ask(url)["requests"]
-    module = import_module(f"benchmarks.measures.{measure}")
-
-    figures: dict[str, float] = await module.measure(peer, url, settings_of(measure, short=True))
-
-    shown = PARTS[measure].columns.values() & figures.keys()
-    assert shown
-    assert all(value >= 0 for value in figures.values())
-    assert all(figures[name] > 0 for name in shown if "late" not in name and name != "first_cpu_ms")
-    assert ask(url)["requests"] > before
-
-
-def test_a_whole_run_gives_every_column_of_the_table() -> None:
-    """The levels and latencies that are measured are those that have a heading."""
-    cpu, bulk = (settings_of(name, short=False) for name in ("cpu", "bulk"))
-
-    assert len(PARTS["cpu"].columns) == len(cpu["levels"])
-    assert [f"{latency} ms" for latency in bulk["latencies"]] == [*PARTS["bulk"].columns]
-
-
-async def test_work_is_counted_at_the_server(url: str) -> None:
-    """Callers make at least a call each, and the server has seen as many as were made."""
-    async with PEERS["raw sockets"].open(url, 3) as call:
-        await warm(call, 3)
-        seen = await counted(url, lambda: drive(call, 3, 0.0))
-
-    assert seen["calls"] == 3
-    assert seen["cpu_us"] > 0
-    assert seen["calls_per_s"] > 0
-
-
 async def test_calls_that_were_never_made_are_not_measured(url: str) -> None:
-    """A number of calls that the server did not see is refused."""
+    """The server must have seen as many, and a reply must be the one that was asked for."""
 
     async def boast() -> int:
         return 2
 
     with pytest.raises(ValueError, match="2 calls were made, and the server saw 0"):
         await counted(url, boast)
+    with pytest.raises(ValueError, match="not the reply"):
+        check({"base": "USD"})
 
 
-async def test_callers_call_until_their_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No call begins when the time is over, and each that began is counted."""
-    now = 0.0
-    monkeypatch.setattr("time.perf_counter", lambda: now)
+@pytest.mark.parametrize(
+    ("change", "is_form"),
+    [({"bytes": 1}, False), ({"sha256": "other"}, False), ({"bytes": 2**20}, True)],
+)
+def test_an_upload_of_something_else_is_no_figure(
+    tmp_path: Path, change: dict[str, Any], is_form: bool
+) -> None:
+    """The length is compared always, and the digest where the server computes one."""
+    path = upload.document(tmp_path / "document", 1)
+    reply = {"bytes": 2**20, "sha256": hashlib.sha256(bytes(2**20)).hexdigest()}
 
-    async def call() -> Any:
-        nonlocal now
-        now += 1.0
-        return SERIES
-
-    assert await drive(call, 2, 5.0) == 6  # the sixth began before the fifth second was over
+    upload.check(reply, path, is_form=False, hashed=True)
+    with pytest.raises(ValueError, match="not what was sent"):
+        upload.check(reply | change, path, is_form=is_form, hashed=True)
 
 
 async def test_latency_counts_from_when_a_call_was_due(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,43 +90,31 @@ async def test_latency_counts_from_when_a_call_was_due(monkeypatch: pytest.Monke
 
     assert await latency.at_rate(call, 100, 4, took) == 4
     assert took == pytest.approx([0.1, 0.2 - 0.01, 0.3 - 0.02, 0.4 - 0.03])
+    assert latency.percentile(took, 50) == took[1]  # one that was seen
 
 
-@pytest.mark.parametrize(
-    ("values", "percent", "value"),
-    [
-        ([1.0], 99, 1.0),
-        ([1.0, 2.0], 50, 1.0),
-        ([1.0, 2.0], 51, 2.0),
-        ([float(number) for number in range(1, 101)], 99, 99.0),
-        ([float(number) for number in range(1, 101)], 50, 50.0),
-    ],
-)
-def test_a_percentile_is_a_value_that_was_seen(
-    values: list[float], percent: int, value: float
-) -> None:
-    """It is the smallest that so many percent do not exceed, and nothing is interpolated."""
-    assert latency.percentile(values, percent) == value
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_the_server_answers_each_request_once(size: int) -> None:
+    """A reply is written when the last byte of its request is there, and not before."""
+    request = b"POST /elsewhere HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}"
+    shared, transport = Server(), Mock(asyncio.Transport)
+    connection, line = Connection(shared), request * 3
+    connection.connection_made(transport)
+
+    for start in range(0, len(line), size):
+        connection.data_received(line[start : start + size])
+        whole = min(start + size, len(line)) // len(request)
+        assert transport.write.call_count == shared.requests == whole
 
 
-def test_a_reply_that_is_another_one_is_refused() -> None:
-    """A peer that decoded something else is not measured."""
-    with pytest.raises(ValueError, match="not the reply"):
-        check({"base": "USD"})
+@pytest.mark.parametrize("awake", [0.001, 60.0])
+def test_being_awake_is_no_work(awake: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for which there is nothing to do is waited for, and not counted as work."""
+    monkeypatch.setattr(gateway_server, "AWAKE", awake)
+    with Wakeful() as selector:
+        began, cpu, worked = time.monotonic(), time.process_time(), selector.worked()
 
+        assert selector.select(0.002) == []
 
-def test_what_is_not_installed_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer whose package is missing has a reason."""
-    for module in ("benchmarks.peers.find_spec", "benchmarks.parts.find_spec"):
-        monkeypatch.setattr(module, lambda name: None if name == "openai" else name)
-
-    assert left_out("cpu").items() >= {
-        ("AsyncOpenAI", "openai not installed"),
-        ("AsyncOpenAI on aiohttp", "openai not installed"),
-    }
-    assert left_out("imports") == {"import openai": "openai not installed"}
-    monkeypatch.setattr("shutil.which", lambda _: None)
-    assert left_out("upload").items() == {
-        ("curl file", "curl not installed"),
-        ("curl stream", "curl not installed"),
-    }
+        assert time.monotonic() - began >= 0.002
+        assert selector.worked() - worked < time.process_time() - cpu

@@ -1,0 +1,83 @@
+"""The commands beside `python -m benchmarks`, in short: they notice what goes wrong."""
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+
+from benchmarks import adaptive, million, observers, profile, soak
+from benchmarks.processes import server
+
+SAMPLE = {"calls": 9, "tasks": 0, "threads": 0, "free": 20, "connections": 20, "memory_mib": 50.0}
+GOOD: dict[str, Any] = {
+    "usable": 20,
+    "server": {"open": 0},
+    "samples": [{**SAMPLE, "descriptors": 30, "outcomes": {"done": 1}}] * 10,
+}
+
+
+@pytest.mark.timeout(240)
+async def test_nothing_leaks_where_much_is_cut() -> None:
+    """After thousands of calls, a third of them cut, every slot is usable and nothing is held."""
+    with server("soak_server", "1") as url:
+        outcome = await soak.soak(url, 2000, 1, soak.show)
+
+    assert soak.missed(outcome) == []
+    ends = [sample["outcomes"] for sample in outcome["samples"]]
+    assert {"done", "cut before it began", "cut NOT_SENT", "cut UNKNOWN"} <= set().union(*ends)
+    assert sum(sum(each.values()) for each in ends) == 2000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"tasks": 1}, {"threads": 1}, {"free": 19}, {"connections": 21}, {"memory_mib": 60.0}),
+        *({"descriptors": 51}, {"outcomes": {"UNEXPECTED KeyError": 1}}),
+        *({"usable": 19}, {"server": {"open": 1}}),
+    ],
+    ids=str,
+)
+def test_a_soak_sees_what_leaks(change: dict[str, Any]) -> None:
+    """Each figure that is not flat, or wrong at the end, is named."""
+    *samples, last = GOOD["samples"]
+    bad = GOOD | change if change.keys() <= GOOD.keys() else {"samples": [*samples, last | change]}
+
+    assert soak.missed(GOOD) == []
+    assert len(soak.missed(GOOD | bad)) == 1
+
+
+@pytest.mark.timeout(240)
+async def test_the_sweep_sees_what_the_server_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a real socket, both ways of running are measured; what is missed is named."""
+    monkeypatch.setattr(adaptive, "LATENCY", 0.01)
+
+    outcome = await asyncio.to_thread(adaptive.run, 4, "429", 0.5, 0.5)
+
+    assert outcome["rate"] > 0
+    assert 0 <= outcome["refused"] < 1
+    assert adaptive.missed(outcome | {"ratio": 0.85, "refused": 0.02}) == []
+    assert len(adaptive.missed(outcome | {"ratio": 0.84, "refused": 0.021})) == 2
+
+
+def test_memory_does_not_grow_with_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    """Planning and submitting need what imports need (MiB); collecting stays below its limit."""
+    million.main(100_000, 1000)
+
+    rows = re.findall(r"(?m)^\| ([\w ]+) \|.* (\d+) \|$", capsys.readouterr().out)
+    memory = {step: int(size) for step, size in rows}
+    assert list(memory) == list(million.STEPS)
+    assert memory["nothing"] < 100
+    for step in ("plan", "plan again", "submit", "status"):
+        assert memory[step] < memory["nothing"] + 50
+    assert memory["collect"] < 512
+
+
+def test_calls_are_sampled_and_observed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The time of a call is divided among packages, and each kind of observer has its time."""
+    profile.main(["gateway_sdk", "--callers", "2", "--seconds", "0.4"])
+    observers.main(["--turns", "2"])
+
+    output = capsys.readouterr().out
+    assert "us  gateway_sdk _transport" in output
+    assert output.count("its sampler") == 4
