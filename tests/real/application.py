@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from pathlib import Path
 from typing import Any, Final
 
-from tests.real.ledger import ARRIVED, CALL, EXECUTED, note_in
+from tests.real.ledger import ARRIVED, CALL, EXECUTED, EXPIRED, note_in
 
 _LEDGER: Final = os.environ["LEDGER"]
 _WORK: Final = 0.005
@@ -19,10 +19,20 @@ _HELD: Final = Path(os.environ["HELD"])
 Message = MutableMapping[str, Any]
 
 
+def refusal(path: str, authorization: str) -> str:
+    """Return the status of a request that is answered before its body is read, or nothing."""
+    if authorization == f"Bearer {EXPIRED}":
+        return "401 Unauthorized"
+    return "404 Not Found" if path.startswith("/404/") else ""
+
+
 def wsgi(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
     call = environ["HTTP_" + CALL.upper().replace("-", "_")]
     connection = f"{os.getpid()}-{environ['REMOTE_PORT']}"
     note_in(_LEDGER, ARRIVED, call, connection)
+    if refused := refusal(environ["PATH_INFO"], environ.get("HTTP_AUTHORIZATION", "")):
+        start(refused, [("Content-Length", "0")])
+        return []
     environ["wsgi.input"].read()
     note_in(_LEDGER, EXECUTED, call, connection)
     time.sleep(_WORK)
@@ -41,9 +51,15 @@ async def asgi(
     """Serve granian, hypercorn and uvicorn."""
     if scope["type"] != "http":
         raise NotImplementedError  # how an application says that it needs no lifespan
-    call = dict(scope["headers"])[CALL.lower().encode()].decode()
+    fields = dict(scope["headers"])
+    call = fields[CALL.lower().encode()].decode()
     connection = f"{os.getpid()}-{scope['client'][1]}"
     note_in(_LEDGER, ARRIVED, call, connection)
+    if refused := refusal(scope["path"], fields.get(b"authorization", b"").decode()):
+        empty = [(b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": int(refused[:3]), "headers": empty})
+        await send({"type": "http.response.body"})
+        return
     more = True
     while more:
         message = await receive()

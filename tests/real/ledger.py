@@ -9,6 +9,8 @@ CALL: Final = "X-Call"
 """The header that names the call that a request belongs to."""
 CONNECTION: Final = "X-Connection"
 """The header in which a server in front names the client's connection."""
+EXPIRED: Final = "expired"
+"""A token that is refused with 401 before the body of the request is read."""
 ARRIVED: Final = "arrived"
 EXECUTED: Final = "executed"
 BUSY: Final = 3

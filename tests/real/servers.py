@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.real.ledger import BUSY, Ledger, read_ledger
+from tests.real.ledger import BUSY, EXPIRED, Ledger, read_ledger
 from tests.real.programs import Program, find, running, until
 from tests.real.upstream import serving_upstream
 from tests.support.ports import free_port
@@ -63,6 +63,18 @@ backend gateway
   server upstream 127.0.0.1:{upstream}
 """
 
+LIGHTTPD: Final = """
+server.port = {port}
+server.bind = "127.0.0.1"
+server.document-root = "{folder}"
+server.upload-dirs = ( "{folder}" )
+server.max-keep-alive-idle = {keep_alive}
+server.modules = ( "mod_auth", "mod_proxy" )
+$REQUEST_HEADER["Authorization"] == "Bearer {expired}" {{
+  auth.require = ( "" => ( "method" => "extern", "realm" => "", "require" => "valid-user" ) )
+}}
+proxy.server = ( "" => (( "host" => "127.0.0.1", "port" => {upstream} )) )
+"""
 
 Act = Callable[[], Awaitable[None]]
 
@@ -114,6 +126,15 @@ async def haproxy(folder: Path, keep_alive: int) -> AsyncIterator[Place]:
     path = folder / "haproxy.cfg"
     command = [find("haproxy"), "-W", "-db", "-f", str(path)]
     async with _in_front(HAPROXY, path, command, keep_alive) as place:
+        yield place
+
+
+@asynccontextmanager
+async def lighttpd(folder: Path, keep_alive: int) -> AsyncIterator[Place]:
+    """Serve with lighttpd as a reverse proxy that itself refuses the expired token."""
+    path = folder / "lighttpd.conf"
+    command = [find("lighttpd"), "-D", "-f", str(path)]
+    async with _in_front(LIGHTTPD, path, command, keep_alive, expired=EXPIRED) as place:
         yield place
 
 
