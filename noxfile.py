@@ -88,6 +88,14 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(python=MEASURED)
+def on_uvloop(session: nox.Session) -> None:
+    """Run the tests of sessions, calls and connections on uvloop's event loop."""
+    session.install("-e", EVERYTHING, *group("test"))
+    folders = ("tests/call", "tests/session", "tests/transport", "tests/errors")
+    session.run("pytest", *IN_PARALLEL, "--uvloop", *folders, *session.posargs)
+
+
+@nox.session(python=MEASURED)
 def coverage(session: nox.Session) -> None:
     """Run the suite with its long sweeps; all of src must be covered, branches too."""
     install_for_tests(session)
@@ -208,7 +216,17 @@ def full(session: nox.Session) -> None:
     if missing := sorted(set(PYTHONS) - set(FOUND)):
         session.warn(f"not tested, because not installed: Python {', '.join(missing)}")
     others = [f"tests-{version}" for version in FOUND if version not in (RUNNING, MEASURED)]
-    for name in (*others, "coverage", "beside_httpx2", "bare", "frozen", "real", "docs", "build"):
+    for name in (
+        *others,
+        "coverage",
+        "on_uvloop",
+        "beside_httpx2",
+        "bare",
+        "frozen",
+        "real",
+        "docs",
+        "build",
+    ):
         session.notify(name)
 
 

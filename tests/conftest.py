@@ -1,12 +1,15 @@
-"""The option of a test run: the long sweeps.
+"""The options of a test run: the long sweeps, and uvloop.
 
 `pytest --full` adds the tests marked `full`: long sweeps whose short form runs always, and the
 tests of the benchmarks. Hypothesis then tries 100 examples where a test names no number, not 30.
+
+`pytest --uvloop` runs coroutine tests on uvloop, without those marked `asyncio_loop`.
 """
 
 import gc
 import signal
-from collections.abc import Generator, Iterator
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,11 +29,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--full", action="store_true", help="add long sweeps and the tests of the benchmarks"
     )
+    parser.addoption("--uvloop", action="store_true", help="run coroutine tests on uvloop's loop")
+
+
+class _OnUvloop:
+    def pytest_asyncio_loop_factories(self) -> Mapping[str, Callable[[], AbstractEventLoop]]:
+        uvloop = pytest.importorskip("uvloop")
+        return {"uvloop": uvloop.new_event_loop}
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Restore the handler of SIGINT, and load our own plugin."""
     hypothesis.settings.load_profile("full" if config.option.full else "any machine")
+    if config.option.uvloop:
+        config.pluginmanager.register(_OnUvloop())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell ignores SIGINT in its background processes, and their children inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -63,13 +75,22 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the long sweeps without --full."""
-    if config.option.full:
-        return
-    long = [item for item in items if _is_long(item)]
-    config.stash[LEFT_OUT] = len(long)
-    config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if not _is_long(item)]
+    """Leave out the long sweeps without --full, and with --uvloop what needs asyncio's loop."""
+    if config.option.uvloop:
+        _leave_out(
+            config, items, [item for item in items if item.get_closest_marker("asyncio_loop")]
+        )
+    if not config.option.full:
+        long = [item for item in items if _is_long(item)]
+        config.stash[LEFT_OUT] = len(long)
+        _leave_out(config, items, long)
+
+
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], left_out: list[pytest.Item]
+) -> None:
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def _is_long(item: pytest.Item) -> bool:

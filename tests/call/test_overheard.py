@@ -35,6 +35,7 @@ async def _talk(base_url: str) -> None:
             await gateway.customer.create_customer({"customerName": CANARIES["body"]})
 
 
+@pytest.mark.asyncio_loop  # uvloop logs nothing
 async def test_logs_at_debug_hold_no_secret(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

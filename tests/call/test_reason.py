@@ -133,6 +133,7 @@ async def test_nobody_listens_at_any_address_of_a_name(monkeypatch: pytest.Monke
     assert error.reason in ("connection refused", BROKEN)
 
 
+@pytest.mark.asyncio_loop  # uvloop's resolver is not Python's
 @pytest.mark.parametrize(
     ("number", "text", "transient"),
     [

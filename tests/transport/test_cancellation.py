@@ -165,7 +165,10 @@ async def cut_once(scene: Scene, number: int, how: How, sent: SentBytes) -> bool
     assert len((await sibling).attempts) == 1
     await scene.probe()
     await scene.be_quiet()
-    check(record, cut, server, nothing_left=not scene.place.secure and cut.left == before)
+    # On uvloop no byte is counted: it does not send through Python's sockets.
+    counted = isinstance(asyncio.get_running_loop(), asyncio.BaseEventLoop)
+    nothing_left = counted and not scene.place.secure and cut.left == before
+    check(record, cut, server, nothing_left=nothing_left)
     return cut.done
 
 

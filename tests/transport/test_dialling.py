@@ -13,6 +13,8 @@ from gateway_sdk._transport import route
 from gateway_sdk._transport.route import SocketAddress, connect, dial
 from tests.support.failing_steps import turns
 
+pytestmark = pytest.mark.asyncio_loop  # `Names` changes attributes of the loop
+
 FOLDER: Final = Path("/proc/self/fd")
 FAMILIES: Final = {"127.0.0.1": socket.AF_INET, "::1": socket.AF_INET6}
 

@@ -38,6 +38,7 @@ async def cancel_at_the_handover(transport: httpx.AsyncBaseTransport, url: str) 
         assert waiting.cancelled()
 
 
+@pytest.mark.asyncio_loop
 async def test_a_slot_survives_whoever_is_cancelled_with_it() -> None:
     """After any number of cancelled handovers, all slots can be used at the same time."""
     transport = GatewayTransport(max_connections=SIZE, verify=CONTEXT, trust_env=False)
