@@ -96,6 +96,18 @@ async def test_leaving_early_leaves_nothing_running() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
+async def test_an_error_thrown_into_a_run_ends_it() -> None:
+    """As into any asynchronous generator."""
+    results = bulk.run(double, range(5))
+    await anext(results)
+
+    with pytest.raises(KeyError):
+        await results.athrow(KeyError("x"))
+
+    assert [result async for result in results] == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_cancelling_the_consumer_leaves_nothing_running() -> None:
     """The calls in flight end with the task that waits for them."""
     started = asyncio.Event()

@@ -343,6 +343,21 @@ def test_a_body_that_expands_does_so_in_turns() -> None:
     assert 32 <= turns <= 34
 
 
+async def test_a_call_lets_others_run_while_its_reply_expands() -> None:
+    """The event loop turns between two parts of the work."""
+    gateway = replying(
+        gzip.compress(b'"%b"' % (b"1" * 2**22)), headers={"content-encoding": "gzip"}
+    )
+    call = asyncio.create_task(gateway.aml.upload_document(b"x"))
+    turns = 0
+    while not call.done():
+        await asyncio.sleep(0)
+        turns += 1
+
+    assert len(str(await call)) > 2**20
+    assert turns >= 4
+
+
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("size", [999, 1000, 1001, 5000])
 async def test_limit_of_a_reply(size: int, zipped: bool) -> None:
@@ -630,6 +645,18 @@ async def test_into_keeps_the_digits_of_parse_float(into: Any, body: bytes, valu
     reply = await gateway.send(operations.ORDER_HISTORY, body={"page": 1, "take": 1}, into=into)
 
     assert reply.value == value
+
+
+async def test_into_says_why_a_reply_with_fractions_does_not_fit() -> None:
+    """The reason is that of the reply itself, however its numbers are given."""
+    gateway = replying(b'{"a":1.5,"b":[]}', parse_float=Decimal)
+
+    with pytest.raises(UnexpectedReplyError) as caught:
+        await gateway.send(
+            operations.ORDER_HISTORY, body={"page": 1, "take": 1}, into=dict[str, float]
+        )
+
+    assert caught.value.problems == "b: Input should be a valid number"
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ import asyncio
 import select
 import socket
 import struct
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
+from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.route import connect
 from tests.support.failing_steps import turns
 
@@ -244,6 +246,19 @@ async def test_what_was_read_already_makes_it_unfit() -> None:
         assert not connection.is_fit()
         connection.rest()
         assert connection.is_closing
+
+
+async def test_what_ended_with_its_reply_is_not_kept() -> None:
+    """As when a server sends the end of TLS together with the reply."""
+    pool = Pool(time.monotonic)
+    async with connected() as (connection, peer):
+        peer.end.send(b"more than a reply")
+        await turns(5)
+        pool.add(connection)
+        pool.keep(connection, b"origin")
+
+        assert "0 idle" in repr(pool)
+        assert pool.take(b"origin") is None
 
 
 async def test_systems_without_poll_are_asked_with_select(monkeypatch: pytest.MonkeyPatch) -> None:

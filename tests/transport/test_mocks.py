@@ -18,7 +18,14 @@ from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
 from pytest_httpx import HTTPXMock
 from sentry_sdk.integrations.httpx import HttpxIntegration
 
-from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RateLimit, ReplyLostError
+from gateway_sdk import (
+    ConnectionFailedError,
+    GatewaySession,
+    GatewayTransport,
+    Outcome,
+    RateLimit,
+    ReplyLostError,
+)
 from gateway_sdk._transport import interception
 from gateway_sdk._transport.exchange import Exchange
 from tests.interface_table import COUNTRY
@@ -115,6 +122,20 @@ async def test_failures_of_a_mock(
             await gateway.aml.upload_document(b"x")
 
     assert caught.value.outcome is outcome  # type: ignore[attr-defined]
+
+
+async def test_the_slot_of_a_mocked_reply_comes_back_once() -> None:
+    """However often the reply is closed."""
+    transport = GatewayTransport(max_connections=1)
+    async with respx.mock() as router:
+        router.get(URL).respond(json={})
+        response = await transport.handle_async_request(httpx.Request("GET", URL))
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        assert "1 of 1 taken" in repr(transport)
+        for _ in range(2):
+            await response.stream.aclose()
+
+    assert "0 of 1 taken" in repr(transport)
 
 
 async def test_a_mock_holds_slot_and_permit_as_a_server_does() -> None:

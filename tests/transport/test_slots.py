@@ -1,6 +1,7 @@
 """The gate: bounded, fair, nothing lost when callers are cancelled."""
 
 import asyncio
+import time
 
 from hypothesis import given, strategies as st
 
@@ -41,6 +42,22 @@ async def test_waiters_are_let_in_first_come_first_served() -> None:
 
     assert order == [0, 1, 2, 3, 4]
     assert gate.free == 1
+
+
+async def test_a_slot_that_comes_in_the_turn_of_the_time_out_is_taken() -> None:
+    """It is not lost, and the time-out is none."""
+    gate, loop = Slots(1), asyncio.get_running_loop()
+    await gate.enter()
+    waiting = asyncio.create_task(gate.enter(0.005))
+    await asyncio.sleep(0)
+
+    loop.call_later(0.002, gate.leave)  # in the turn of the timer, and before it
+    until = time.monotonic() + 0.02
+    while time.monotonic() < until:
+        pass
+    await waiting
+
+    assert gate.free == 0
 
 
 async def test_a_cancelled_waiter_is_passed_over() -> None:
