@@ -1,7 +1,7 @@
 """A plan on Dask: its scheduler hands out the chunks, and the store knows what is done.
 
-It needs `pip install distributed`. Run it in the root of the project, against the sandbox
-(`gateway sandbox` prints the variables to set):
+It needs `pip install '.[fleet]' distributed`. FLEET_DATABASE is the address of a PostgreSQL. Run it
+in the root of the project, against the sandbox (`gateway sandbox` prints the variables to set):
 
     python -m examples.fleet_dask rates.parquet
 

@@ -1,6 +1,6 @@
 """The job of the examples `fleet_dask` and `fleet_procrastinate`: what all their processes import.
 
-FLEET_STORE is the folder or the address of the store, which all processes must reach.
+FLEET_DATABASE is the address of a PostgreSQL, which all processes must reach.
 """
 
 import os
@@ -15,7 +15,7 @@ CURRENCIES = ("USD", "GBP", "JPY", "CHF", "SEK", "NOK", "DKK", "PLN")
 rates = fleet.Job(
     "rates-2026-01",
     operation="exchange_rate_series",
-    store=fleet.FolderStore(os.environ.get("FLEET_STORE", "fleet-store")),
+    store=fleet.PostgresStore(os.environ["FLEET_DATABASE"]),
 )
 
 

@@ -11,10 +11,13 @@ import signal
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from tests.support.postgres_server import PostgresServer
 
 pytest_plugins = ("pytester",)  # for the tests of our own plugin
 LEFT_OUT: Final = pytest.StashKey[int]()
@@ -58,6 +61,30 @@ def collectable() -> Iterator[None]:
     yield
     gc.unfreeze()
     gc.set_threshold(*pace)
+
+
+@pytest.fixture(scope="session")
+def running_postgres() -> "Iterator[PostgresServer]":
+    from tests.support.postgres_server import PostgresServer  # noqa: PLC0415 - needs an extra
+
+    server = PostgresServer()
+    try:
+        server.create()
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def postgres(running_postgres: "PostgresServer") -> "Iterator[PostgresServer]":
+    yield running_postgres
+    running_postgres.start_again()
+
+
+@pytest.fixture
+async def dsn(postgres: "PostgresServer") -> str:
+    return await postgres.new_database()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,6 @@ start: imports, connections, and what the first queries load.
 
 import asyncio
 import functools
-import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -18,8 +17,6 @@ from taskiq.receiver import Receiver
 
 from benchmarks.fleet import jobs
 from gateway_sdk import GatewaySession, bulk, fleet
-from gateway_sdk.fleet._parquet import to_parquet
-from gateway_sdk.fleet._store import ItemRecord, State
 from gateway_sdk.fleet._worker import settle
 
 WARM: Final = 500
@@ -71,15 +68,8 @@ async def of_bulk(counted: Counted, number: int, journal: dict[str, Any]) -> Non
                 raise result.error
 
 
-def load_folder() -> None:
-    """Load what a folder needs for its first file: in chunks of 1000 this is after the start."""
-    if not os.environ["FLEET_STORE"].startswith("postgresql:"):
-        to_parquet([ItemRecord(index=0, state=State.DONE, item="{}", value="{}")])
-
-
 async def of_here(counted: Counted) -> None:
     """Run the chunks as `gateway bulk worker --here` does."""
-    load_folder()
     job = jobs.make_job(counted.wrap(jobs.call))
     async with job.worker() as worker:
         settle()
@@ -88,7 +78,6 @@ async def of_here(counted: Counted) -> None:
 
 async def of_worker(counted: Counted) -> None:
     """Run the chunks that a queue delivers."""
-    load_folder()
     job = jobs.make_job(counted.wrap(jobs.call))
     broker = jobs.make_broker()
     fleet.on_taskiq(broker, job)

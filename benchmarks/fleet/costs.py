@@ -20,30 +20,30 @@ DEFAULT_CHUNK: Final = 250
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to make the queries; without a store it is `bulk.run`."""
+    """One way to make the queries."""
 
-    queue: str = ""  # "rabbitmq", "nats"
-    store: str = ""  # "postgres", "folder"
+    kind: str  # of `benchmarks.fleet.cost`
+    queue: str = ""  # of a worker: "rabbitmq", "nats"
     chunk: int = DEFAULT_CHUNK
     keeps: bool = False  # whether `bulk.run` writes a journal
 
     @property
     def name(self) -> str:
         """What the table calls it."""
-        if not self.store:
+        if self.kind == "bulk.run":
             return "`bulk.run`, journal" if self.keeps else "`bulk.run`"
         place = f"worker, {self.queue}" if self.queue else "`--here`"
-        return f"{place}, {self.store}, chunks of {self.chunk}"
+        return f"{place}, chunks of {self.chunk}"
 
 
-PEER: Final = Way()
-KEPT: Final = Way(keeps=True)
-QUEUES, STORES = ("rabbitmq", "nats"), ("folder", "postgres")
+PEER: Final = Way("bulk.run")
+KEPT: Final = Way("bulk.run", keeps=True)
 WAYS: Final = (
     PEER,
     KEPT,
-    *(Way(queue, store) for queue in ("", *QUEUES) for store in STORES),
-    *(Way("rabbitmq", store, chunk) for chunk in (100, 1000) for store in STORES),
+    Way("here"),
+    *(Way("worker", queue) for queue in ("rabbitmq", "nats")),
+    *(Way("worker", "rabbitmq", chunk) for chunk in (100, 1000)),
 )
 
 
@@ -67,11 +67,10 @@ async def costs(
         for turn in range(rounds):
             for place, way in enumerate(WAYS):
                 name = f"cost-{turn}-{place}"
-                store = dsn if way.store == "postgres" else str(folder / name)
                 with environment(
                     FLEET_JOB=name,
                     FLEET_BROKER=queues.get(way.queue, ""),
-                    FLEET_STORE=store,
+                    FLEET_STORE=dsn,
                     FLEET_RATE="0",
                     FLEET_STARTS="9",
                     FLEET_LEASE="30",
@@ -92,13 +91,12 @@ async def costs(
 
 async def _measured(way: Way, number: int, journal: Path) -> tuple[float, float]:
     """Return CPU milliseconds per query and CPU seconds of the start of one process."""
-    if way.store:
+    if way.kind != "bulk.run":
         async with make_job() as job:
             plan = await job.plan(items(number, 0), chunk=way.chunk)
             if way.queue:
                 await submit(plan, job)
-    kind = ("worker" if way.queue else "here") if way.store else "bulk.run"
-    command = [sys.executable, "-m", "benchmarks.fleet.cost", kind, str(number)]
+    command = [sys.executable, "-m", "benchmarks.fleet.cost", way.kind, str(number)]
     command += [str(journal)] if way.keeps else []
     output, *_ = await asyncio.to_thread(child, command)
     query, start = map(float, output.split())
@@ -116,7 +114,7 @@ def lines(found: list[Cost]) -> list[str]:
 
 def missed(found: list[Cost]) -> list[str]:
     """Say what costs too much, with chunks of the default size."""
-    judged = {way.name for way in WAYS if way.store and way.chunk == DEFAULT_CHUNK}
+    judged = {way.name for way in WAYS if way.kind != "bulk.run" and way.chunk == DEFAULT_CHUNK}
     return [
         f"CPU of {cost.way}: {cost.beside:.2f} > {CPU_BUDGET}"
         for cost in found

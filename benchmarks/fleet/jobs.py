@@ -2,7 +2,7 @@
 
 Variables:
     FLEET_JOB: The name of the job.
-    FLEET_STORE: The DSN of PostgreSQL, or a folder.
+    FLEET_STORE: The DSN of PostgreSQL.
     FLEET_BROKER: The address of RabbitMQ (amqp://) or NATS (nats://).
     FLEET_RATE: Requests per second of each worker; 0 for no limit.
     FLEET_LEASE: Seconds after which NATS delivers a chunk again.
@@ -55,12 +55,11 @@ async def call(gateway: GatewaySession, item: dict[str, Any]) -> Any:
 
 def make_job(function: Callable[..., Awaitable[Any]] = call) -> fleet.Job:
     """Return the job that the environment describes."""
-    rate, place = int(os.environ["FLEET_RATE"]), os.environ["FLEET_STORE"]
-    is_postgres = place.startswith("postgresql:")
+    rate = int(os.environ["FLEET_RATE"])
     return fleet.Job(
         os.environ["FLEET_JOB"],
         function=function,
-        store=fleet.PostgresStore(place) if is_postgres else fleet.FolderStore(place),
+        store=fleet.PostgresStore(os.environ["FLEET_STORE"]),
         rate_limit=RateLimit(rate, seconds=1.0) if rate else None,
         concurrency=CONCURRENCY,
         max_starts=int(os.environ["FLEET_STARTS"]),

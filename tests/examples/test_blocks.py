@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import documents
+from tests.support.postgres_server import POSTGRES
 
 # Each starts several processes, which takes a while on a busy machine.
 pytestmark = pytest.mark.timeout(180)
@@ -20,7 +21,19 @@ def by_name(block: documents.Block) -> str:
     return block.name
 
 
+@pytest.fixture
+def database(
+    request: pytest.FixtureRequest, block: documents.Block, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Provide the database that a page tells its reader to have."""
+    if "FLEET_DATABASE" in block.document.read_text():
+        if not POSTGRES:
+            pytest.skip("not tested, because no postgres was found")
+        monkeypatch.setenv("FLEET_DATABASE", request.getfixturevalue("dsn"))
+
+
 @pytest.mark.parametrize("block", PROGRAMS, ids=by_name)
+@pytest.mark.usefixtures("database")
 async def test_every_program_of_the_documents_runs(
     gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
 ) -> None:
@@ -36,6 +49,7 @@ async def test_every_program_of_the_documents_runs(
 
 
 @pytest.mark.parametrize("block", [block for block in CONSOLES if not block.serves], ids=by_name)
+@pytest.mark.usefixtures("database")
 async def test_every_command_of_the_documents_runs(
     gateway_env: dict[str, str], tmp_path: Path, block: documents.Block
 ) -> None:

@@ -8,15 +8,14 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
 
-from gateway_sdk.fleet import FolderStore, Job, Plan
+from gateway_sdk.fleet import Job, Plan, PostgresStore
 from gateway_sdk.sandbox import Sandbox
 from tests.support.documents import ROOT, Ended, run
-from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
+from tests.support.postgres_server import NEEDS_POSTGRES
 from tests.support.rabbitmq_server import NEEDS_RABBITMQ, shared_rabbitmq
 
 # Each starts several processes, which takes a while on a busy machine.
@@ -25,23 +24,20 @@ QUERIES = 8 * 7
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    folder = str(tmp_path / "store")
-    monkeypatch.setenv("FLEET_STORE", folder)
-    return folder
-
-
-async def plan_in(folder: str) -> Plan:
-    store = FolderStore(folder)
-    return await Job("rates-2026-01", operation="exchange_rate_series", store=store).load()
+def database(dsn: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Point the examples at an empty database."""
+    monkeypatch.setenv("FLEET_DATABASE", dsn)
+    monkeypatch.setenv("FLEET_LEASE", "3")
+    return dsn
 
 
 async def call(module: str, *arguments: str) -> Ended:
     return await run(sys.executable, "-m", module, *arguments, folder=ROOT)
 
 
+@NEEDS_POSTGRES
 async def test_dask_runs_what_the_store_lacks(
-    gateway_env: dict[str, str], gateway_sandbox: Sandbox, store: str, tmp_path: Path
+    gateway_env: dict[str, str], gateway_sandbox: Sandbox, database: str, tmp_path: Path
 ) -> None:
     """A second run asks the gateway for nothing."""
     place = tmp_path / "rates.parquet"
@@ -53,20 +49,6 @@ async def test_dask_runs_what_the_store_lacks(
     assert first.out == second.out == f"{QUERIES} series in {place}\n", first.err
     assert asked == len(gateway_sandbox.received) == QUERIES
     assert set(parquet.read_table(place)["state"].to_pylist()) == {"done"}
-
-
-@pytest.fixture
-def database(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Provide an empty server of PostgreSQL, and point the examples at it."""
-    server = PostgresServer()
-    try:
-        server.create()
-        server.start()
-        monkeypatch.setenv("FLEET_DATABASE", server.address())
-        monkeypatch.setenv("FLEET_LEASE", "3")
-        yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture
@@ -105,7 +87,7 @@ async def until_complete(plan: Plan) -> None:
 @NEEDS_POSTGRES
 @pytest.mark.gateway_fault("exchange_rate_series", "latency", seconds=60, at=1)
 async def test_procrastinate_revives_what_a_dead_worker_left(
-    gateway_env: dict[str, str], gateway_sandbox: Sandbox, store: str, database: PostgresServer
+    gateway_env: dict[str, str], gateway_sandbox: Sandbox, database: str
 ) -> None:
     """A worker is killed in the middle of its first chunks; another one ends the plan."""
     procrastinate = (sys.executable, "-m", "procrastinate", "--app")
@@ -115,7 +97,8 @@ async def test_procrastinate_revives_what_a_dead_worker_left(
     assert applied.status == 0, applied.err
     submitted = await call("examples.fleet_procrastinate", "submit")
     assert submitted.out == "6 chunks submitted\n", submitted.err
-    plan = await plan_in(store)
+    store = PostgresStore(database)
+    plan = await Job("rates-2026-01", operation="exchange_rate_series", store=store).load()
 
     async with worker(*PROCRASTINATE) as first:
         while not gateway_sandbox.received:  # noqa: ASYNC110 - another process works
@@ -127,6 +110,7 @@ async def test_procrastinate_revives_what_a_dead_worker_left(
         await until_complete(plan)
 
     assert (await plan.status()).done == QUERIES
+    await store.aclose()
 
 
 @NEEDS_POSTGRES
@@ -134,7 +118,7 @@ async def test_procrastinate_revives_what_a_dead_worker_left(
 async def test_taskiq_does_a_plan_once(
     gateway_env: dict[str, str],
     gateway_sandbox: Sandbox,
-    database: PostgresServer,
+    database: str,
     queue: None,
     tmp_path: Path,
 ) -> None:

@@ -3,35 +3,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.nats_server import NatsServer
-from tests.support.postgres_server import PostgresServer
 from tests.support.rabbitmq_server import shared_rabbitmq
 
 
 @pytest.fixture(autouse=True)
 def _collectable(collectable: None) -> None:
     """Undo what a worker of the test did to the collector."""
-
-
-@pytest.fixture(scope="session")
-def running_postgres() -> Iterator[PostgresServer]:
-    server = PostgresServer()
-    try:
-        server.create()
-        server.start()
-        yield server
-    finally:
-        server.remove()
-
-
-@pytest.fixture
-def postgres(running_postgres: PostgresServer) -> Iterator[PostgresServer]:
-    yield running_postgres
-    running_postgres.start_again()
-
-
-@pytest.fixture
-async def dsn(postgres: PostgresServer) -> str:
-    return await postgres.new_database()
 
 
 @pytest.fixture(scope="session")

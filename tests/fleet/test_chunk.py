@@ -77,27 +77,6 @@ async def test_results_are_stored_in_batches_while_calls_go_on() -> None:
     assert sizes[-1] == 10
 
 
-async def test_a_store_of_whole_chunks_gets_them_whole() -> None:
-    """At the end, and not at all if the chunk is cancelled."""
-    store, gateway = MemoryStore(batch=None), CountingGateway()
-    plan = await rates_job(store, concurrency=2, grace=0).plan(map(series, range(10)), chunk=10)
-    running: asyncio.Task[None]
-
-    async def stop(path: str, body: Any) -> None:
-        if gateway.requests == 5:
-            running.cancel()
-
-    gateway.answer = stop
-    async with session(gateway) as made:
-        running = asyncio.create_task(plan.run(0, made))
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        assert store.stored == []
-        await plan.run(0, made)
-
-    assert all_done(store, 10)
-
-
 async def test_what_must_be_sent_once_is_recorded_before() -> None:
     """And its result is stored at once, without waiting for others."""
     store, gateway = MemoryStore(), CountingGateway()
@@ -431,7 +410,7 @@ async def test_a_store_that_fails_ends_the_chunk(operation: str) -> None:
 
 async def test_an_error_of_the_function_s_own_store_is_named_by_its_class() -> None:
     """Its text may show an item."""
-    store, gateway = MemoryStore(batch=None), CountingGateway()
+    store, gateway = MemoryStore(), CountingGateway()
     plan = await rates_job(store).plan([series(0)])
 
     async def fail(name: str) -> None:

@@ -31,7 +31,6 @@ def test_it_is_a_store() -> None:
     store: Store = PostgresStore(f"postgresql://fleet:{CANARY}@127.0.0.1/plans")
 
     assert is_store(store)
-    assert store.takes_once
     assert store.batch == 25
 
 

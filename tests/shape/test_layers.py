@@ -47,7 +47,6 @@ FOREIGN = {
     "h11": {"_transport", "auth"},
     "keyring": {"auth"},
     "asyncpg": {"fleet"},
-    "fsspec": {"fleet"},
     "pyrate_limiter": {"fleet"},
     "redis": {"auth", "fleet"},
     "taskiq": {"fleet"},

@@ -33,8 +33,7 @@ class MemoryStore:
         after: Awaited after each operation has changed the store, with its name; may raise.
     """
 
-    def __init__(self, *, takes_once: bool = True, batch: int | None = 25) -> None:
-        self.takes_once = takes_once
+    def __init__(self, *, batch: int = 25) -> None:
         self.batch = batch
         self.before: Callable[[str], Awaitable[None]] = _nothing
         self.after: Callable[[str], Awaitable[None]] = _nothing

@@ -22,8 +22,9 @@ _PATH: Final = os.pathsep.join([*map(str, _FOLDERS), os.environ.get("PATH", "")]
 INITDB: Final = shutil.which("initdb", path=_PATH)
 PROGRAM: Final = shutil.which("postgres", path=_PATH)
 
+POSTGRES: Final = INITDB is not None and PROGRAM is not None
 NEEDS_POSTGRES: Final = pytest.mark.skipif(
-    INITDB is None or PROGRAM is None, reason="not tested, because no postgres was found"
+    not POSTGRES, reason="not tested, because no postgres was found"
 )
 
 _PATIENCE: Final = 60.0

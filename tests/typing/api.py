@@ -181,6 +181,10 @@ async def every_result() -> None:
 
 def jobs() -> list[fleet.Job]:
     return [
-        fleet.Job("rates", operation="exchange_rate_series", store=fleet.FolderStore("store")),
+        fleet.Job(
+            "rates",
+            operation="exchange_rate_series",
+            store=fleet.PostgresStore("postgresql://127.0.0.1/plans"),
+        ),
         fleet.Job("customers", operation="create_customer", store=fleet.PostgresStore("dsn")),
     ]

@@ -35,7 +35,7 @@ class Status(IntEnum):
 
 EXTRAS: Final = {
     "cli": ("rich", "simplejson", "typer"),
-    "fleet": ("asyncpg", "fsspec", "pyrate_limiter", "taskiq"),
+    "fleet": ("asyncpg", "pyrate_limiter", "taskiq"),
     "keyring": ("keyring",),
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gateway_sdk.fleet._folder_store import FolderStore as FolderStore
     from gateway_sdk.fleet._job import Job as Job
     from gateway_sdk.fleet._plan import Plan as Plan, PlanStatus as PlanStatus
     from gateway_sdk.fleet._postgres_store import PostgresStore as PostgresStore
@@ -16,7 +15,6 @@ else:
     __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
-            "gateway_sdk.fleet._folder_store": "FolderStore",
             "gateway_sdk.fleet._job": "Job",
             "gateway_sdk.fleet._plan": "Plan PlanStatus",
             "gateway_sdk.fleet._postgres_store": "PostgresStore",

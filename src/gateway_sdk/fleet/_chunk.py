@@ -129,13 +129,13 @@ class Chunk:
                 await self._take(runner, todo, observers, writer.check, results.check)
         except BaseException:
             with suppress(PlanStoreError):
-                await self._finish(writer, todo)
+                await writer.finish()
             with suppress(PlanStoreError):
                 await results.release()
             raise
         finally:
             shared.limit.leave(runner.wake)
-        await self._finish(writer, todo)
+        await writer.finish()
         if results.of_others:  # they began since this chunk looked
             await self._store.settle_unknown(self._plan, results.of_others)
 
@@ -159,11 +159,6 @@ class Chunk:
             if self._is_stopping:
                 return
             yield entry
-
-    async def _finish(self, writer: Writer, todo: Sequence[Entry]) -> None:
-        """Write what is left; a store that writes whole chunks does without an incomplete one."""
-        if self._store.batch is not None or writer.added == len(todo):
-            await writer.finish()
 
     async def _write(self, records: Sequence[ItemRecord]) -> None:
         await self._store.write_results(self._plan, self._number, records)

@@ -17,7 +17,7 @@ from gateway_sdk.fleet._plan import Plan
 from gateway_sdk.fleet._planning import check_work, store_plan
 from gateway_sdk.fleet._shared import PerLoop
 from gateway_sdk.fleet._store import Store, is_store
-from gateway_sdk.fleet._work import Work, make_work
+from gateway_sdk.fleet._work import make_work
 from gateway_sdk.fleet._worker import Worker
 from gateway_sdk.operations import Operation
 from gateway_sdk.session import GatewaySession
@@ -56,7 +56,7 @@ class Job:
                 request. Items must not hold secrets, because a plan is stored in clear.
             function: A coroutine function of a session and an item, in place of an operation. The
                 item is JSON, or what the type of the second parameter makes of it.
-            store: A `FolderStore` for what may be repeated, a `PostgresStore` for everything.
+            store: A `PostgresStore`, which all processes reach.
             rate_limit: A `SharedRateLimit` for the whole fleet, or a `RateLimit` for each process.
             concurrency: The number of calls at once in a process, for all its chunks together, as
                 `bulk.run` takes it.
@@ -73,7 +73,8 @@ class Job:
             )
         self._session = _settings(session, rate_limit)
         work = make_work(operation, function)
-        _check_store(store, work)
+        if not is_store(store):
+            raise ConfigurationError("must be a PostgresStore", setting="store")
         limit_of("concurrency", concurrency)
         self._parts = Parts(
             name=name,
@@ -171,13 +172,3 @@ def _settings(session: object, rate_limit: AnyRateLimit | None) -> EnvironmentSe
     if "rate_limit" in settings:
         raise ConfigurationError("rate_limit was given twice: leave it out of session")
     return {**settings, "rate_limit": rate_limit}
-
-
-def _check_store(store: object, work: Work) -> None:
-    if not is_store(store):
-        raise ConfigurationError("store must be a FolderStore or a PostgresStore")
-    if work.sends_once and not cast("Store", store).takes_once:
-        raise ConfigurationError(
-            f"{work.name} must not be made twice, and a {type(store).__name__} cannot record a"
-            " request before it is sent: use a PostgresStore"
-        )

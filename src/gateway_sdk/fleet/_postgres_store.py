@@ -38,8 +38,7 @@ class PostgresStore:
     operation. Its tables are created when they are missing, in a schema of their own.
     """
 
-    takes_once: bool = True
-    batch: int | None = 25
+    batch: int = 25
 
     def __init__(
         self, dsn: str, *, schema: str = "gateway_fleet", patience: float = PATIENCE

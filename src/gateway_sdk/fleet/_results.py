@@ -13,7 +13,6 @@ from gateway_sdk.errors import (
     ConfigurationError,
     GatewayError,
     JournalError,
-    PlanStoreError,
     SessionStateError,
 )
 from gateway_sdk.fleet._json import NoJsonValueError
@@ -55,11 +54,6 @@ class Results(Dedup[Entry, str]):
         del digest
         if item.index in self._begun:  # another request of the same item
             return True
-        if not self._store.takes_once:
-            raise PlanStoreError(
-                "nothing was sent: an operation that must not be made twice needs a store that"
-                " records it before it is sent, which a PostgresStore does"
-            )
         if asyncio.get_running_loop() is not self._loop:
             raise SessionStateError(
                 "the call is made in another event loop than its chunk, so the store cannot record"

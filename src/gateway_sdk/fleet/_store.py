@@ -5,7 +5,6 @@ it, so a queue may lose or repeat messages. An item is known by its index, which
 the plan; equal items at two places are two items. Items and values are JSON texts here.
 """
 
-import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +14,6 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from gateway_sdk.bulk._journal.line import Failure
-from gateway_sdk.errors import PlanStoreError
 
 VERSION: Final = 1
 """The version of what is stored; a plan of another version is refused."""
@@ -111,14 +109,9 @@ class Store(Protocol):
     # Each method waits for a store that does not answer, for a limited time (`_outage.outlast`),
     # and may raise a PlanStoreError; nothing stored is lost.
 
-    # Whether the store can record, before a request is sent, that it is sent.
+    # Results that are written at a time.
     @property
-    def takes_once(self) -> bool: ...
-
-    # Results that are written at a time; None for all of a chunk, when it ends: those of a chunk
-    # that was ended early are then not written at all.
-    @property
-    def batch(self) -> int | None: ...
+    def batch(self) -> int: ...
 
     async def open(self) -> None:
         """Connect, in the event loop that uses the store; nothing if it is open in this loop."""
@@ -197,23 +190,6 @@ class Store(Protocol):
     def open_chunks(self, plan: PlanRecord) -> AsyncIterator[ChunkRecord]:
         """In order."""
         ...
-
-
-def plan_of(text: bytes) -> PlanRecord:
-    try:
-        return PlanRecord(**json.loads(text))
-    except (TypeError, ValueError):
-        raise PlanStoreError(
-            "the plan.json of the store is damaged, or of another version of gateway-sdk: use that"
-            " version, or plan under another name"
-        ) from None
-
-
-def chunk_of(chunk: int, text: bytes) -> ChunkRecord:
-    found = json.loads(text)
-    state, at = ChunkState(found["state"]), datetime.fromisoformat(found["at"])
-    starts, message = found["starts"], found["message"]
-    return ChunkRecord(chunk=chunk, state=state, starts=starts, message=message, at=at)
 
 
 def is_store(value: Any) -> bool:

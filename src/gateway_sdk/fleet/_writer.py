@@ -10,18 +10,16 @@ class Writer:
     """Collects results and writes them in batches, one batch at a time."""
 
     def __init__(
-        self, write: Callable[[Sequence[ItemRecord]], Awaitable[None]], batch: int | None
+        self, write: Callable[[Sequence[ItemRecord]], Awaitable[None]], batch: int
     ) -> None:
         self._write = write
-        self._batch = batch  # None if all are written at the end
+        self._batch = batch
         self._ready: list[ItemRecord] = []
         self._is_urgent = False
         self._writing: asyncio.Task[None] | None = None
-        self.added = 0
 
     def add(self, record: ItemRecord, *, at_once: bool) -> None:
         """Take a result; it is written soon, or *at_once* if losing it would be worse."""
-        self.added += 1
         self._ready.append(record)
         self._is_urgent = self._is_urgent or at_once
         if self._is_due and self._is_idle:
@@ -29,7 +27,7 @@ class Writer:
 
     @property
     def _is_due(self) -> bool:
-        return self._batch is not None and (self._is_urgent or len(self._ready) >= self._batch)
+        return self._is_urgent or len(self._ready) >= self._batch
 
     @property
     def _is_idle(self) -> bool:
