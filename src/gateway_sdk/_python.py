@@ -1,13 +1,12 @@
-"""What Python itself lacks: late names, safe reprs, own cancellations, steps in a context."""
+"""What Python itself lacks: late names, safe reprs, steps in a context."""
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextvars import Context
 from functools import wraps
 from importlib import import_module
 from types import AsyncGeneratorType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -54,34 +53,6 @@ def slot_setters(kind: type) -> tuple[Callable[[Any, Any], None], ...]:
     # The `__init__` that dataclass writes for a frozen class looks each of them up by its name.
     slots: tuple[str, ...] = vars(kind)["__slots__"]
     return tuple(vars(kind)[name].__set__ for name in slots)
-
-
-class OwnCancellation:
-    """A cancellation of the current task that its own code asks for, from a callback, and ends."""
-
-    __slots__ = ("_base", "_is_asked_for", "_task")
-
-    def __init__(self) -> None:
-        self._task = cast("asyncio.Task[object]", asyncio.current_task())
-        self._base = self._task.cancelling()
-        self._is_asked_for = False
-
-    def cancel(self) -> bool:
-        """Cancel the task, unless it is cancelled already; tell whether it is by this call."""
-        # What somebody else has cancelled is left alone: anyio knows its own cancellation by a
-        # message, which a second one would replace.
-        if self._is_asked_for or self._task.cancelling() > self._base:
-            return False
-        self._is_asked_for = True
-        self._task.cancel()
-        return True
-
-    def take_back(self, kind: type[BaseException] | None) -> bool:
-        """End the cancellation; tell whether this error was raised by it alone."""
-        if not self._is_asked_for:
-            return False
-        self._is_asked_for = False
-        return self._task.uncancel() <= self._base and kind is asyncio.CancelledError
 
 
 class InContext(AsyncIterator[bytes]):

@@ -313,7 +313,7 @@ def test_version_and_help_import_no_more_than_they_need() -> None:
         "import sys; from gateway_sdk.cli import main; sys.argv = ['gateway', {!r}]\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {{'httpx', 'pydantic', 'rich.markdown', 'gateway_sdk.session'}}\n"
+        "heavy = {{'asyncio', 'httpx', 'pydantic', 'rich.markdown', 'gateway_sdk.session'}}\n"
         "sys.exit(bool(heavy & sys.modules.keys()))"
     )
 

@@ -12,13 +12,13 @@ from tests.support.raw_server import OK, raw_server, read_request
 
 ROOT = Path(gateway_sdk.__file__).parent
 FILES = {
+    "_cancellation.py",
     "areas/wallet.py",
     "_call/call.py",
     "_call/client.py",
     "_call/in_flight.py",
     "_http/request.py",
     "_http/reply.py",
-    "_python.py",
     "_transport/connection.py",
     "_transport/engine.py",
     "_transport/exchange.py",

@@ -7,8 +7,8 @@ from typing import Final, Self, cast
 
 import httpx
 
+from gateway_sdk._cancellation import OwnCancellation
 from gateway_sdk._http.pieces import PIECE
-from gateway_sdk._python import OwnCancellation
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
 from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError, stream_of

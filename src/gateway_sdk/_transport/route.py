@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import httpx
 
-from gateway_sdk._python import OwnCancellation
+from gateway_sdk._cancellation import OwnCancellation
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.proxy import credentials_of, is_socks, open_tunnel
 from gateway_sdk._transport.transmission import Transmission
