@@ -89,7 +89,8 @@ def run(
             their items are fetched again. An item that must not be sent twice is not fetched
             again: if it may be in a damaged line, its result is an error of outcome UNKNOWN.
         dump: Converts a value to JSON for the journal; without it pydantic does.
-        load: Converts the JSON in the journal to a value; without it the JSON is the value.
+        load: Converts the JSON in the journal to a value; without it the JSON is the value. This
+            holds for new results too, so that a run that goes on gives what one run would.
         observers: Called for the run and its items. For the calls, the observers of their session
             are called: give the same ones there.
 

@@ -66,9 +66,39 @@ async def test_values_of_many_kinds_are_written_as_json(
     (live,) = (await fetch(path, ["x"], call)).values()
     (stored,) = (await fetch(path, ["x"], refused)).values()
 
-    assert live.value is value
-    assert stored.value == lines(path)[0]["value"] == written
+    assert live.value == stored.value == lines(path)[0]["value"] == written
     assert b"canary" not in path.read_bytes()
+
+
+async def test_equal_items_have_equal_values(tmp_path: Path) -> None:
+    """Of the same types, whether the call was made for them, in this run, or in an earlier one."""
+
+    async def call(_: str) -> Decimal:
+        return Decimal("1.10")
+
+    async def types(**options: Any) -> set[type]:
+        path = tmp_path / f"{len(options)}.jsonl"
+        runs = [bulk.run(call, ["x", "x"], journal=path, job=JOB, **options) for _ in range(2)]
+        return {type(result.value) for run in runs async for result in run}
+
+    assert await types() == {str}
+    assert await types(load=Decimal) == {Decimal}
+
+
+async def test_what_load_raises_is_the_result_of_its_item(tmp_path: Path) -> None:
+    """Already when the call is made, and not only in the next run."""
+
+    async def call(item: str) -> str:
+        return item
+
+    def load(found: str) -> float:
+        return float(found)
+
+    run = bulk.run(call, ["1.5", "x"], journal=tmp_path / "j.jsonl", job=JOB, load=load)
+    found = {result.item: result async for result in run}
+
+    assert found["1.5"].value == 1.5
+    assert isinstance(found["x"].error, ValueError)
 
 
 async def test_dump_and_load_convert_values(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from gateway_sdk import errors
 from gateway_sdk.bulk._dedup import Dedup, KeyFunction, digest_of
 from gateway_sdk.bulk._journal.file import CHANGED, JournalFile
 from gateway_sdk.bulk._journal.index import UNREADABLE, Index
-from gateway_sdk.bulk._journal.line import Failure, JournalLine, LineState
+from gateway_sdk.bulk._journal.line import Failure, JournalLine, LineState, as_json
 from gateway_sdk.bulk._observers import ItemObserver
 from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
@@ -82,13 +82,7 @@ class Journal(Dedup[Item, Value]):
         if line.key != digest:
             raise self._file.error(CHANGED)
         failure = _UNFINISHED if line.state is LineState.BEGUN else line.failure
-        error: Exception | None = error_of(failure) if failure else None
-        value = None
-        if error is None:
-            try:
-                value = line.value if self._load is None else self._load(line.value)
-            except Exception as raised:  # noqa: BLE001 - the user's load fails for one item only
-                error = raised
+        value, error = (None, error_of(failure)) if failure else self._loaded(line.value)
         return BulkResult(
             item=item,
             error=error,
@@ -125,13 +119,24 @@ class Journal(Dedup[Item, Value]):
             self._append(digest, line.encode())
             return result
         try:
-            text = self._line(digest, result, observer).encode()
+            line = self._line(digest, result, observer)
         except Exception as error:  # noqa: BLE001 - the user's dump; its text may show the value
             result = replace(result, error=_no_json(error, observer), _value=None)
-            text = self._line(digest, result, observer).encode()
-        self._append(digest, text)
+            line = self._line(digest, result, observer)
+        self._append(digest, line.encode())
         self._begun.pop(digest or b"", None)
+        # The value of the file, as every later result of an equal item has it: else a run that goes
+        # on after a kill would give other types than one that was not interrupted.
+        if result.error is None:
+            value, wrong = self._loaded(line.value)
+            result = replace(result, error=wrong, _value=value)
         return result
+
+    def _loaded(self, found: Any) -> tuple[Value | None, Exception | None]:
+        try:
+            return (found if self._load is None else self._load(found)), None
+        except Exception as error:  # noqa: BLE001 - the user's load fails for one item only
+            return None, error
 
     def interrupted(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
@@ -149,7 +154,7 @@ class Journal(Dedup[Item, Value]):
         failed = result.error is not None
         value = None
         if not failed:
-            value = result.value if self._dump is None else self._dump(result.value)
+            value = as_json(result.value if self._dump is None else self._dump(result.value))
         return JournalLine(
             job=self._job,
             key=digest or b"",

@@ -85,7 +85,7 @@ class JournalLine:
     once: bool = False
     state: LineState
     item: Any = None
-    value: Any = None
+    value: Any = None  # as `as_json` returns it
     failure: Failure | None = None
     attempts: int = 0
     elapsed: float = 0.0  # seconds
@@ -102,7 +102,7 @@ class JournalLine:
         rest = b',"state":"%b","item":%b,"value":%b,%b' % (
             self.state.value.encode(),
             _item(self.item),
-            _value(self.value),
+            to_json(self.value),
             to_json(tail)[1:],
         )
         length = b"%08x" % (len(head) + len(_CHECK % (b"", 0, 0)) + 8 + len(rest) + 1)
@@ -149,18 +149,32 @@ def head_of(job: str) -> tuple[bytes, int]:
     return start, cast("Head", Head.of(line)).size
 
 
+def as_json(value: Any) -> Any:
+    """Return a value as it comes back from a journal; ValueError if it cannot be written."""
+    try:
+        return _parsed(_json(value))
+    except UNWRITABLE as error:
+        raise ValueError(type(error).__name__) from None
+
+
 def _json(value: Any) -> bytes:
-    text = to_json(value, by_alias=True, inf_nan_mode="strings")
-    from_json(b"[%b]" % text)  # refuses what lies too deep in a line, and too long integers
-    return text
+    return to_json(value, by_alias=True, inf_nan_mode="strings")
+
+
+def _parsed(text: bytes) -> Any:
+    return from_json(b"[%b]" % text)[0]  # refuses too deep values and too long integers
 
 
 def _item(item: Any) -> bytes:
     """Write an item for readers of the file; null if it is not JSON, for its key identifies it."""
     try:
-        return b"null" if _holds_generator(item) else _json(item)
+        if _holds_generator(item):
+            return b"null"
+        text = _json(item)
+        _parsed(text)
     except UNWRITABLE:
         return b"null"
+    return text
 
 
 def _holds_generator(value: Any) -> bool:
@@ -179,10 +193,3 @@ def _holds_generator(value: Any) -> bool:
     elif is_dataclass(value):
         inner = [getattr(value, column.name, None) for column in fields(value)]
     return any(map(_holds_generator, inner))
-
-
-def _value(value: Any) -> bytes:
-    try:
-        return _json(value)
-    except UNWRITABLE as error:
-        raise ValueError(type(error).__name__) from None
