@@ -5,8 +5,9 @@ import errno
 import os
 import resource
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -333,3 +334,67 @@ async def test_on_windows_the_last_line_of_a_key_counts(
 
     assert [line["state"] for line in lines(path)] == ["failed", "done"]
     assert results["x"].value == "x"
+
+
+class Syncs:
+    """Holds back each sync of a file until it is told; the file may not be closed meanwhile."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._number = 0
+        self.begun = threading.Semaphore(0)
+        self.may_end = threading.Semaphore(0)
+        monkeypatch.setattr(os, "fsync", self._sync)
+        monkeypatch.setattr(os, "close", partial(self._close, os.close))
+
+    def _sync(self, descriptor: int) -> None:
+        if descriptor == self._descriptor:  # and not that of the folder
+            self._number += 1
+            self.begun.release()
+            self.may_end.acquire()
+            self._number -= 1
+
+    def _close(self, close: Callable[[int], None], descriptor: int) -> None:
+        assert descriptor != self._descriptor or not self._number
+        close(descriptor)
+
+
+async def test_a_file_is_not_closed_while_it_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if a task that an item has left waits for a line: its lock would outlive the run."""
+    file = JournalFile(tmp_path / "journal.jsonl")
+    file.open()
+    syncs = Syncs(monkeypatch, file.descriptor)
+    first = asyncio.create_task(file.wait_until_synced(file.append(b"one\n")))
+    await asyncio.to_thread(syncs.begun.acquire)
+    left = asyncio.create_task(file.wait_until_synced(file.append(b"two\n")))
+    closing = asyncio.create_task(file.aclose())
+    await asyncio.sleep(0)
+    syncs.may_end.release()
+    await asyncio.to_thread(syncs.begun.acquire)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    syncs.may_end.release()
+
+    await asyncio.gather(first, closing, left)
+    assert not file.is_open
+
+
+async def test_a_journal_is_synced_without_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process at its limit of threads has its lines on the disk too."""
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    file = JournalFile(tmp_path / "journal.jsonl")
+    file.open()
+    monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", refuse)
+
+    await file.wait_until_synced(file.append(b"one\n"))
+    await file.wait_until_synced(file.append(b"two\n"))
+    await file.aclose()
+
+    assert file.path.read_bytes() == b"one\ntwo\n"

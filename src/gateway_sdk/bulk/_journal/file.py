@@ -191,7 +191,7 @@ class JournalFile:
             await asyncio.wait([self._begin_sync()])
 
     def _begin_sync(self) -> asyncio.Task[None]:
-        if self._syncing is None:
+        if self._syncing is None or self._syncing.done():
             self._syncing = asyncio.create_task(self._sync())
         return self._syncing
 
@@ -199,7 +199,10 @@ class JournalFile:
         """Sync in a thread: it takes milliseconds, or seconds on a busy disk."""
         size, self._unsynced = self.size, 0
         try:
-            await asyncio.to_thread(self._sync_in_thread)
+            try:
+                await asyncio.to_thread(self._sync_in_thread)
+            except RuntimeError:  # no thread can be started
+                self._sync_in_thread()
             self._check_place()  # not in the thread: this run must write no line meanwhile
             self._synced = size
         except OSError as error:
@@ -210,7 +213,6 @@ class JournalFile:
                 self._failure = JournalError(f"{error}; {await asyncio.to_thread(self._rescue)}")
         finally:
             self._synced_at = time.monotonic()
-            self._syncing = None
 
     def _sync_in_thread(self) -> None:
         os.fsync(self.descriptor)
@@ -263,7 +265,9 @@ class JournalFile:
         if self._syncing is not None:
             await asyncio.wait([self._syncing])
         if self._failure is None:
-            await self._sync()
+            # A task that an item has left may wait for its line too, and may have begun it. A
+            # second one would still use the descriptor when it is closed.
+            await asyncio.wait([self._begin_sync()])
         descriptor, self.descriptor = self.descriptor, -1
         os.close(descriptor)
         if self._failure is not None:
