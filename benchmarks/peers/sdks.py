@@ -2,7 +2,7 @@
 
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any
@@ -34,30 +34,38 @@ def open_openai(client_name: str) -> Open:
     return opened
 
 
-@asynccontextmanager
-async def open_gateway(url: str, connections: int) -> AsyncIterator[Call]:
-    """Call with a GatewaySession."""
-    sdk = import_module("gateway_sdk")
-    async with sdk.GatewaySession(url, access_token=TOKEN, max_connections=connections) as gateway:
+def gateway_with(make_settings: Callable[[], Mapping[str, Any]]) -> Open:
+    """Return what calls with a GatewaySession that has some settings."""
 
-        async def call() -> Any:
-            return await gateway.currency.exchange_rate_series(
-                base=BODY["base"],
-                symbols=BODY["symbols"],
-                start_date=BODY["startDate"],
-                end_date=BODY["endDate"],
-            )
+    @asynccontextmanager
+    async def opened(url: str, connections: int) -> AsyncIterator[Call]:
+        sdk = import_module("gateway_sdk")
+        settings = {"access_token": TOKEN, "max_connections": connections, **make_settings()}
+        async with sdk.GatewaySession(url, **settings) as gateway:
 
-        yield call
+            async def call() -> Any:
+                return await gateway.currency.exchange_rate_series(
+                    base=BODY["base"],
+                    symbols=BODY["symbols"],
+                    start_date=BODY["startDate"],
+                    end_date=BODY["endDate"],
+                )
+
+            yield call
+
+    return opened
+
+
+open_gateway = gateway_with(dict)
 
 
 @asynccontextmanager
 async def open_engine(url: str, connections: int) -> AsyncIterator[Call]:
     """Call with our engine alone: no session, token, retries, deadline, checks or models."""
     # The processes of other peers are without it.
-    from gateway_sdk._http.request import RequestBase  # noqa: PLC0415
+    from gateway_sdk._http.request import PreparedRequest, RequestBase  # noqa: PLC0415
     from gateway_sdk._transport.engine import Engine  # noqa: PLC0415
-    from gateway_sdk._transport.transmission import DirectRequest, Transmission  # noqa: PLC0415
+    from gateway_sdk._transport.transmission import Request, Transmission  # noqa: PLC0415
 
     engine = Engine(connections, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     address, timeout = httpx.URL(url + PATH), httpx.Timeout(30)
@@ -66,13 +74,12 @@ async def open_engine(url: str, connections: int) -> AsyncIterator[Call]:
         (b"Authorization", HEADERS["Authorization"].encode()),
         (b"Content-Type", b"application/json"),
     ]
-    base, target = RequestBase("POST", address, fields), address.raw_path
-    framing = [(b"Content-Length", b"%d" % len(JSON))]
+    base, framing = RequestBase("POST", address, fields), [(b"Content-Length", b"%d" % len(JSON))]
+    prepared = PreparedRequest(base, address.raw_path, JSON, len(JSON), framing)
 
     async def call() -> Any:
         transmission = Transmission(sent=False)
-        request = DirectRequest(base, target, framing, JSON, len(JSON), timeout, transmission)
-        reply = await engine.exchange(request)
+        reply = await engine.exchange(Request(prepared, framing, timeout, transmission))
         body = reply.body
         if reply.stream is not None:
             body += b"".join([piece async for piece in reply.stream])

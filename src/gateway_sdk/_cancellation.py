@@ -1,7 +1,7 @@
 """Cancellations of a task by its own code."""
 
 import asyncio
-from typing import cast
+from typing import Any
 
 
 class OwnCancellation:
@@ -10,7 +10,8 @@ class OwnCancellation:
     __slots__ = ("_base", "_is_asked_for", "_task")
 
     def __init__(self) -> None:
-        self._task = cast("asyncio.Task[object]", asyncio.current_task())
+        task: Any = asyncio.current_task()
+        self._task: asyncio.Task[object] = task
         self._base = self._task.cancelling()
         self._is_asked_for = False
 

@@ -19,7 +19,7 @@ from gateway_sdk import (
     TokenRejectedError,
     UnauthorizedError,
 )
-from gateway_sdk.auth import MemoryStore, SharedTokenSource, TokenKey
+from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
 from tests.support.calls import CALLS
 from tests.support.deadlines import pass_deadlines
 from tests.support.logins import KEY, Clock, Person, Store, make_token
@@ -49,6 +49,22 @@ def sent(engine: ScriptedEngine) -> list[str]:
 
 def good(operation: str) -> httpx.Response:
     return EMPTY_LIST if operation == "list_countries" else OK
+
+
+async def test_a_source_with_its_own_method_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token at hand is sent without a coroutine, but not past the method of a subclass."""
+
+    class Other(SharedTokenSource):
+        async def token(self, rejected: object = None) -> Token:
+            await super().token(rejected)
+            return make_token("other")
+
+    source = Other(Store(make_token("kept"), KEY))
+    gateway, engine, _ = scripted(monkeypatch, OK, OK, access_token=source)
+    for _ in range(2):
+        await gateway.wallet.trading_order_history("c-1")
+
+    assert sent(engine) == ["other", "other"]
 
 
 @pytest.mark.parametrize("operation", CALLS)

@@ -101,7 +101,7 @@ async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(stored:
     clock.now += 1
     monotonic.now += 1
 
-    assert source._working() is None
+    assert source.ready() is None
 
 
 async def test_an_inconsistent_record_ends_at_its_expiry() -> None:
@@ -112,7 +112,7 @@ async def test_an_inconsistent_record_ends_at_its_expiry() -> None:
 
     assert await source.token() is odd
     clock.now += 5
-    assert source._working() is None
+    assert source.ready() is None
 
 
 @pytest.mark.parametrize("form", [lambda token: token, text_of, lambda t: SecretStr(text_of(t))])

@@ -153,7 +153,7 @@ async def test_a_source_may_be_closed_while_the_store_is_busy(
         assert isinstance(done, LoginError)
         assert str(done) == "the login was ended"
     else:
-        assert done is source._working()
+        assert done is source.ready()
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 

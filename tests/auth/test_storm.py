@@ -85,7 +85,7 @@ async def test_a_thousand_callers_share_one_login() -> None:
 
     tokens = await asyncio.gather(*(source.token() for _ in range(1000)))
 
-    assert {id(token) for token in tokens} == {id(source._working())}
+    assert {id(token) for token in tokens} == {id(source.ready())}
     assert (person.asked, store.loads, store.saves) == (1, 2, 1)
 
 

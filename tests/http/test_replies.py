@@ -42,7 +42,7 @@ from gateway_sdk import (
     errors,
     operations,
 )
-from gateway_sdk._http.reply import ContentError, RawReply, decode_json
+from gateway_sdk._http.reply import BodyReader, ContentError, RawReply, decode_json
 from gateway_sdk._http.reply_errors import parse_retry_after
 from gateway_sdk.models import Country, ErrorPayload
 from gateway_sdk.operations import OPERATIONS
@@ -314,15 +314,16 @@ def test_what_lies_behind_a_member_is_not_copied_for_each_member(
     decompressobj = zlib.decompressobj
     monkeypatch.setattr(zlib, "decompressobj", Counting)
     member = gzip.compress(b"", mtime=0)
-    reply = RawReply(200, [(b"content-encoding", b"gzip")], 1000)
+    reply = RawReply(200, fields := [(b"content-encoding", b"gzip")], dict(fields))
+    reader = BodyReader(reply, 1000)
 
-    assert reply.feed(member * 50_000)
+    assert reader.feed(member * 50_000)
     turns = 1
-    while reply.inflate():
+    while reader.inflate():
         turns += 1
-    reply.finish()
+    reader.finish()
 
-    assert (reply.body, reply.problem, reply._parts) == (b"", None, [])
+    assert (reply.body, reply.problem, reader._parts) == (b"", None, [])
     assert len(given) >= 50_000
     assert max(given) <= 2**14
     assert turns == 100
@@ -331,13 +332,14 @@ def test_what_lies_behind_a_member_is_not_copied_for_each_member(
 def test_a_body_that_expands_does_so_in_turns() -> None:
     """Of the event loop, which other calls need meanwhile."""
     body = bytes(32 * 2**20) + b"end"
-    reply = RawReply(200, [(b"content-encoding", b"gzip")], 2**26)
+    reply = RawReply(200, fields := [(b"content-encoding", b"gzip")], dict(fields))
+    reader = BodyReader(reply, 2**26)
 
-    assert reply.feed(gzip.compress(body))
+    assert reader.feed(gzip.compress(body))
     turns = 1
-    while reply.inflate():
+    while reader.inflate():
         turns += 1
-    reply.finish()
+    reader.finish()
 
     assert (reply.body == body, reply.problem) == (True, None)
     assert 32 <= turns <= 34
@@ -604,6 +606,17 @@ async def test_a_country_that_lacks_a_text_loses_no_other() -> None:
 
     assert [country.nationality for country in countries] == ["Polish", None, "Polish"]
     assert [country.currency for country in countries] == ["PLN", "PLN", None]
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "1" * 400 + ".0"])
+async def test_an_unknown_field_of_a_country_holds_no_odd_number(number: str) -> None:
+    """Only such fields are looked at, because the types of the others allow none."""
+    known = json.dumps([{**COUNTRY, "countryName": number}]).encode()
+    assert (await replying(known).country_data.list_countries())[0].country_name == number
+    for body in (b'[{"id":1,"more":%b}]', b'[{"id":1,"more":[{"x":%b}]},{"id":2}]'):
+        with pytest.raises(UnexpectedReplyError) as caught:
+            await replying(body % number.encode()).country_data.list_countries()
+        assert caught.value.outcome is Outcome.APPLIED
 
 
 @pytest.mark.parametrize("status", [404, 500])

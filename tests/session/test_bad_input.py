@@ -31,7 +31,12 @@ from gateway_sdk import (
     operations,
 )
 from gateway_sdk._settings import EnvironmentSettings
-from gateway_sdk.models import CreateRequest, PersonData, Revision
+from gateway_sdk.models import (
+    CreateRequest,
+    ExchangeRateSeriesRequest,
+    PersonData,
+    Revision,
+)
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
 
@@ -722,6 +727,18 @@ async def test_model_made_past_validation(
         await gateway.customer.revise_customer("c", revisions)
 
     assert CANARY not in rendered(created.value) + rendered(revised.value)
+    assert transport.requests == []
+
+
+async def test_a_forged_model_of_texts_is_not_sent(
+    gateway: GatewaySession, transport: Counting
+) -> None:
+    """Models of texts are written in a faster way, which looks at each value."""
+    series: Any = {"base": "EUR", "symbols": "USD", "start_date": "2026-01-01", "end_date": 4711}
+    forged = ExchangeRateSeriesRequest.model_construct(**series)
+    with pytest.raises(InvalidArgumentError):
+        await gateway.send(operations.EXCHANGE_RATE_SERIES, body=forged)
+
     assert transport.requests == []
 
 

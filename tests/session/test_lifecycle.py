@@ -22,7 +22,7 @@ from gateway_sdk import (
     SessionStateError,
 )
 from gateway_sdk._call import call as call_module, client
-from gateway_sdk._http.reply import RawReply
+from gateway_sdk._http.reply import BodyReader
 from gateway_sdk._transport.factory import make_transport
 from gateway_sdk._transport.transmission import Transport
 from tests.support.calls import CALLS
@@ -197,7 +197,7 @@ async def test_the_deadline_does_not_forget_the_status(
     """When the head of the reply was there, it decides what a cut body means."""
     reading = asyncio.Event()
 
-    class Noting(RawReply):
+    class Noting(BodyReader):
         def feed(self, piece: bytes) -> bool:
             reading.set()
             return super().feed(piece)
@@ -207,7 +207,7 @@ async def test_the_deadline_does_not_forget_the_status(
         writer.write(b"HTTP/1.1 " + head + b"\r\nContent-Length: 9\r\n\r\n{")
         await reader.read()
 
-    monkeypatch.setattr(call_module, "RawReply", Noting)
+    monkeypatch.setattr(call_module, "BodyReader", Noting)
     async with raw_server(half) as url, session(url) as gateway:
         call = asyncio.create_task(CALLS["create_customer"](gateway))
         await reading.wait()
@@ -353,7 +353,7 @@ async def test_a_session_does_not_survive_a_fork(monkeypatch: pytest.MonkeyPatch
     """A session that was opened in the parent process is refused in the child."""
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
     await CALLS["order_history"](gateway)
-    monkeypatch.setattr("gateway_sdk._call.client.os.getpid", lambda: -1)
+    monkeypatch.setattr("gateway_sdk._call.client._Forks.count", -1)
 
     with pytest.raises(SessionStateError, match="after the fork"):
         await CALLS["order_history"](gateway)

@@ -189,7 +189,9 @@ REASONS: Final[dict[bytes, str]] = {
     b"\0\0\x12\x04\0\0\0\0\0" + bytes(18): "it speaks HTTP/2 only",
     b"\0\0\x08\x07\0\0\0\0\0" + bytes(8): "it speaks HTTP/2 only",
     b"220 mail.test ESMTP\r\n": "it sent bytes that are no HTTP",
-    OK + b"X: y\r\n" * (MOST_FIELDS + 2): "its reply has too many header fields, or too long ones",
+    OK + b"X: y\r\n" * (MOST_FIELDS + 2) + b"\r\n": (
+        "its reply has too many header fields, or too long ones"
+    ),
     OK + b"X: " + b"x" * LONGEST_HEAD: "its reply has a head or a line without end",
     OK + b"X\r\n": "its reply is not HTTP/1.1 (Invalid header token)",
     OK + FOLD + b"X\r\n" + SIZED: "its reply is not HTTP/1.1 (Invalid header token)",

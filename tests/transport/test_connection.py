@@ -171,7 +171,7 @@ async def test_a_server_that_does_not_read_makes_the_writer_wait() -> None:
         size = fill(connection)
         with pytest.raises(TimeoutError):
             await connection.wait(0.01)
-        waiting = asyncio.create_task(connection.wait(20))
+        waiting = connection.wait(20)
         assert len(await peer.receive(size)) == size
         await waiting
         assert connection.can_write
@@ -181,7 +181,7 @@ async def test_a_writer_that_waits_learns_of_the_end() -> None:
     """A connection that this end cuts is closed for its own writer, too."""
     async with connected() as (connection, _):
         fill(connection)
-        waiting = asyncio.create_task(connection.wait(20))
+        waiting = connection.wait(20)
         await turns(2)
         connection.abort()
         await waiting

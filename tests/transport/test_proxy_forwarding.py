@@ -14,7 +14,7 @@ from gateway_sdk import (
     UnauthorizedError,
 )
 from gateway_sdk._call import call as call_module
-from gateway_sdk._http.reply import RawReply
+from gateway_sdk._http.reply import BodyReader
 from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.deadlines import pass_deadlines
@@ -128,7 +128,7 @@ async def test_a_deadline_before_the_body_came_proves_nothing_either(
     """Whose 404 it was would have stood in the body."""
     reading = asyncio.Event()
 
-    class Noting(RawReply):
+    class Noting(BodyReader):
         def feed(self, piece: bytes) -> bool:
             reading.set()
             return super().feed(piece)
@@ -138,7 +138,7 @@ async def test_a_deadline_before_the_body_came_proves_nothing_either(
         writer.write(answer(404, b"{}")[:-1])
         await reader.read()
 
-    monkeypatch.setattr(call_module, "RawReply", Noting)
+    monkeypatch.setattr(call_module, "BodyReader", Noting)
     async with serving(half) as port:
         place = Place(Gateway(), Proxy(port), f"127.0.0.1:{port}")
         async with plain(place) as session:

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
 import httpx
 from pydantic import ValidationError
@@ -15,24 +15,30 @@ from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
 from gateway_sdk._call.in_flight import CallScope
 from gateway_sdk._call.options import Options, check_gateway
 from gateway_sdk._call.retry import repeatable_after, try_again
-from gateway_sdk._http.reply import SUCCESS, ContentError, RawReply, check_type, decode
+from gateway_sdk._http.reply import (
+    SUCCESS,
+    BodyReader,
+    ContentError,
+    RawReply,
+    check_type,
+    decode,
+)
 from gateway_sdk._http.reply_errors import status_error, token_rejected, unexpected_reply
 from gateway_sdk._http.request import (
     NO_VALUES,
     OnProgress,
-    RawHeaders,
-    RequestBase,
+    PreparedRequest,
     RequestTemplate,
-    framing,
-    json_content,
+    prepare,
 )
-from gateway_sdk._transport.transmission import (
-    DirectRequest,
-    DirectResponse,
-    Transmission,
-    Transport,
+from gateway_sdk._transport.transmission import Request, Transmission, Transport
+from gateway_sdk.auth.source import (
+    authorization,
+    fetch_token,
+    invalidate,
+    note_success,
+    ready_token,
 )
-from gateway_sdk.auth.source import authorization, fetch_token, invalidate, note_success
 from gateway_sdk.auth.token import AccessToken, text_of
 from gateway_sdk.errors import (
     GatewayError,
@@ -64,12 +70,11 @@ class Caller:
         self.client = client
         self.options = options
 
-    async def value(self, operation: Operation[T], **given: Unpack[CallArguments]) -> T:
+    def value(
+        self, operation: Operation[T], **given: Unpack[CallArguments]
+    ) -> Coroutine[Any, Any, T]:
         """Make one call and return the value of its reply, as the coroutine methods do."""
-        call = Call(self.client, self.options, operation)
-        await call.run(**given)
-        value: T = call.value
-        return value
+        return Call(self.client, self.options, operation).run(**given)
 
     async def send(
         self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
@@ -79,25 +84,21 @@ class Caller:
             raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
         began = time.monotonic()
         call = Call(self.client, self.options, operation, into)
-        raw = await call.run(**given)
+        value: T = await call.run(**given)
         return Reply(
-            value=call.value,
-            status=raw.status,
-            headers=raw.headers,
-            body=raw.body,
+            value=value,
+            status=call.reply.status,
+            headers=call.reply.headers,
+            body=call.reply.body,
             attempts=call.attempts,
             elapsed=time.monotonic() - began,
         )
 
 
 class Call:
-    value: Any  # the value of the reply; set when `run` ends without an error
+    reply: RawReply  # set when `run` ends without an error
     _transport: Transport
-    _template: RequestTemplate
-    _target: bytes
-    _content: "bytes | Body" = b""
-    _length: int | None
-    _framing: RawHeaders
+    _request: PreparedRequest
     _reply: RawReply | None
     _scope: CallScope
 
@@ -108,6 +109,7 @@ class Call:
         self._options = options
         self._operation = operation
         self._into = into
+        self._document: Body | None = None  # the content, if it is more than bytes
         self._failed: list[Attempt] = []
         self._succeeded: tuple[Transmission, float] | None = None  # how, and the seconds
         self._success: Attempt | None = None  # made of these when it is asked for: it takes 2 µs
@@ -134,16 +136,24 @@ class Call:
         body: object = None,
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
-    ) -> RawReply:
-        """Make the call and return its reply, or raise an error that says what became of it."""
+    ) -> Any:
+        """Make the call and return the value of its reply, or raise what became of it."""
         watch = self._watch = self._client.count(self._operation)
         try:
             if watch is not None:
                 watch.started()
             self._transport = self._client.open()
             with CallScope(self._client.calls, self._options.deadline) as self._scope:
-                self._take_path(path or NO_VALUES)
-                raw = await self._made(body, content_type, on_progress)
+                template = self._template()
+                target = template.target(path or NO_VALUES)
+                if self._operation.content is Content.ANY and body is not None:
+                    value = await self._send_document(
+                        template, target, body, content_type=content_type, on_progress=on_progress
+                    )
+                else:
+                    _refuse_for_json(content_type, on_progress)
+                    self._request = prepare(template, target, body)
+                    value = await self._send()
         except BaseException as error:
             if isinstance(error, GatewayError):
                 error.of_call(self._operation.name, self._repeatability, self.attempts)
@@ -152,54 +162,45 @@ class Call:
             raise
         if watch is not None:
             watch.finished(outcome_of(self.attempts, self._repeatability), None)
-        return raw
+        return value
 
-    async def _made(
-        self, body: object, content_type: str | None, on_progress: OnProgress | None
-    ) -> RawReply:
-        """Make the attempts; the content is closed in any case."""
-        failures: list[GatewayError] = []
-        try:
-            await self._take_content(body, content_type, on_progress)
-            try:
-                return await self._with_token()
-            except GatewayError as error:
-                if not self._may_repeat(error):
-                    raise
-                failures.append(error)
-            return await self._again(failures)
-        finally:
-            if not isinstance(self._content, bytes):
-                await self._content.end()
-
-    def _take_path(self, path: Mapping[str, str]) -> None:
-        template = self._options.templates.get(self._operation.name)
-        if template is None or template.operation is not self._operation:
-            template = self._options.template(self._operation, self._client.base_url)
-        self._template, self._target = template, template.target(path)
+    def _template(self) -> RequestTemplate:
         if self._into is not None:
             check_type(self._into)
+        template = self._options.templates.get(self._operation.name)
+        if template is None or template.operation is not self._operation:
+            return self._options.template(self._operation, self._client.base_url)
+        return template
 
-    async def _take_content(
-        self, content: object, content_type: str | None, on_progress: OnProgress | None
-    ) -> None:
-        if self._operation.content is not Content.ANY or content is None:
-            if content_type is not None or on_progress is not None:
-                raise InvalidArgumentError(
-                    "content_type and on_progress need a document as content"
-                )
-            self._content, self._length, self._framing = json_content(self._operation, content)
-            return
-        from gateway_sdk._http.body import make_body  # noqa: PLC0415 - few calls have a document
+    async def _send_document(
+        self, template: RequestTemplate, target: bytes, content: object, **given: Any
+    ) -> Any:
+        from gateway_sdk._http.body import prepare_document  # noqa: PLC0415 - few calls have one
 
-        body = await make_body(self._operation, content, content_type, on_progress)
+        self._request = await prepare_document(template, target, content, **given)
+        if isinstance(self._request.content, bytes):
+            return await self._send()
+        document = self._document = cast("Body", self._request.content)
         if self._watch is not None:  # the caller's code reads it: not in what observers set
-            body.context = self._watch.context
-        self._content, self._length = body, body.length
-        await body.begin()
-        self._framing = framing(self._operation.method, body.length, body.content_type)
+            document.context = self._watch.context
+        try:
+            await document.begin()
+            return await self._send()
+        finally:
+            await document.end()
 
-    async def _again(self, failures: list[GatewayError]) -> RawReply:
+    async def _send(self) -> Any:
+        """Make the attempts."""
+        failures: list[GatewayError] = []
+        try:
+            return await self._with_token()
+        except GatewayError as error:
+            if not self._may_repeat(error):
+                raise
+            failures.append(error)
+        return await self._again(failures)
+
+    async def _again(self, failures: list[GatewayError]) -> Any:
         loop, when = asyncio.get_running_loop(), self._scope.when
 
         def fits(seconds: float) -> bool:
@@ -226,7 +227,7 @@ class Call:
     @property
     def _can_be_sent(self) -> bool:
         """Whether the whole content can be sent: it was not started, or it can restart."""
-        return isinstance(self._content, bytes) or self._content.can_be_sent
+        return self._document is None or self._document.can_be_sent
 
     @property
     def _repeatability(self) -> Repeatability:
@@ -242,9 +243,9 @@ class Call:
             and self._repeatability in repeatable_after(error, self._options.retry)
         )
 
-    async def _with_token(self) -> RawReply:
+    async def _with_token(self) -> Any:
         source = self._options.access_token
-        token = await fetch_token(source)
+        token = ready_token(source) or await fetch_token(source)
         try:
             return await self._attempt(token)
         except UnauthorizedError as error:
@@ -270,75 +271,65 @@ class Call:
         except TokenRejectedError:  # other calls saw that new tokens are refused too
             raise token_rejected(error) from None
 
-    async def _attempt(self, token: AccessToken) -> RawReply:
+    async def _attempt(self, token: AccessToken) -> Any:
         if self._repeatability is Repeatability.ONCE and not self._failed:
-            for item in ITEMS.get():
-                try:
-                    await item.record_intent()
-                except GatewayError as error:  # other calls may hold it too
-                    raise copy(error) from error.__cause__
-        more = None if self._watch is None else self._watch.begun(len(self._failed) + 1)
-        base = self._template.without(more) if more else self._template
-        how = Transmission(sent=not self._client.tells_what_was_sent, check=self._scope.check)
-        self._reply = None
+            await _record_intent()
+        request = self._request_with(token)
+        how, self._reply = request.transmission, None
         began = time.monotonic()
         try:
-            raw = await self._exchange(base, token, how, more or [])
-            self.value = self._value_of(raw)
+            try:
+                reply = self._reply = await self._transport.exchange(request)
+                how.status, reply.forwarded = reply.status, how.forwarded
+                if not reply.is_complete(self._client.max_reply_bytes):
+                    await self._read_body(reply)
+            except (GatewayError, httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+                is_ours = self._client.tells_what_was_sent
+                raise_failure(error, request, self._reply, is_ours=is_ours)
+            finally:
+                if self._document is not None:
+                    await self._document.aclose()
+            value = self._value_of(reply)
         except BaseException as error:
             outcome, name = outcome_of_attempt(error, how, self._reply), type(error).__name__
             self._failed.append(self._attempt_of(outcome, name, how, time.monotonic() - began))
             raise
         else:
-            self._succeeded = how, time.monotonic() - began
+            self.reply, self._succeeded = reply, (how, time.monotonic() - began)
         finally:
             if self._watch is not None:
                 self._watch.ended(self.attempts[-1])
         note_success(self._options.access_token, token)
-        return raw
+        return value
 
-    async def _exchange(
-        self, base: RequestBase, token: AccessToken, transmission: Transmission, more: RawHeaders
-    ) -> RawReply:
-        """Send the request once and collect the reply; the content is released in any case."""
-        request = DirectRequest(
-            base,
-            self._target,
-            [(b"Authorization", authorization(token)), *self._framing, *more],
-            self._content,
-            self._length,
+    def _request_with(self, token: AccessToken) -> Request:
+        request = Request(
+            self._request,
+            [(b"Authorization", authorization(token)), *self._request.fields],
             self._options.timeout,
-            transmission,
+            Transmission(sent=not self._client.tells_what_was_sent, check=self._scope.check),
         )
-        try:
-            response = await self._transport.exchange(request)
-            transmission.status = response.status
-            return await self._collected(response, forwarded=transmission.forwarded)
-        except (GatewayError, httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise_failure(error, request, self._reply, is_ours=self._client.tells_what_was_sent)
-        finally:
-            if not isinstance(self._content, bytes):
-                await self._content.aclose()
+        if self._watch is not None and (more := self._watch.begun(len(self._failed) + 1)):
+            request.base = self._template().without(more)
+            request.fields += more
+        return request
 
-    async def _collected(self, response: DirectResponse, *, forwarded: bool) -> RawReply:
-        """Collect the body up to the limit; the rest is not read."""
-        reply = self._reply = RawReply(
-            response.status, response.fields, self._client.max_reply_bytes, forwarded=forwarded
-        )
-        if response.stream is None:
-            if reply.feed(response.body):
-                await _inflate(reply)
-        else:
+    async def _read_body(self, reply: RawReply) -> None:
+        """Read the body up to the limit; the rest is not read."""
+        reader = BodyReader(reply, self._client.max_reply_bytes)
+        try:
+            if reply.stream is None:
+                await _feed(reader, reply.body)
+                return
             try:
-                async for piece in response.stream:
-                    if reply.feed(piece):
-                        await _inflate(reply)
-                    if reply.is_full:
+                async for piece in reply.stream:
+                    await _feed(reader, piece)
+                    if reader.is_full:
                         break
             finally:
-                await response.stream.aclose()
-        reply.finish()
-        return reply
+                await reply.stream.aclose()
+        finally:
+            reader.finish()
 
     def _value_of(self, raw: RawReply) -> Any:
         if raw.status not in SUCCESS:
@@ -349,7 +340,21 @@ class Call:
             raise unexpected_reply(raw, error, by_interface=self._into is None) from None
 
 
-async def _inflate(reply: RawReply) -> None:
-    """Decompress what has come, with turns for the event loop."""
-    while reply.inflate():  # noqa: ASYNC110 - it works, and waits for nothing
-        await asyncio.sleep(0)
+def _refuse_for_json(*of_document: object) -> None:
+    if of_document != (None, None):
+        raise InvalidArgumentError("content_type and on_progress need a document as content")
+
+
+async def _record_intent() -> None:
+    for item in ITEMS.get():
+        try:
+            await item.record_intent()
+        except GatewayError as error:  # other calls may hold it too
+            raise copy(error) from error.__cause__
+
+
+async def _feed(reader: BodyReader, piece: bytes) -> None:
+    """Take a piece, and decompress it with turns for the event loop."""
+    if reader.feed(piece):
+        while reader.inflate():  # noqa: ASYNC110 - it works, and waits for nothing
+            await asyncio.sleep(0)

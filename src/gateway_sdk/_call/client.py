@@ -31,6 +31,20 @@ _logger = logging.getLogger("gateway_sdk")
 _LOG: Final = LogObserver()
 
 
+class _Forks:
+    """Whether this process is a fork of the one before: to ask for its id is a system call."""
+
+    count = 0
+
+    @classmethod
+    def add(cls) -> None:
+        cls.count += 1
+
+
+if hasattr(os, "register_at_fork"):  # no Windows
+    os.register_at_fork(after_in_child=_Forks.add)
+
+
 class SessionState(Enum):
     NEW = "new"
     """Not used yet; the first call opens it."""
@@ -94,25 +108,29 @@ class Client:
         self._drain: float = given["drain"]
         self._transport: Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._pid = 0
+        self._forks = 0
         self._closing: asyncio.Task[None] | None = None
         self._closers = 0
 
     def open(self, made: Transport | None = None) -> Transport:
         """Return the transport; the first use creates it, or takes the one that was made."""
+        if self.state is not SessionState.OPEN or self._engine.http_client is not None:
+            self._check_open()
+        if self._transport is None:
+            self._loop = _running_loop()
+            self._transport = made or make_transport(self._engine, self.base_url)
+            self._forks = _Forks.count
+            self.state = SessionState.OPEN
+        self._check_place()
+        return self._transport
+
+    def _check_open(self) -> None:
         if self.state in (SessionState.CLOSING, SessionState.CLOSED):
             closed = SessionStateError("the session is closed: open a new one")
             closed.advice = Advice.REPEAT
             raise closed
         if self._engine.http_client is not None and self._engine.http_client.is_closed:
             raise SessionStateError("the http_client of the session was closed by its owner")
-        if self._transport is None:
-            self._loop = _running_loop()
-            self._transport = made or make_transport(self._engine, self.base_url)
-            self._pid = os.getpid()
-            self.state = SessionState.OPEN
-        self._check_place()
-        return self._transport
 
     async def prepare(self) -> None:
         """Open, and load what the first call would wait for: authorities for 30 ms, in a thread."""
@@ -141,7 +159,7 @@ class Client:
 
     def _check_place(self) -> None:
         """Refuse another event loop and a child process, which cannot use these connections."""
-        if os.getpid() != self._pid:
+        if _Forks.count != self._forks:
             raise SessionStateError(
                 "the session was opened in the parent process: open a new one after the fork"
             )

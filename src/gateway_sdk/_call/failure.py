@@ -9,8 +9,7 @@ import socket
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
-from typing import Final, NoReturn, cast
+from typing import Final, NamedTuple, NoReturn, cast
 
 import httpx
 
@@ -19,7 +18,7 @@ from gateway_sdk._http.reply_errors import cut_reply, outcome_of_reply, outcome_
 from gateway_sdk._transport.reply_reader import HTTP_2_ONLY
 from gateway_sdk._transport.transmission import (
     NOT_SENT,
-    DirectRequest,
+    Request,
     Transmission,
     UnreadableReplyError,
 )
@@ -60,7 +59,7 @@ def outcome_of_attempt(
 
 # The error of another call, made in a transport of the user, says nothing about this one.
 def raise_failure(
-    error: Exception, request: DirectRequest, reply: RawReply | None, *, is_ours: bool
+    error: Exception, request: Request, reply: RawReply | None, *, is_ours: bool
 ) -> NoReturn:
     """Raise the error for a failed attempt, with the outcome that is proven."""
     if isinstance(error, GatewayError) and error.operation is None:
@@ -77,12 +76,11 @@ def raise_failure(
     raise failure from None  # the cause's text may show what the server sent
 
 
-def _failure_of(error: Exception, request: DirectRequest, reply: RawReply | None) -> GatewayError:
+def _failure_of(error: Exception, request: Request, reply: RawReply | None) -> GatewayError:
     address = request.base.address
     gateway = host_and_port(address.host, port_of(address))
     kind = ReplyTimeoutError if isinstance(error, httpx.TimeoutException) else ReplyLostError
     if reply is not None:
-        reply.finish()
         return cut_reply(reply, reason_of_loss(error, request.timeout).text, kind)
     if isinstance(error, NOT_SENT) and request.transmission.is_unsent(error):
         return _not_connected(error, request, gateway)
@@ -92,7 +90,7 @@ def _failure_of(error: Exception, request: DirectRequest, reply: RawReply | None
     return lost
 
 
-def _not_connected(error: Exception, request: DirectRequest, gateway: str) -> ConnectionFailedError:
+def _not_connected(error: Exception, request: Request, gateway: str) -> ConnectionFailedError:
     """Return the error for a request that was not sent; it names a proxy that is the cause."""
     reason = reason_of(error, request.timeout)
     proxy = request.transmission.proxy
@@ -105,8 +103,7 @@ def _not_connected(error: Exception, request: DirectRequest, gateway: str) -> Co
     return failed
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     text: str  # the reason, as the end of a sentence
     advice: Advice = Advice.REPEAT  # if the cause may disappear; else FIX
 

@@ -14,7 +14,7 @@ from gateway_sdk.outcome import Advice
 class CallsInFlight:
     def __init__(self) -> None:
         self._scopes: set[CallScope] = set()
-        self._is_cut = False
+        self._is_cut = self._is_awaited = False
         self._quiet = asyncio.Event()  # no call is in flight
         self._drained = asyncio.Event()  # no call is in flight, or all were cut
 
@@ -23,7 +23,7 @@ class CallsInFlight:
 
     def remove(self, scope: "CallScope") -> None:
         self._scopes.discard(scope)
-        if not self._scopes:
+        if self._is_awaited and not self._scopes:
             self._quiet.set()
             self._drained.set()
 
@@ -42,6 +42,7 @@ class CallsInFlight:
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:
         if self._scopes:
+            self._is_awaited = True
             event.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -65,13 +66,13 @@ class CallScope(OwnCancellation):
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
-        super().__init__()
+        OwnCancellation.__init__(self)
         if self._deadline is not None:
             loop = asyncio.get_running_loop()
             self.when = loop.time() + self._deadline
             # uvloop's clock is that of the beginning of a turn, however long the turn takes.
             self._due = time.monotonic() + self._deadline
-            self._timer = loop.call_later(self._deadline, self.end)
+            self._timer = loop.call_at(self.when, self.end)
         self._calls.add(self)  # last, so that nothing stays registered after an error
         return self
 

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 import httpx
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from gateway_sdk._http.request import RawHeaders
+from gateway_sdk._http.request import JSON, RawHeaders
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.operations import Operation
 
@@ -23,6 +23,7 @@ ParseFloat = Callable[[str], Any]
 SUCCESS: Final = range(200, 300)
 HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 
+_JSON_STARTS: Final = (b"{", b"[")
 _PAGE_STARTS: Final = (b"<!doctype html", b"<html")
 _LONGEST_START: Final = 512  # bytes in which a page begins, after white space
 
@@ -41,9 +42,12 @@ _CHARSET: Final = re.compile(r'charset\s*=\s*"?([^\s";]+)', re.IGNORECASE)
 
 _ODD_NUMBER: Final = "holds a number that cannot be taken as it is"
 _ZERO, _E, _SPACE = b"0e "
-_KINDS: Final = dict.fromkeys(b"0123456789", _ZERO) | dict.fromkeys(b"eE", _E)
+_KINDS: Final = dict.fromkeys(b"0123456789+", _ZERO) | dict.fromkeys(b"eE", _E)
 _SHAPE: Final = bytes(_KINDS.get(byte, _SPACE) for byte in range(256))
-"""Replaces every digit by 0 and every exponent by e, to find numbers that may be too large."""
+"""Replaces every digit by 0, a plus too, and every exponent by e, to find numbers that may be too
+large."""
+_DIGITS_200: Final = b"0" * 200
+_DIGITS_300: Final = b"0" * 300
 
 
 class ContentError(Exception):
@@ -51,8 +55,59 @@ class ContentError(Exception):
 
 
 class RawReply:
-    # The pieces of its body are collected up to a limit. A broken or oversized body raises no
-    # error here, because the status decides what it means.
+    """A reply: its head, and its body when that is complete."""
+
+    # Its body has no error here if it is broken or too large, because the status decides what
+    # that means.
+
+    __slots__ = ("body", "fields", "forwarded", "index", "problem", "status", "stream")
+
+    def __init__(
+        self,
+        status: int,
+        fields: RawHeaders,
+        index: dict[bytes, bytes],
+        stream: httpx.AsyncByteStream | None = None,
+    ) -> None:
+        self.status = status
+        self.fields = fields  # as they were sent
+        self.index = index  # as `index_of` returns it
+        self.stream = stream  # the body, if it has to be read; who reads it closes it
+        self.body = b""
+        self.problem: str | None = None  # why the body cannot be used
+        self.forwarded = False  # by a proxy, which may have answered
+
+    @property
+    def headers(self) -> httpx.Headers:
+        """The header fields as a mapping, which takes 2 µs to make."""
+        return httpx.Headers(self.fields)
+
+    def is_complete(self, limit: int) -> bool:
+        """Tell whether nothing has to be done with the body: no reading and no decompressing."""
+        return (
+            self.stream is None
+            and len(self.body) <= limit
+            and b"content-encoding" not in self.index
+        )
+
+    def field(self, name: bytes) -> str:
+        """Return a header field; "" if it is absent, joined by commas if it is repeated."""
+        return self.index.get(name, b"").decode("latin-1")
+
+
+def index_of(fields: RawHeaders) -> dict[bytes, bytes]:
+    """Return header fields by their names in lower case; repeated ones are joined by commas."""
+    index = {name.lower(): value for name, value in fields}
+    if len(index) < len(fields):
+        index.clear()
+        for field, value in fields:
+            name = field.lower()
+            index[name] = index[name] + b", " + value if name in index else value
+    return index
+
+
+class BodyReader:
+    """Puts the body of a reply together, in pieces: decompressed, and up to a limit."""
 
     __slots__ = (
         "_compressed",
@@ -61,22 +116,12 @@ class RawReply:
         "_limit",
         "_parts",
         "_received",
+        "_reply",
         "_size",
-        "body",
-        "fields",
-        "forwarded",
-        "problem",
-        "status",
     )
 
-    def __init__(
-        self, status: int, fields: RawHeaders, limit: int, *, forwarded: bool = False
-    ) -> None:
-        self.status = status
-        self.fields = fields
-        self.forwarded = forwarded  # by a proxy, which may have answered
-        self.body = b""  # what has arrived of the body; set by `finish`
-        self.problem: str | None = None
+    def __init__(self, reply: RawReply, limit: int) -> None:
+        self._reply = reply
         self._limit = limit
         self._parts: list[bytes] = []
         self._size = 0
@@ -84,18 +129,13 @@ class RawReply:
         self._compressed = memoryview(b"")  # what is not decompressed yet
         self._has_more = False  # output that zlib holds back
         self._gunzip: Any = None
-        match field_of(fields, b"content-encoding").strip().lower():
+        match reply.field(b"content-encoding").strip().lower():
             case "" | "identity":
                 pass
             case "gzip" | "x-gzip":
                 self._gunzip = zlib.decompressobj(_GZIP)
             case _:
-                self.problem = "has a content-encoding that was not asked for"
-
-    @property
-    def headers(self) -> httpx.Headers:
-        """The header fields as a mapping, which takes 2 µs to make."""
-        return httpx.Headers(self.fields)
+                reply.problem = "has a content-encoding that was not asked for"
 
     def feed(self, piece: bytes) -> bool:
         """Take a piece; tell whether it has to be decompressed, by `inflate`."""
@@ -126,7 +166,7 @@ class RawReply:
                 self._has_more = len(data) == most and not self._gunzip.eof
                 self._take(data)
         except zlib.error:
-            self.problem = "is not compressed as its content-encoding says"
+            self._reply.problem = "is not compressed as its content-encoding says"
             self._compressed, self._has_more = self._compressed[:0], False
         return self._is_compressed
 
@@ -140,9 +180,10 @@ class RawReply:
 
     def finish(self) -> None:
         """Put the body together, after the last piece that came."""
+        reply = self._reply
         if self._gunzip and self._received and not self._gunzip.eof:
-            self.problem = self.problem or "ends in the middle of its compression"
-        self.body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+            reply.problem = reply.problem or "ends in the middle of its compression"
+        reply.body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     def _take(self, piece: bytes) -> None:
         if not piece:
@@ -150,24 +191,16 @@ class RawReply:
         self._parts.append(piece[: self._limit - self._size])
         self._size += len(piece)
         if self._size > self._limit:
-            self.problem = f"is larger than max_reply_bytes ({self._limit})"
-
-
-def field_of(fields: RawHeaders, name: bytes) -> str:
-    """Return a header field; "" if it is absent, joined by commas if it is repeated."""
-    found: bytes | None = None
-    for key, value in fields:
-        if len(key) == len(name) and key.lower() == name:
-            found = value if found is None else found + b", " + value
-    return found.decode("latin-1") if found else ""
+            self._reply.problem = f"is larger than max_reply_bytes ({self._limit})"
 
 
 def decode(
     reply: RawReply, operation: Operation[Any], into: Any, parse_float: ParseFloat | None
 ) -> Any:
     # Interface: Endpoints
-    essence, charset = media_type(field_of(reply.fields, b"content-type"))
-    if is_web_page(essence, reply.body):
+    essence, charset = media_type(reply.index.get(b"content-type", b""))
+    is_usual = reply.body.startswith(_JSON_STARTS)  # and no web page
+    if not is_usual and is_web_page(essence, reply.body):
         raise ContentError("is a web page: a proxy or a portal answered, not the gateway")
     wanted = operation.reply if into is None else into
     if wanted is None:
@@ -175,9 +208,13 @@ def decode(
     if reply.problem is not None:
         raise ContentError(reply.problem)
     if wanted is Any:
+        if is_usual and essence == JSON:
+            return decode_json(utf8_json(reply.body, charset), parse_float)
         return _decode_unspecified(reply.body, essence, charset, parse_float)
     data = utf8_json(reply.body, charset)
-    if b"NaN" in data or b"Infinity" in data or may_exceed_floats(data):
+    if into is None and parse_float is None:
+        return _records_of(wanted, data)
+    if _may_be_odd(data):
         decode_json(data, None)  # pydantic accepts such numbers where a type is open
     try:
         return _validated(_adapter(wanted), data, parse_float)
@@ -186,6 +223,14 @@ def decode(
     except Exception as error:  # noqa: BLE001 - a validator of the user may raise anything
         kind = type(error).__name__
         raise ContentError(f"cannot be validated: a validator of the type raised {kind}") from None
+
+
+def _records_of(wanted: Any, data: bytes) -> Any:
+    """Return records of the interface; only their unknown fields may hold any number."""
+    records: list[BaseModel] = _adapter(wanted).validate_json(data)
+    if any(record.model_extra for record in records) and _may_be_odd(data):
+        decode_json(data, None)
+    return records
 
 
 def _validated(adapter: TypeAdapter[Any], data: bytes, parse_float: ParseFloat | None) -> Any:
@@ -228,16 +273,17 @@ def _decode_unspecified(
 
 
 @lru_cache(maxsize=64)  # a gateway uses very few
-def media_type(content_type: str) -> tuple[str, str | None]:
+def media_type(content_type: bytes) -> tuple[str, str | None]:
     """Split a Content-Type into the type in lower case and the charset, if it declares one."""
-    essence, _, parameters = content_type.partition(",")[0].partition(";")  # the first of two
+    first = content_type.decode("latin-1").partition(",")[0]
+    essence, _, parameters = first.partition(";")
     charset = _CHARSET.search(parameters)
     return essence.strip().lower(), charset[1] if charset else None
 
 
 def is_json(essence: str) -> bool:
     """Tell whether a media type is JSON (RFC 8259, 11; RFC 6839, 3.1)."""
-    return essence == "application/json" or essence.endswith("+json")
+    return essence == JSON or essence.endswith("+json")
 
 
 def decode_text(body: bytes, charset: str | None) -> str:
@@ -253,8 +299,8 @@ def decode_text(body: bytes, charset: str | None) -> str:
 
 def utf8_json(body: bytes, charset: str | None) -> bytes:
     """Return JSON of any Unicode encoding as UTF-8 without a byte order mark."""
-    if charset is None and 0 not in body[:4] and body[:1] < b"\x80":  # as nearly all JSON begins
-        return body
+    if charset is None and body.startswith(_JSON_STARTS) and 0 not in body[:4]:
+        return body  # as nearly all JSON begins
     charset = charset or json.detect_encoding(body)
     if charset.lower() in ("utf-8", "utf8", "utf-8-sig"):
         return body.removeprefix(codecs.BOM_UTF8)
@@ -296,13 +342,22 @@ def _holds_infinity(value: Any) -> bool:
     return False
 
 
+# `in` with bytes on both sides raises and clears a TypeError inside CPython: `find` is faster.
+
+
+def _may_be_odd(data: bytes) -> bool:
+    return data.find(b"NaN") >= 0 or data.find(b"Infinity") >= 0 or may_exceed_floats(data)
+
+
 def may_exceed_floats(data: bytes) -> bool:
     """Tell whether JSON may hold a number like 1e999, which would silently become infinite."""
     # It may take a text such as a UUID for a number. It is four times as fast as a regular
-    # expression.
-    shape = data.translate(_SHAPE, b"+")
-    # With one digit in the exponent it needs 300 others before the point, with two at least 210.
-    return b"e000" in shape or b"0" * 300 in shape or (b"e00" in shape and b"0" * 200 in shape)
+    # expression. With one digit in the exponent a number needs 300 others before the point, with
+    # two at least 210.
+    shape = data.translate(_SHAPE)
+    if shape.find(b"e00") < 0:
+        return shape.find(_DIGITS_300) >= 0
+    return shape.find(b"e000") >= 0 or shape.find(_DIGITS_200) >= 0
 
 
 def _loads(data: bytes, parse_float: ParseFloat) -> Any:

@@ -17,7 +17,6 @@ from gateway_sdk._http.reply import (
     ContentError,
     RawReply,
     decode_json,
-    field_of,
     is_web_page,
     media_type,
     utf8_json,
@@ -95,7 +94,7 @@ def cut_reply(reply: RawReply, what: str, kind: type[ReplyLostError]) -> Gateway
 
 def status_error(reply: RawReply, more: str = "") -> StatusError:
     kind = _KINDS.get(reply.status) or _KINDS_BY_HUNDRED.get(reply.status // 100, StatusError)
-    hint = _pointing_to(field_of(reply.fields, b"location")) if kind is RedirectError else ""
+    hint = _pointing_to(reply.field(b"location")) if kind is RedirectError else ""
     payload = _payload(reply)
     # A proxy answers with a web page or an empty body.
     doubtful = reply.forwarded and payload is None
@@ -107,7 +106,7 @@ def status_error(reply: RawReply, more: str = "") -> StatusError:
         headers=reply.headers,
     )
     error.payload = payload
-    wait = field_of(reply.fields, b"retry-after")
+    wait = reply.field(b"retry-after")
     error.retry_after = parse_retry_after(wait, datetime.now(UTC))
     error.outcome = outcome_of_status(reply.status, doubtful=doubtful)
     return error
@@ -133,7 +132,7 @@ def _other_status(status: int, payload: ErrorPayload | None) -> str:
 
 def outcome_of_reply(reply: RawReply, *, is_whole: bool = True, doubtful: bool = False) -> Outcome:
     """Return the outcome that a reply proves; the body of one that is not whole may be missing."""
-    essence, _ = media_type(field_of(reply.fields, b"content-type"))
+    essence, _ = media_type(reply.index.get(b"content-type", b""))
     may_be_page = not is_whole and essence in HTML
     if reply.status in SUCCESS and (may_be_page or is_web_page(essence, reply.body)):
         return Outcome.UNKNOWN  # a proxy or a portal answered, not the gateway
@@ -160,7 +159,7 @@ def _author(status: int, *, doubtful: bool) -> str:
 
 def _payload(reply: RawReply) -> ErrorPayload | None:
     # Interface: Errors 1
-    _, charset = media_type(field_of(reply.fields, b"content-type"))
+    _, charset = media_type(reply.index.get(b"content-type", b""))
     try:
         return ErrorPayload.model_validate(decode_json(utf8_json(reply.body, charset), None))
     except (ContentError, ValidationError):

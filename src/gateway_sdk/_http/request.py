@@ -170,15 +170,39 @@ def _segment(name: str, value: object) -> str:
     return encoded
 
 
-def json_content(operation: Operation[Any], content: object) -> tuple[bytes, int, RawHeaders]:
+class PreparedRequest:
+    """What all attempts of a call send; each adds the token."""
+
+    __slots__ = ("base", "content", "fields", "length", "target")
+
+    def __init__(
+        self,
+        base: RequestBase,
+        target: bytes,  # path and query, percent-encoded
+        content: bytes | httpx.AsyncByteStream,  # the transport does not close a stream
+        length: int | None,  # bytes of the content; None to send it in chunks
+        fields: RawHeaders,  # about the content, as `framing` returns them
+    ) -> None:
+        self.base = base
+        self.target = target
+        self.content = content
+        self.length = length
+        self.fields = fields
+
+
+def prepare(template: RequestTemplate, target: bytes, content: object) -> PreparedRequest:
+    """Return a request with a JSON value, or without a body."""
+    operation = template.operation
     if content is None:
         if operation.content is Content.JSON:
             raise InvalidArgumentError("the body is missing")
-        return b"", 0, framing(operation.method, None, None)
+        return PreparedRequest(template, target, b"", 0, framing(operation.method, None, None))
     if operation.content is Content.NONE:
         raise InvalidArgumentError("the operation takes no body")
     data = encode_json(content)
-    return data, len(data), [_JSON_FIELD, (b"Content-Length", b"%d" % len(data))]
+    return PreparedRequest(
+        template, target, data, len(data), [_JSON_FIELD, (b"Content-Length", b"%d" % len(data))]
+    )
 
 
 def encode_json(value: object) -> bytes:
@@ -230,8 +254,8 @@ def framing(method: str, length: int | None, content_type: str | None) -> RawHea
 
 
 def field_lines(fields: RawHeaders) -> bytes:
-    lines = b"".join([b"%b: %b\r\n" % field for field in fields])
-    if not lines.count(b"\n") == lines.count(b"\r") == len(fields) or b"\0" in lines:
+    lines = b"".join([name + b": " + value + b"\r\n" for name, value in fields])
+    if not lines.count(b"\n") == lines.count(b"\r") == len(fields) or 0 in lines:
         raise httpx.LocalProtocolError("a line break in a header")
     return lines
 

@@ -30,7 +30,8 @@ class Connection(asyncio.Protocol):
         self._received: list[bytes] = []
         self._unread = 0
         self._is_paused = self._is_idle = False
-        self._waiter: asyncio.Future[bool] | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._late: type[Exception] = TimeoutError  # what it raises
         self._timer = _Timer(self._loop, lambda: self._wake(late=True))
 
     # Called by the event loop.
@@ -113,8 +114,14 @@ class Connection(asyncio.Protocol):
         return not self._is_full
 
     @property
-    def has_unread(self) -> bool:
-        return bool(self._received)
+    def is_quiet(self) -> bool:
+        """Whether it is open, and no data have come that nobody has read."""
+        return not (self._received or self.is_closing)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether `take` returns data, or there will be no more."""
+        return bool(self._received) or self.is_ended
 
     async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
         """Start TLS, inside the TLS layers that exist already."""
@@ -136,19 +143,21 @@ class Connection(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Send data, or keep them until the system takes them: see `can_write`."""
         self._is_idle = False
-        self._encrypt(data, len(self._layers))
+        if self._layers:
+            self._encrypt(data, len(self._layers))
+        elif not self.closed.done():
+            self._transport.write(data)
 
     def _encrypt(self, data: bytes, layers: int) -> None:
         if not data or self.closed.done():
             return
-        if layers:
-            for layer in reversed(self._layers[:layers]):
-                data = layer.encrypt(data)
+        for layer in reversed(self._layers[:layers]):
+            data = layer.encrypt(data)
         self._transport.write(data)
 
     async def read(self, seconds: float | None) -> bytes:
         """Return received data, as soon as there are any; b"" at the end."""
-        while not self._received and not self.is_ended:
+        while not self.has_news:
             await self.wait(seconds)
         if not self._received and self.failure is not None:
             raise self.failure
@@ -179,7 +188,7 @@ class Connection(asyncio.Protocol):
         # part of a record, which may hold a reply.
         if self._layers and any(layer.is_in_record for layer in self._layers):
             return False
-        return not (self._received or self.is_closing or self._has_news())
+        return self.is_quiet and not self._has_news()
 
     def abort(self) -> None:
         """Cut it at once: data that the system has not taken yet are not sent."""
@@ -188,17 +197,17 @@ class Connection(asyncio.Protocol):
 
     # Waiting.
 
-    async def wait(self, seconds: float | None) -> None:
+    def wait(
+        self, seconds: float | None, late: type[Exception] = TimeoutError
+    ) -> asyncio.Future[None]:
         """Wait until something happens: data come, the system takes more, the connection ends."""
-        self._waiter = self._loop.create_future()
+        # A future, because a coroutine for each reply takes longer.
+        self._late = late
+        self._waiter = asyncio.Future(loop=self._loop)
+        self._timer.when = None
         if seconds is not None:
             self._timer.set(seconds)
-        try:
-            if await self._waiter:
-                raise TimeoutError
-        finally:
-            self._waiter = None
-            self._timer.when = None
+        return self._waiter
 
     async def wait_to_write(self, seconds: float | None) -> None:
         """Wait as `wait` does, and begin again if the system has taken a part of the data."""
@@ -211,10 +220,16 @@ class Connection(asyncio.Protocol):
                     raise
 
     def _wake(self, *, late: bool = False) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(late)
-        elif self.on_event is not None:
-            self.on_event()
+        waiter, self._waiter = self._waiter, None
+        if waiter is None or waiter.done():  # done: its task was cancelled
+            if self.on_event is not None:
+                self.on_event()
+            return
+        self._timer.when = None
+        if late:
+            waiter.set_exception(self._late(""))
+        else:
+            waiter.set_result(None)
 
     def _end(self, *, cleanly: bool) -> None:
         if not self.is_ended:

@@ -7,10 +7,10 @@ from typing import Any, Final, Protocol
 
 import httpx
 
+from gateway_sdk._http.reply import RawReply
 from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.transmission import (
-    DirectRequest,
-    DirectResponse,
+    Request,
     send_by_httpx,
     unread,
     with_content,
@@ -142,7 +142,7 @@ class CustomTransport:
         self._limiter = limiter
         self._tells_what_was_sent = tells_what_was_sent
 
-    async def exchange(self, request: DirectRequest) -> DirectResponse:
+    async def exchange(self, request: Request) -> RawReply:
         transmission = request.transmission
         if self._limiter is not None:
             transmission.sent = False  # while it waits, nothing is sent

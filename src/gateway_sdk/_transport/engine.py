@@ -7,6 +7,7 @@ from typing import cast
 
 import httpx
 
+from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.request import field_lines
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import Connection
@@ -18,8 +19,7 @@ from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import (
     NOT_SENT,
-    DirectRequest,
-    DirectResponse,
+    Request,
     send_by_httpx,
 )
 
@@ -42,10 +42,12 @@ class Engine:
         self._route = Route(ssl_context, proxy, made=self._pool.add, lost=self._pool.forget)
         self._mocked: httpx.AsyncHTTPTransport | None = None
 
-    async def exchange(self, request: DirectRequest) -> DirectResponse:
+    async def exchange(self, request: Request) -> RawReply:
         head = self._head(request)
-        base, timeout, transmission = request.base, request.timeout, request.transmission
-        await self._admission.enter(timeout.pool, transmission)
+        prepared, timeout, transmission = request.prepared, request.timeout, request.transmission
+        base = request.base
+        if not self._admission.enter_now():
+            await self._admission.enter(timeout.pool, transmission)
         connection = None
         try:
             if is_mocked():
@@ -54,7 +56,7 @@ class Engine:
             if connection is None:
                 connection = await self._route.open(base.address, transmission, timeout.connect)
             exchange = Exchange(connection, transmission, write=timeout.write, read=timeout.read)
-            await exchange.send(head, request.content, request.length)
+            await exchange.send(head, prepared.content, prepared.length)
         except BaseException:
             if connection is not None:
                 connection.abort()
@@ -63,13 +65,13 @@ class Engine:
             raise
         reply = exchange.reply
         if reply.is_whole:
-            body = reply.take()
+            reply.body = reply.take()
             self.end(exchange, connection, base.origin)
-            return DirectResponse(reply.status, reply.fields, body, None)
-        stream = _ReplyStream(self, exchange, connection, base.origin)
-        return DirectResponse(reply.status, reply.fields, b"", stream)
+        else:
+            reply.stream = _ReplyStream(self, exchange, connection, base.origin)
+        return reply
 
-    async def _exchange_by_httpx(self, request: DirectRequest) -> DirectResponse:
+    async def _exchange_by_httpx(self, request: Request) -> RawReply:
         """Send through httpx, whose network a test has replaced; see `interception`."""
         if self._mocked is None:
             route = self._route
@@ -77,17 +79,16 @@ class Engine:
         transmission = request.transmission
         transmission.end_turn()
         try:
-            response = await send_by_httpx(self._mocked, request)
+            reply = await send_by_httpx(self._mocked, request)
         except NOT_SENT:
             raise
         except BaseException:
             transmission.sent = True
             raise
         transmission.sent = True
-        stream = cast("httpx.AsyncByteStream", response.stream)
-        return DirectResponse(
-            response.status, response.fields, b"", _MockedStream(stream, self._admission.leave)
-        )
+        stream = cast("httpx.AsyncByteStream", reply.stream)
+        reply.stream = _MockedStream(stream, self._admission.leave)
+        return reply
 
     async def aclose(self) -> None:
         await self._pool.aclose()
@@ -95,18 +96,14 @@ class Engine:
         if self._mocked is not None:  # vcrpy records over real connections of its
             await self._mocked.aclose()
 
-    def _head(self, request: DirectRequest) -> bytes:
-        base, target, fields = request.base, request.target, request.fields
+    def _head(self, request: Request) -> bytes:
+        base, target, fields = request.base, request.prepared.target, request.fields
         if self._route.proxy is not None and forwards(self._route.proxy, base.address):
             request.transmission.forwarded = True
             target = b"http://%b%b" % (base.address.netloc, target)
             fields = [*fields, *self._route.credentials]
-        return b"%b %b HTTP/1.1\r\n%b%b\r\n" % (
-            base.method,
-            target,
-            base.lines,
-            field_lines(fields),
-        )
+        line = base.method + b" " + target + b" HTTP/1.1\r\n"
+        return line + base.lines + field_lines(fields) + b"\r\n"
 
     def end(self, exchange: Exchange, connection: Connection, origin: bytes) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""

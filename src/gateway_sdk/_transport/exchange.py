@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
-from typing import Final, Self, cast
+from typing import Final, NoReturn, Self, cast
 
 import httpx
 
@@ -60,13 +60,16 @@ class Exchange:
         # sent too, because the server may need it, until the server closes the connection or the
         # time-out for a piece passes. The first piece leaves together with the head.
         if isinstance(content, bytes) and len(content) <= PIECE:
-            self._is_sent = await self._write(head + content)
+            self._is_sent = self._put(head + content)
+            if not self._connection.can_write:
+                await self._flush()
         else:
             pieces = _WatchedPieces(stream_of(content), self._connection, self._is_overtaken)
             with suppress(_OvertakenError):
                 await self._send_pieces(head, pieces, length)
         while not self.reply.status:
-            await self._read_more()
+            if (news := self._read_on()) is not None:
+                await news
 
     async def _send_pieces(
         self, head: bytes, content: AsyncIterable[bytes], length: int | None
@@ -98,7 +101,8 @@ class Exchange:
         while not self.reply.buffered:
             if self.reply.is_whole:
                 return b""
-            await self._read_more()
+            if (news := self._read_on()) is not None:
+                await news
         return self.reply.take()
 
     @property
@@ -119,6 +123,11 @@ class Exchange:
         return self._has_begun and self._is_unwanted
 
     async def _write(self, data: bytes) -> bool:
+        is_wanted = self._put(data)
+        await self._flush()
+        return is_wanted
+
+    def _put(self, data: bytes) -> bool:
         """Send a piece and return True; return False if the reply makes it unnecessary."""
         self._left_at_once = not self._has_begun and len(data) <= _SMALL
         if not self._has_begun:
@@ -128,10 +137,13 @@ class Exchange:
             if self._is_unwanted:
                 return False
         self._connection.write(data)
+        return True
+
+    async def _flush(self) -> None:
+        """Wait until the system takes more data, unless the reply makes that unnecessary."""
         while not (self._connection.can_write or self._is_unwanted):
             await self._wait_for_writing()
             self._look()
-        return True
 
     async def _wait_for_writing(self) -> None:
         try:
@@ -142,16 +154,19 @@ class Exchange:
             self._gives_up = True
 
     def _begin(self) -> None:
-        if self._connection.has_unread:  # it cannot be the reply
-            self.reply.receive(self._connection.take())
-            early = self.reply.failure or "it sent bytes before the request"
-            raise httpx.ConnectError("") from UnreadableReplyError(early)
-        if self._connection.is_closing:
-            raise httpx.ConnectError("the connection was closed") from self._connection.failure
+        if not self._connection.is_quiet:
+            self._refuse()
         self._transmission.check()
         self._has_begun = self._transmission.sent = True
         if self._transmission.on_sent is not None:
             self._transmission.end_turn()
+
+    def _refuse(self) -> NoReturn:
+        if early := self._connection.take():  # it cannot be the reply
+            self.reply.receive(early)
+            reason = self.reply.failure or "it sent bytes before the request"
+            raise httpx.ConnectError("") from UnreadableReplyError(reason)
+        raise httpx.ConnectError("the connection was closed") from self._connection.failure
 
     def _look(self) -> None:
         """Take received bytes of the reply while the request is sent, up to a limit."""
@@ -160,19 +175,20 @@ class Exchange:
         if data := self._connection.take():
             self._receive(data)
 
-    async def _read_more(self) -> None:
+    def _read_on(self) -> asyncio.Future[None] | None:
+        """Read what has come; if there is nothing, return what to wait for."""
         if self.reply.failure is not None:
             raise UnreadableReplyError(self.reply.failure)
-        try:
-            data = await self._connection.read(self._read_timeout)
-        except TimeoutError:
-            raise httpx.ReadTimeout("") from None
-        except OSError as error:
-            raise httpx.ReadError(type(error).__name__) from error
-        if data:
+        connection = self._connection
+        if not connection.has_news:
+            return connection.wait(self._read_timeout, httpx.ReadTimeout)
+        if data := connection.take():
             self._receive(data)
-        else:
-            self.reply.receive_end(cleanly=self._connection.is_clean)
+        elif connection.failure is not None:
+            raise httpx.ReadError(type(connection.failure).__name__) from connection.failure
+        elif connection.is_ended:
+            self.reply.receive_end(cleanly=connection.is_clean)
+        return None
 
     def _receive(self, data: bytes) -> None:
         self.reply.receive(data)

@@ -16,20 +16,20 @@ _logger = logging.getLogger("gateway_sdk")
 
 _MOCKS: Final = frozenset({"pytest_httpx", "respx", "vcr"})
 _ORIGINALS: Final = frozenset({"httpcore", "httpx"})
-_METHOD: Final = "handle_async_request"
 
-_judged: dict[tuple[object, object], bool] = {}
+_last: tuple[tuple[Any, Any], bool] = (None, None), False  # what was judged, and the verdict
 
 
 def is_mocked() -> bool:
     """Tell whether a known mock has replaced httpx's network."""
-    pool: Any = getattr(sys.modules.get("httpcore"), "AsyncConnectionPool", None)
-    methods = vars(httpx.AsyncHTTPTransport)[_METHOD], pool and vars(pool)[_METHOD]
-    verdict = _judged.get(methods)
-    if verdict is None:
-        _judged.clear()  # each test of a mock has functions of its own
-        verdict = _judged[methods] = _judge({_package_of(method) for method in methods if method})
-    return verdict
+    global _last  # noqa: PLW0603 - it is asked for each attempt, and seldom changes
+    core = sys.modules.get("httpcore")
+    pool = core and core.AsyncConnectionPool.handle_async_request
+    # wrapt's objects are equal to what they wrap, and have the same verdict.
+    methods = httpx.AsyncHTTPTransport.handle_async_request, pool
+    if methods != _last[0]:
+        _last = methods, _judge({_package_of(method) for method in methods if method})
+    return _last[1]
 
 
 def _judge(packages: set[str]) -> bool:

@@ -8,7 +8,7 @@ which `Exchange.can_be_reused` decides. It is reused for the same origin, within
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 import httpx
 
@@ -21,11 +21,6 @@ KEEPALIVE_EXPIRY: Final = 50.0
 """Seconds that an idle connection is kept: load balancers usually close it after 60."""
 
 
-class _Idle(NamedTuple):
-    origin: bytes
-    since: float
-
-
 class Slots:
     """Gives slots to a number of callers at once; the others wait in the order of their arrival."""
 
@@ -36,10 +31,16 @@ class Slots:
         self.free = size
         self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
+    def enter_now(self) -> bool:
+        """Take a slot if one is free; then no caller waits, because `leave` serves these first."""
+        if not self.free:
+            return False
+        self.free -= 1
+        return True
+
     async def enter(self, seconds: float | None = None) -> None:
         """Take a slot, now or when one becomes free; TimeoutError if that takes longer."""
-        if self.free:  # then no caller waits: `leave` gives slots to waiting callers first
-            self.free -= 1
+        if self.enter_now():
             return
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
@@ -84,10 +85,12 @@ class Admission:
         self.slots = Slots(max_connections)
         self._limiter = limiter
 
+    def enter_now(self) -> bool:
+        """Take a slot and return True, if nothing has to be waited for."""
+        return self._limiter is None and self.slots.enter_now()
+
     async def enter(self, seconds: float | None, transmission: Transmission) -> None:
-        if self.slots.free:
-            await self.slots.enter()
-        else:
+        if not self.slots.enter_now():
             began = asyncio.get_running_loop().time()
             try:
                 await self._queue(seconds)
@@ -121,7 +124,8 @@ class Pool:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock: Final = clock
         self._open: set[Connection] = set()
-        self._idle: dict[Connection, _Idle] = {}  # the one that is idle longest comes first
+        # To which origin, and since when; the one that is idle longest comes first.
+        self._idle: dict[Connection, tuple[bytes, float]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, connection: Connection) -> None:
@@ -148,7 +152,7 @@ class Pool:
         connection.rest()
         if connection.is_closing:
             return
-        self._idle[connection] = _Idle(origin, self._clock())
+        self._idle[connection] = origin, self._clock()
         if self._timer is None:
             self._wait_and_prune()
 
@@ -166,7 +170,7 @@ class Pool:
     def _prune(self) -> None:
         """Cut connections that were idle for too long; look again later if others are left."""
         oldest = self._clock() - KEEPALIVE_EXPIRY
-        for connection in [one for one, idle in self._idle.items() if idle.since <= oldest]:
+        for connection in [one for one, (_, since) in self._idle.items() if since <= oldest]:
             del self._idle[connection]
             connection.abort()
         self._timer = None

@@ -6,7 +6,8 @@ from typing import Unpack, cast
 import httpx
 
 from gateway_sdk._checks import check_names
-from gateway_sdk._http.request import RawHeaders, RequestBase
+from gateway_sdk._http.reply import RawReply
+from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.config import (
     CONNECTION,
@@ -16,8 +17,7 @@ from gateway_sdk._transport.config import (
 )
 from gateway_sdk._transport.transmission import (
     EXTENSION,
-    DirectRequest,
-    DirectResponse,
+    Request,
     Transmission,
     Transport,
 )
@@ -61,7 +61,7 @@ class GatewayTransport(httpx.AsyncBaseTransport):
                 transmission.failed_unsent, transmission.sent = error, True
             raise
 
-    async def _exchange(self, request: httpx.Request, own: Transmission) -> DirectResponse:
+    async def _exchange(self, request: httpx.Request, own: Transmission) -> RawReply:
         sent = request_of(request, own)
         engine = self._engines.get(sent.base.origin)
         if engine is None:
@@ -82,23 +82,23 @@ class GatewayTransport(httpx.AsyncBaseTransport):
         return f"<GatewayTransport {list(self._engines.values())}>"
 
 
-def request_of(request: httpx.Request, transmission: Transmission) -> DirectRequest:
+def request_of(request: httpx.Request, transmission: Transmission) -> Request:
     fields = request.headers.raw
     times = request.extensions.get("timeout", {})
-    return DirectRequest(
+    prepared = PreparedRequest(
         RequestBase(request.method, request.url, fields),
         request.url.raw_path,
-        [],
         cast("httpx.AsyncByteStream", request.stream),
         _length_of(fields),
-        httpx.Timeout(**{phase: times.get(phase) for phase in _PHASES}),
-        transmission,
+        [],
     )
+    timeout = httpx.Timeout(**{phase: times.get(phase) for phase in _PHASES})
+    return Request(prepared, [], timeout, transmission)
 
 
-def response_of(response: DirectResponse) -> httpx.Response:
-    stream = response.stream or httpx.ByteStream(response.body)
-    return httpx.Response(response.status, headers=response.fields, stream=stream)
+def response_of(reply: RawReply) -> httpx.Response:
+    stream = reply.stream or httpx.ByteStream(reply.body)
+    return httpx.Response(reply.status, headers=reply.fields, stream=stream)
 
 
 def _length_of(fields: RawHeaders) -> int | None:

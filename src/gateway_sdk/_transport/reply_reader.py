@@ -6,9 +6,12 @@ reply is an error.
 """
 
 import re
-from typing import Final, cast
+from typing import Any, Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from gateway_sdk._http.reply import RawReply, index_of
+from gateway_sdk._http.request import RawHeaders
 
 LONGEST_HEAD: Final = 100 * 1024
 """The limit of consecutive bytes that are not body: the head with all interim replies before it, a
@@ -21,6 +24,7 @@ _SWITCHING: Final = 101
 _NO_BODY: Final = frozenset({204, 304})
 _VERSIONS: Final = ("1.1", "1.0")
 
+_USUAL_START: Final = b"HTTP/1.1 2"  # a final reply
 _HEAD_END: Final = b"\r\n\r\n"
 # What a user agent has to read, and the parser refuses: folded fields (RFC 9112, 5.2), one length
 # several times (6.3), and heads behind an interim reply with `Connection: close` (9.6).
@@ -32,44 +36,43 @@ HTTP_2_ONLY: Final = "it speaks HTTP/2 only"
 _HTTP_2: Final = re.compile(rb"...[\x04\x07].\0\0\0\0", re.DOTALL)
 
 
-class ReplyReader:
+class ReplyReader(RawReply):
+    # Its body is what `take` has returned.
+
     __slots__ = (
         "_closes",
         "_head",
         "_is_sized",
+        "_is_usual",
         "_keeps_alive",
-        "_number",
         "_overhead",
         "_parser",
         "_pieces",
         "_reads_by_head",
-        "_size",
+        "_reason",
         "buffered",
         "failure",
-        "fields",
         "has_excess",
+        "is_over",
         "is_whole",
-        "status",
     )
 
+    fields: RawHeaders
+
     def __init__(self) -> None:
-        self.status = 0  # until the head has arrived
-        self.fields: list[tuple[bytes, bytes]] = []  # as they were sent, without trailers
+        super().__init__(0, [], {})  # until the head has arrived
         self.buffered = 0  # bytes of the body that `take` would return
         self.is_whole = False
+        self.is_over = False  # nothing more can be read: it is whole, or there is a failure
         self.failure: str | None = None  # why the rest of it cannot be read
         self.has_excess = False  # whether bytes came after it
         self._pieces: list[bytes] = []
         # The parser refers to this object (a cycle), so it is dropped when the reply has ended.
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
-        self._is_sized = self._keeps_alive = self._closes = self._reads_by_head = False
-        self._overhead = self._number = self._size = 0
+        self._is_sized = self._is_usual = self._keeps_alive = False
+        self._closes = self._reads_by_head = False
+        self._overhead = self._reason = 0
         self._head = b""  # what has come of a head that is not complete
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more can be read."""
-        return self.is_whole or self.failure is not None
 
     @property
     def can_be_reused(self) -> bool:
@@ -80,6 +83,7 @@ class ReplyReader:
         if self._parser is None:
             self.has_excess = self.has_excess or bool(data)
             return
+        self._is_usual = not self._overhead and data.startswith(_USUAL_START)
         self._overhead += len(data)
         if self._reads_by_head:
             self._receive_by_head(data)
@@ -91,15 +95,16 @@ class ReplyReader:
             self._parser = None
 
     def _feed(self, data: bytes) -> None:
+        parser: Any = self._parser
         try:
-            cast("HttpResponseParser", self._parser).feed_data(data)
+            parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             begun = self._head + data
             if self.status or self.failure or not _UNUSUAL.match(begun):
                 self.has_excess = True
                 self._fail(_reason(error, begun))
                 return
-            self._head, self.fields, self._number, self._size = b"", [], 0, 0
+            self._head, self.fields = b"", []
             self._reads_by_head = True
             self._receive_by_head(begun)
         else:
@@ -131,7 +136,7 @@ class ReplyReader:
         """Note the end of the connection; a clean one also ends a reply without a length."""
         self._keeps_alive = False
         if self.status and not self._is_sized and cleanly and not self.is_over:
-            self.is_whole = True
+            self.is_whole = self.is_over = True
         self._fail("it closed the connection")
         self._parser = None
 
@@ -142,7 +147,7 @@ class ReplyReader:
 
     def _fail(self, why: str) -> None:
         if not self.is_over:
-            self.failure = why
+            self.failure, self.is_over = why, True
 
     # Called by the parser. What it reads after an error or after the reply is ignored.
 
@@ -151,52 +156,49 @@ class ReplyReader:
         self.has_excess = self.is_whole
 
     def on_status(self, reason: bytes) -> None:
-        """Count the reason phrase, which may come in one piece with the rest."""
-        self._size += len(reason)
+        self._reason = len(reason)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._number += 1
-        self._size += len(name) + len(value) + 4
-        if self._number > MOST_FIELDS or self._size > LONGEST_HEAD:
-            self._fail("its reply has too many header fields, or too long ones")
-        elif not self.status:
+        if not self.status:  # else it is a trailer
             self.fields.append((name, value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         parser = self._parser
         if parser is None or self.is_over or self.status:
             return
-        status, version = parser.get_status_code(), parser.get_http_version()
-        if status == _SWITCHING:
+        status = parser.get_status_code()
+        # The parser writes the version as a text, which takes as long as all the rest here.
+        version = "1.1" if self._is_usual else parser.get_http_version()
+        if len(self.fields) > MOST_FIELDS or (self._overhead > LONGEST_HEAD and self._is_long()):
+            self._fail("its reply has too many header fields, or too long ones")
+        elif status == _SWITCHING:
             self._fail("it switched to another protocol (101)")
         elif status < _FIRST or version not in _VERSIONS:
             self._fail("its reply is not HTTP/1.1 (another version)")
         elif status < _FINAL:
             self.fields = []
         else:
-            self._begin(status, version)
+            self._begin(status, version, parser)
 
-    def _begin(self, status: int, version: str) -> None:
-        codings: list[bytes] = []
-        for name, value in self.fields:
-            match name.lower():
-                case b"content-length":
-                    self._is_sized = True
-                case b"transfer-encoding":
-                    codings.append(value.lower())
-                case _:
-                    pass
-        if codings:
+    def _is_long(self) -> bool:
+        # Its bytes are counted as they come; this counts again, without the body behind it.
+        sizes = (len(name) + len(value) + 4 for name, value in self.fields)
+        return self._reason + sum(sizes) > LONGEST_HEAD
+
+    def _begin(self, status: int, version: str, parser: HttpResponseParser) -> None:
+        self.index = index_of(self.fields)
+        self._is_sized = b"content-length" in self.index
+        coding = self.index.get(b"transfer-encoding")
+        if coding is not None:
             self._is_sized = True
-            if codings != [b"chunked"]:
+            if coding.lower() != b"chunked":
                 self._fail("its reply has a transfer coding that was not asked for")
                 return
             # In HTTP/1.0 the framing cannot be trusted: the connection ends (RFC 9112, 6.1).
             self._closes = self._closes or version == "1.0"
         self.status, self._overhead = status, 0  # however the head came: its fields were counted
-        parser = cast("HttpResponseParser", self._parser)
         self._keeps_alive = parser.should_keep_alive() and not self._closes
-        self.is_whole = status in _NO_BODY
+        self.is_whole = self.is_over = status in _NO_BODY
 
     def on_body(self, piece: bytes) -> None:
         if self.is_over:
@@ -211,7 +213,7 @@ class ReplyReader:
         if parser is None or self.is_over:
             return
         if self.status:
-            self.is_whole = True
+            self.is_whole = self.is_over = True
             return
         # An interim one. Its `Connection: close` means that the connection ends after the final
         # reply (RFC 9112, 9.6); the parser refuses what follows.

@@ -1,13 +1,13 @@
 """What a call gives to a transport, and what the transport reports."""
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
 import httpx
 
 from gateway_sdk._http.pieces import PIECE
-from gateway_sdk._http.request import RawHeaders, RequestBase
+from gateway_sdk._http.reply import RawReply, index_of
+from gateway_sdk._http.request import PreparedRequest, RawHeaders
 
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
@@ -29,23 +29,30 @@ class UnreadableReplyError(httpx.RemoteProtocolError):
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
-@dataclass(slots=True)
+def _go_on() -> None:
+    """Without a deadline, nothing holds a request back."""
+
+
 class Transmission:
-    # Whether a byte may have been sent. The engine sets it before the first byte; with another
-    # transport, it is true from the start.
-    sent: bool
-    # Raises if the deadline of the call has passed; called right before the first byte leaves.
-    check: Callable[[], None] = lambda: None
-    forwarded: bool = False  # whether a proxy reads the request, so that the reply may be its own
+    """What becomes of one attempt to send a request."""
+
+    forwarded = False  # whether a proxy reads the request, so that the reply may be its own
     proxy: str | None = None  # "the proxy HOST:PORT", while the engine talks to the proxy only
     status: int | None = None  # once the head of the reply has arrived
-    slot_wait: float = 0.0  # seconds for a slot
-    rate_wait: float = 0.0  # seconds under the rate limit
+    slot_wait = 0.0  # seconds for a slot
+    rate_wait = 0.0  # seconds under the rate limit
     on_sent: Callable[[], None] | None = None  # once, when the first byte leaves or none will
-    is_awaited: bool = False  # whether our own transport inside the user's client sets `sent`
+    is_awaited = False  # whether our own transport inside the user's client sets `sent`
     # What that transport raised before it had sent anything. Whoever
     # catches it there may send the request in another way, so another error proves nothing.
     failed_unsent: BaseException | None = None
+
+    def __init__(self, *, sent: bool, check: Callable[[], None] = _go_on) -> None:
+        # Whether a byte may have been sent. The engine sets it before the first byte; with another
+        # transport, it is true from the start.
+        self.sent = sent
+        # Raises if the deadline of the call has passed; called right before the first byte leaves.
+        self.check = check
 
     def is_unsent(self, error: BaseException) -> bool:
         """Tell whether nothing was sent in the attempt that ended with this error."""
@@ -58,29 +65,29 @@ class Transmission:
             on_sent()
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class DirectRequest:
-    base: RequestBase
-    target: bytes  # path and query, percent-encoded
-    fields: RawHeaders  # those that `base` does not have
-    content: bytes | httpx.AsyncByteStream  # the transport does not close a stream
-    length: int | None  # bytes of the content; None to send it in chunks
-    timeout: httpx.Timeout
-    transmission: Transmission
+class Request:
+    """One attempt to send a prepared request."""
 
+    __slots__ = ("base", "fields", "prepared", "timeout", "transmission")
 
-@dataclass(slots=True, eq=False, repr=False)
-class DirectResponse:
-    status: int
-    fields: RawHeaders
-    body: bytes  # if all of it has arrived
-    stream: httpx.AsyncByteStream | None  # else the body, which the caller must close
+    def __init__(
+        self,
+        prepared: PreparedRequest,
+        fields: RawHeaders,
+        timeout: httpx.Timeout,
+        transmission: Transmission,
+    ) -> None:
+        self.prepared = prepared
+        self.base = prepared.base  # the attempt may have other fields
+        self.fields = fields  # in addition to those of `base`
+        self.timeout = timeout
+        self.transmission = transmission
 
 
 class Transport(Protocol):
     """What sends the requests of a session: our engine, or what the user gave."""
 
-    async def exchange(self, request: DirectRequest) -> DirectResponse: ...
+    async def exchange(self, request: Request) -> RawReply: ...
 
     async def aclose(self) -> None: ...
 
@@ -102,22 +109,21 @@ def stream_of(content: bytes | httpx.AsyncByteStream) -> httpx.AsyncByteStream:
     return httpx.ByteStream(content) if len(content) <= PIECE else _Pieces(content)
 
 
-async def send_by_httpx(
-    transport: httpx.AsyncBaseTransport, request: DirectRequest
-) -> DirectResponse:
-    base = request.base
+async def send_by_httpx(transport: httpx.AsyncBaseTransport, request: Request) -> RawReply:
+    base, prepared = request.base, request.prepared
     response = await transport.handle_async_request(
         httpx.Request(
             base.method.decode(),
-            base.address.copy_with(raw_path=request.target),
+            base.address.copy_with(raw_path=prepared.target),
             headers=[*base.fields, *request.fields],
-            stream=stream_of(request.content),
+            stream=stream_of(prepared.content),
             extensions={"timeout": request.timeout.as_dict(), EXTENSION: request.transmission},
         )
     )
     response = unread(response, httpx)
     stream = cast("httpx.AsyncByteStream", response.stream)
-    return DirectResponse(response.status_code, response.headers.raw, b"", stream)
+    fields = response.headers.raw
+    return RawReply(response.status_code, fields, index_of(fields), stream)
 
 
 def unread(response: Any, library: Any) -> Any:

@@ -51,10 +51,13 @@ def checked(operation: Operation[Any], model: type[M], values: Any) -> M:
     """
     try:
         is_other = type(values) is not dict and isinstance(values, Mapping)
-        return model.model_validate(dict(values) if is_other else values)
+        given = dict(values) if is_other else values
+        made: M = model.__pydantic_validator__.validate_python(given)
     except ValidationError as error:
         # No cause: it holds the values.
         raise wrong(operation, describe(error)) from None
+    else:
+        return made
 
 
 def wrong(operation: Operation[Any], message: str) -> InvalidArgumentError:

@@ -18,6 +18,7 @@ from gateway_sdk.auth._login_coordination import (
     StoreAccess,
     is_recent,
 )
+from gateway_sdk.auth.source import has_ready_tokens
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
@@ -50,6 +51,7 @@ class _Refusal(NamedTuple):
         return is_recent(self.at, now, self.pause)
 
 
+@has_ready_tokens
 class SharedTokenSource:
     """A token source for any number of callers, tasks and sessions.
 
@@ -148,16 +150,16 @@ class SharedTokenSource:
         if rejected is not None:
             self.reject(rejected)
         for _ in range(_ROUNDS):
-            if (token := self._working()) is not None:
+            if (token := self.ready()) is not None:
                 return token
             try:
                 await self._renewal.join()
             except GatewayError as error:
-                if (token := self._working()) is not None:
+                if (token := self.ready()) is not None:
                     return token  # it was renewed in another event loop, or has worked
                 # A copy for each caller, which sets the operation on it.
                 raise copy.copy(error) from None
-        if (token := self._working()) is not None:
+        if (token := self.ready()) is not None:
             return token
         raise self._all_refused()
 
@@ -185,7 +187,8 @@ class SharedTokenSource:
             with self._refusing:
                 self._refused.pop(text_of(token), None)
 
-    def _working(self) -> Token | None:
+    def ready(self) -> Token | None:
+        """Return the token that is in memory and works; None if it has to be waited for."""
         cached = self._cached
         if cached is None:
             return None

@@ -6,13 +6,15 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from copy import copy
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from pydantic import SecretStr
 
 from gateway_sdk._checks import is_async
 from gateway_sdk.auth.token import AccessToken, CachedToken, Token, problem_of, text_of
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
+
+S = TypeVar("S", bound="ReadySource")
 
 _logger = logging.getLogger("gateway_sdk.auth")
 
@@ -55,6 +57,25 @@ AccessTokenGiven: TypeAlias = AccessToken | Callable[[], Awaitable[AccessToken]]
 """What a session accepts as its `access_token`."""
 
 
+class ReadySource(Protocol):
+    """A token source that may have a token at hand, without a coroutine."""
+
+    def ready(self) -> Token | None:
+        """Return a token that `token()` would return at once; None if that has to be awaited."""
+        ...
+
+
+_READY: Final[set[type]] = set()
+
+
+def has_ready_tokens(kind: type[S]) -> type[S]:
+    """Have sessions ask objects of this class for `ready`."""
+    # Not those of subclasses, which may return other tokens.
+    _READY.add(kind)
+    return kind
+
+
+@has_ready_tokens
 class StaticTokenSource:
     """One token, until it expires."""
 
@@ -68,9 +89,11 @@ class StaticTokenSource:
             LoginRequiredError: it has expired.
         """
         cached = self._cached
-        if cached.ends_at == math.inf:
-            return cached.token
-        return _unexpired(cached.token, cached.now(time.time(), time.monotonic()))
+        return self.ready() or _unexpired(cached.token, cached.now(time.time(), time.monotonic()))
+
+    def ready(self) -> Token | None:
+        """Return the token, if it never expires."""
+        return self._cached.token if self._cached.ends_at == math.inf else None
 
 
 class FunctionTokenSource:
@@ -144,6 +167,11 @@ def note_success(source: TokenSource, token: AccessToken) -> None:
     note = getattr(source, "note_success", None)
     if note is not None:
         note(token)
+
+
+def ready_token(source: TokenSource) -> Token | None:
+    """Return the token that one of our sources has at hand; None if it has to be fetched."""
+    return cast("ReadySource", source).ready() if type(source) in _READY else None
 
 
 async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) -> AccessToken:

@@ -6,6 +6,7 @@ What is wrong with a request is said in plain words: the field, what is wanted, 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
@@ -145,12 +146,31 @@ class Model(BaseModel):
         return self.model_dump(mode="json", **_ON_THE_WIRE)
 
 
+@lru_cache(maxsize=64)
+def _has_text_fields_only(kind: type[Model]) -> bool:
+    return all(field.annotation is str for field in kind.model_fields.values())
+
+
+def _is_text(model: Model) -> bool:
+    """Tell whether a model has texts only, which are neither secret nor wrong."""
+    if not _has_text_fields_only(type(model)):
+        return False
+    for value in model.__dict__.values():  # noqa: SIM110 - `all` takes ten times as long
+        if type(value) is not str:  # it was made without validation
+            return False
+    return True
+
+
 def wire_json(model: Model) -> bytes | None:
     """Return the JSON of `to_wire`, as UTF-8 and in half the time; None if `to_wire` is needed."""
     # For a model that was made without validation, for what may hold NaN or infinity, and for long
     # JSON, in which a number may have more digits than Python writes.
+    # The serializer itself: `model_dump_json` takes twice as long.
+    write = model.__pydantic_serializer__.to_json
     try:
-        data = model.model_dump_json(**_ON_THE_WIRE).encode()
+        if _is_text(model):  # no context and no warnings are needed, and it takes half as long
+            return write(model, by_alias=True, exclude_unset=True)
+        data = write(model, **_ON_THE_WIRE)
     except PydanticSerializationError:
         return None
     return None if len(data) > _MOST_DIGITS or b"NaN" in data or b"Infinity" in data else data
