@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from benchmarks.measures.instructions import SHARED, TRACED
 from benchmarks.parts import PARTS
 from benchmarks.peers import ALONE, OURS
 from benchmarks.rounds import Seen, median_ratio
@@ -38,6 +39,9 @@ BUDGETS: Final = (
         Budget("CPU / aiohttp", "cpu", OURS, (figure,), limit, "aiohttp")
         for figure, limit in zip(CPU, (0.55, 0.48, 0.45), strict=True)
     ),
+    Budget("instructions, k", "instructions", OURS, ("instructions_k 1",), 260.0),
+    Budget("instructions, k, shared token", "instructions", SHARED, ("instructions_k 1",), 275.0),
+    Budget("instructions, k, traced", "instructions", TRACED, ("instructions_k 1",), 400.0),
     Budget("CPU / pyreqwest", "cpu", OURS, CPU, 0.85, "pyreqwest"),
     Budget("CPU / OpenAI on aiohttp", "cpu", OURS, CPU, 0.12, "AsyncOpenAI on aiohttp"),
     Budget("CPU / OpenAI", "cpu", OURS, CPU, 0.12, "AsyncOpenAI"),

@@ -7,11 +7,13 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.measures.commands import COMMANDS
 from benchmarks.measures.cpu import level
+from benchmarks.measures.instructions import KINDS, TRACED
 from benchmarks.peers import ALONE, OURS, PEERS
 
 Settings = Mapping[str, Any]
 
 LEVELS: Final = ((1, 0), (10, 0), (50, 0), (200, 0), (500, 0), (50, 50))
+CALLERS: Final = (1, 50, 200)
 LATENCIES: Final = (5, 50, 200)
 STATEMENTS: Final = {
     "from gateway_sdk import GatewaySession": "gateway_sdk",
@@ -42,6 +44,13 @@ PARTS: Final = {
         {level(*pair): f"cpu_us {level(*pair)}" for pair in LEVELS},
         {"rounds": 5, "levels": LEVELS, "seconds": 0.4},
         {"rounds": 1, "levels": ((1, 0), (50, 0), (50, 5)), "seconds": 0.01},
+    ),
+    "instructions": Part(
+        "Instructions of a warm call by concurrent calls, thousands",
+        tuple(KINDS),
+        {f"{callers}": f"instructions_k {callers}" for callers in CALLERS},
+        {"rounds": 1, "callers": CALLERS, "calls": (400, 2400)},
+        {"rounds": 1, "callers": (1,), "calls": (20, 40)},
     ),
     "latency": Part(
         "Latency at 150 calls per second from when each was due, ms",
@@ -145,9 +154,18 @@ def left_out(name: str) -> dict[str, str]:
     for variant in PARTS[name].variants:
         needs = PEERS[variant].needs if variant in PEERS else ()
         needs += (STATEMENTS[variant],) if variant in STATEMENTS else ()
-        missing = [module for module in needs if find_spec(module) is None]
-        if variant.startswith("curl") and shutil.which("curl") is None:
-            missing.append("curl")
+        needs += ("opentelemetry.sdk",) if variant == TRACED else ()
+        missing = [module for module in needs if not _is_installed(module)]
+        programs = {"upload": "curl" * variant.startswith("curl"), "instructions": "valgrind"}
+        if (program := programs.get(name)) and shutil.which(program) is None:
+            missing.append(program)
         if missing:
             found[variant] = f"{' and '.join(missing)} not installed"
     return found
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # a package that has it
+        return False

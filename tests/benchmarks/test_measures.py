@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from benchmarks import gateway_server
 from benchmarks.gateway_server import SERIES, Connection, Server, Wakeful
-from benchmarks.measures import latency, upload
+from benchmarks.measures import instructions, latency, upload
 from benchmarks.measures.load import ask, counted
 from benchmarks.peers import PEERS, lacking
 from benchmarks.peers.generated import generate
@@ -91,6 +92,17 @@ async def test_latency_counts_from_when_a_call_was_due(monkeypatch: pytest.Monke
     assert await latency.at_rate(call, 100, 4, took) == 4
     assert took == pytest.approx([0.1, 0.2 - 0.01, 0.3 - 0.02, 0.4 - 0.03])
     assert latency.percentile(took, 50) == took[1]  # one that was seen
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts instructions")
+async def test_instructions_are_those_of_calls(url: str) -> None:
+    """The start of the process is not counted, and each call is one that was made."""
+    before = ask(url)["requests"]
+    figures = await instructions.measure("raw sockets", url, {"calls": (20, 40), "callers": (1, 2)})
+
+    assert ask(url)["requests"] == before + 2 * (20 + 40)
+    assert figures.keys() == {"instructions_k 1", "instructions_k 2"}
+    assert all(50 < count < 1000 for count in figures.values())
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
