@@ -1,6 +1,5 @@
 """Checks of what users give: each takes a name and a value, and returns the value to use."""
 
-import difflib
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -27,9 +26,11 @@ def check_names(where: str, given: Iterable[str], known: Collection[str]) -> Non
     """Refuse an argument that does not exist, and suggest the name that is meant."""
     for name in given:
         if name not in known:
+            from difflib import get_close_matches  # noqa: PLC0415 - after a mistake only
+
             # A part of a name goes before a similar name: `connections` for `max_connections`.
             close = sorted(other for other in known if name in other)
-            close = close or difflib.get_close_matches(name, sorted(known), 1)
+            close = close or get_close_matches(name, sorted(known), 1)
             hint = f": did you mean {' or '.join(close)}?" if close else ""
             raise ConfigurationError(f"{where} has no argument {name!r}{hint}")
 

@@ -15,8 +15,8 @@ import httpx
 
 from gateway_sdk._http.reply import RawReply
 from gateway_sdk._http.reply_errors import cut_reply, outcome_of_reply, outcome_of_status
-from gateway_sdk._transport.reply_reader import HTTP_2_ONLY
 from gateway_sdk._transport.transmission import (
+    HTTP_2_ONLY,
     NOT_SENT,
     Request,
     Transmission,

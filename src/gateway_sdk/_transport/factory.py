@@ -12,7 +12,6 @@ from gateway_sdk._transport.custom import (
     transport_of,
     transport_of_client,
 )
-from gateway_sdk._transport.public import GatewayTransport
 from gateway_sdk._transport.transmission import Transport
 
 _logger = logging.getLogger("gateway_sdk")
@@ -34,6 +33,8 @@ def _has_ours(client: AnyClient) -> bool:
     """Tell whether the user's client sends through a `GatewayTransport`."""
     # Exactly: around another transport, or in a subclass, it may be one of several that are tried.
     # httpx (allowed: 0.28 to 1) has no public way to see it.
+    from gateway_sdk._transport.public import GatewayTransport  # noqa: PLC0415 - few have one
+
     transport = vars(client).get("_transport")
     if transport is None:
         _warn(type(client).__module__.partition(".")[0])

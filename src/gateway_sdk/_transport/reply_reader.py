@@ -12,6 +12,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._http.request import RawHeaders
+from gateway_sdk._transport.transmission import HTTP_2_ONLY
 
 LONGEST_HEAD: Final = 100 * 1024
 """The limit of consecutive bytes that are not body: the head with all interim replies before it, a
@@ -31,7 +32,6 @@ _HEAD_END: Final = b"\r\n\r\n"
 _UNUSUAL: Final = re.compile(rb"(?i)\s*HTTP/1(?:\.. 1|.*?\r\n(?:[ \t]|content-length:))", re.DOTALL)
 _FOLD: Final = re.compile(rb"[ \t]*\r\n[ \t]+")
 _LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length:([^\r\n]*)(?=\r\n)")
-HTTP_2_ONLY: Final = "it speaks HTTP/2 only"
 # SETTINGS or GOAWAY, with which HTTP/2 begins (RFC 9113, 3.4, 4.1).
 _HTTP_2: Final = re.compile(rb"...[\x04\x07].\0\0\0\0", re.DOTALL)
 

@@ -22,6 +22,10 @@ NOT_SENT: Final = (
 """The errors that our engine raises when no byte of the request was sent."""
 
 
+HTTP_2_ONLY: Final = "it speaks HTTP/2 only"
+"""The text of an `UnreadableReplyError` that asking again does not help against."""
+
+
 class UnreadableReplyError(httpx.RemoteProtocolError):
     """A reply of our engine that cannot be read; unlike httpx's texts, it shows nothing of it."""
 

@@ -5,7 +5,6 @@ What is wrong with a request is said in plain words: the field, what is wanted, 
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
@@ -328,6 +327,8 @@ def _words(
 def _unknown(name: str, model: type[BaseModel]) -> str:
     if name in model.model_fields:
         return f"is given twice: {model.model_fields[name].serialization_alias} is the same field"
+    from difflib import get_close_matches  # noqa: PLC0415 - after a mistake only
+
     close = get_close_matches(name, _names(model), n=1)
     return f"is not a field of {model.__name__}" + "".join(f": did you mean {it}?" for it in close)
 
