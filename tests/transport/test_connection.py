@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
+from gateway_sdk._transport.dial import LookUps
 from gateway_sdk._transport.pool import Pool
 from gateway_sdk._transport.route import connect
 from tests.support.failing_steps import turns
@@ -43,7 +44,7 @@ async def connected(
 ) -> AsyncIterator[tuple[Connection, Peer]]:
     """Open a connection to a socket of the test's own."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        connection = await connect("127.0.0.1", listener.getsockname()[1], lost)
+        connection = await connect("127.0.0.1", listener.getsockname()[1], LookUps(), lost)
         end, _ = listener.accept()
         end.settimeout(0)
         try:

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.dial import LookUps
 from gateway_sdk._transport.route import connect
 from gateway_sdk._transport.tls import TlsLayer
 from tests.support.certificates import Authority
@@ -103,7 +104,7 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
 async def secured(papers: Papers, layers: int = 1) -> AsyncIterator[tuple[Connection, Peer]]:
     """Open a connection with so many layers of TLS to a server of the test's own."""
     with socket.create_server((HOST, 0)) as listener:
-        connection = await connect(HOST, listener.getsockname()[1])
+        connection = await connect(HOST, listener.getsockname()[1], LookUps())
         end, _ = listener.accept()
         end.settimeout(0)
         peer = Peer(end)
@@ -282,7 +283,7 @@ async def test_what_is_written_during_another_handshake_follows_it(papers: Paper
 async def test_a_certificate_of_an_unknown_authority_is_refused(papers: Papers) -> None:
     """The server is told why, and nothing else was sent."""
     with socket.create_server((HOST, 0)) as listener:
-        connection = await connect(HOST, listener.getsockname()[1])
+        connection = await connect(HOST, listener.getsockname()[1], LookUps())
         end, _ = listener.accept()
         with end:
             end.settimeout(0)
@@ -302,7 +303,7 @@ async def test_a_certificate_of_an_unknown_authority_is_refused(papers: Papers) 
 async def test_a_server_that_hangs_up_in_the_handshake_is_an_error(papers: Papers) -> None:
     """It is none that has sent anything."""
     with socket.create_server((HOST, 0)) as listener:
-        connection = await connect(HOST, listener.getsockname()[1])
+        connection = await connect(HOST, listener.getsockname()[1], LookUps())
         end, _ = listener.accept()
         end.shutdown(socket.SHUT_WR)
         with end, pytest.raises(ConnectionResetError, match="handshake"):
@@ -328,7 +329,7 @@ async def test_a_server_that_ends_tls_right_after_the_handshake_is_an_error(
         await peer.raw(peer.goodbye())
 
     with socket.create_server((HOST, 0)) as listener:
-        connection = await connect(HOST, listener.getsockname()[1])
+        connection = await connect(HOST, listener.getsockname()[1], LookUps())
         end, _ = listener.accept()
         with end:
             end.settimeout(0)

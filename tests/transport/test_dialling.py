@@ -4,13 +4,16 @@ import asyncio
 import gc
 import itertools
 import socket
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from gateway_sdk._transport import route
-from gateway_sdk._transport.route import SocketAddress, connect, dial
+from gateway_sdk._transport import dial as dialling
+from gateway_sdk._transport.dial import LookUps, SocketAddress, dial
+from gateway_sdk._transport.route import connect
 from tests.support.failing_steps import turns
 
 pytestmark = pytest.mark.asyncio_loop  # `Names` changes attributes of the loop
@@ -30,19 +33,16 @@ def open_sockets() -> int:
     return sum(link.startswith("socket:") for link in links)
 
 
-class Names:
+class Names(LookUps):
     """Stands in for the lookup of names, and for the way to some addresses."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.addresses: list[SocketAddress] = []
+        super().__init__()
+        self.known: list[SocketAddress] = []
         self.dead: dict[str, asyncio.Future[None]] = {}
         self.tried: list[str] = []
         loop = asyncio.get_running_loop()
         sock_connect = loop.sock_connect
-
-        async def getaddrinfo(*_: Any, **__: Any) -> list[SocketAddress]:
-            await asyncio.sleep(0)
-            return self.addresses
 
         async def connecting(sock: socket.socket, place: Any) -> None:
             self.tried.append(place[0])
@@ -50,8 +50,11 @@ class Names:
                 await waits
             await sock_connect(sock, place)
 
-        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
         monkeypatch.setattr(loop, "sock_connect", connecting)
+
+    async def addresses(self, host: str, port: int) -> Sequence[SocketAddress]:
+        await asyncio.sleep(0)
+        return self.known if host == "gateway.test" else await super().addresses(host, port)
 
     def silent(self, host: str) -> asyncio.Future[None]:
         self.dead[host] = asyncio.get_running_loop().create_future()
@@ -66,7 +69,7 @@ async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
 async def test_an_address_needs_no_lookup(names: Names) -> None:
     """Neither a thread nor a name server is asked."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        (await dial("127.0.0.1", listener.getsockname()[1])).close()
+        (await dial("127.0.0.1", listener.getsockname()[1], names)).close()
 
     assert names.tried == ["127.0.0.1"]
 
@@ -75,8 +78,8 @@ async def test_the_first_address_that_answers_wins(names: Names) -> None:
     """One that is refused costs no time."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        names.addresses = [address("::1", port), address("127.0.0.1", port)]
-        with await dial("gateway.test", port) as end:
+        names.known = [address("::1", port), address("127.0.0.1", port)]
+        with await dial("gateway.test", port, names) as end:
             assert end.getpeername()[0] == "127.0.0.1"
 
     assert names.tried == ["::1", "127.0.0.1"]
@@ -84,13 +87,13 @@ async def test_the_first_address_that_answers_wins(names: Names) -> None:
 
 async def test_a_silent_address_is_overtaken(names: Names, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while the next one is tried beside it, and its socket is closed."""
-    monkeypatch.setattr(route, "DELAY", 0.01)
+    monkeypatch.setattr(dialling, "DELAY", 0.01)
     before = open_sockets()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         names.silent("::1")
-        names.addresses = [address("::1", port), address("127.0.0.1", port)]
-        with await dial("gateway.test", port) as end:
+        names.known = [address("::1", port), address("127.0.0.1", port)]
+        with await dial("gateway.test", port, names) as end:
             assert end.getpeername()[0] == "127.0.0.1"
     await turns(3)
 
@@ -101,12 +104,12 @@ async def test_a_slow_address_is_waited_for_when_all_others_failed(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is nothing else left to try."""
-    monkeypatch.setattr(route, "DELAY", 0.0)
+    monkeypatch.setattr(dialling, "DELAY", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         slow = names.silent("127.0.0.1")
-        names.addresses = [address("127.0.0.1", port), address("::1", port)]
-        dialled = asyncio.create_task(dial("gateway.test", port))
+        names.known = [address("127.0.0.1", port), address("::1", port)]
+        dialled = asyncio.create_task(dial("gateway.test", port, names))
         while len(names.tried) < 2:
             await turns(1)
         await turns(5)
@@ -117,9 +120,9 @@ async def test_a_slow_address_is_waited_for_when_all_others_failed(
 async def test_the_families_take_turns(names: Names) -> None:
     """A host whose IPv6 is broken is not tried four times before its IPv4."""
     hosts = ["::1", "::1", "127.0.0.1", "127.0.0.1", "127.0.0.1"]
-    names.addresses = [address(host, 1) for host in hosts]
+    names.known = [address(host, 1) for host in hosts]
     with pytest.raises(OSError, match="no address answers") as caught:
-        await dial("gateway.test", 1)
+        await dial("gateway.test", 1, names)
 
     assert names.tried == ["::1", "127.0.0.1", "::1", "127.0.0.1", "127.0.0.1"]
     assert isinstance(caught.value.__cause__, BaseExceptionGroup)
@@ -130,13 +133,13 @@ async def test_of_two_that_answer_at_once_one_is_kept(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one is closed."""
-    monkeypatch.setattr(route, "DELAY", 0.0)
+    monkeypatch.setattr(dialling, "DELAY", 0.0)
     before = open_sockets()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         go_on = names.silent("127.0.0.1")
-        names.addresses = [address("127.0.0.1", port)] * 2
-        dialled = asyncio.create_task(dial("gateway.test", port))
+        names.known = [address("127.0.0.1", port)] * 2
+        dialled = asyncio.create_task(dial("gateway.test", port, names))
         while len(names.tried) < 2:
             await turns(1)
         go_on.set_result(None)
@@ -149,7 +152,7 @@ async def test_of_two_that_answer_at_once_one_is_kept(
 async def test_an_unknown_name_is_an_error_of_the_lookup() -> None:
     """As the system tells it."""
     with pytest.raises(socket.gaierror):
-        await dial("gateway.invalid", 80)
+        await dial("gateway.invalid", 80, LookUps())
 
 
 async def test_without_a_thread_for_the_lookup_there_is_no_address(
@@ -157,12 +160,12 @@ async def test_without_a_thread_for_the_lookup_there_is_no_address(
 ) -> None:
     """The system may refuse more threads; that is a failed lookup, and may pass."""
 
-    async def refuse(*_: Any, **__: Any) -> None:
+    def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", refuse)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(socket.gaierror) as caught:
-        await dial("gateway.invalid", 80)
+        await dial("gateway.invalid", 80, LookUps())
 
     assert caught.value.errno == socket.EAI_AGAIN
 
@@ -171,13 +174,13 @@ async def test_a_cancelled_connect_leaves_no_socket(
     names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever it is cancelled: at each turn of the event loop, with one address and with two."""
-    monkeypatch.setattr(route, "DELAY", 0.0)
+    monkeypatch.setattr(dialling, "DELAY", 0.0)
     before, cancelled, connected = open_sockets(), 0, 0
     with socket.create_server(("127.0.0.1", 0), backlog=500) as listener:
         port = listener.getsockname()[1]
         for number, host in itertools.product(range(60), ("127.0.0.1", "gateway.test")):
-            names.addresses = [address("127.0.0.1", port)] * (2 + number % 2)
-            call = asyncio.create_task(connect(host, port))
+            names.known = [address("127.0.0.1", port)] * (2 + number % 2)
+            call = asyncio.create_task(connect(host, port, names))
             await turns(number // 3)
             call.cancel()
             await asyncio.wait([call])
@@ -198,3 +201,105 @@ async def test_a_cancelled_connect_leaves_no_socket(
     assert cancelled > 20
     assert connected > 20
     assert open_sockets() == before
+
+
+class Server:
+    """A name server that answers when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked = 0
+        self.answers = threading.Event()
+        self.error: OSError | None = None
+        look_up = socket.getaddrinfo
+
+        def asked(host: str, port: int, *options: Any, **more: Any) -> Any:
+            if more.get("flags"):
+                return look_up(host, port, *options, **more)
+            self.asked += 1
+            self.answers.wait(20)
+            if self.error is not None:
+                raise self.error
+            return [address("127.0.0.1", port)]
+
+        monkeypatch.setattr(socket, "getaddrinfo", asked)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    server = Server(monkeypatch)
+    yield server
+    server.answers.set()
+
+
+async def test_callers_that_come_together_look_up_once(server: Server) -> None:
+    """And those that come a moment later; a caller that goes leaves the others their answer."""
+    names = LookUps()
+    callers = [asyncio.create_task(names.addresses("gateway.test", 1)) for _ in range(50)]
+    await turns(3)
+    callers[0].cancel()
+    server.answers.set()
+
+    done = await asyncio.gather(*callers[1:], names.addresses("gateway.test", 1))
+    assert done == [[address("127.0.0.1", 1)]] * 50
+    assert callers[0].cancelled()
+    assert await names.addresses("gateway.test", 1) == done[0]
+    assert server.asked == 1
+    names.close()
+
+
+async def test_an_answer_is_kept_for_a_moment(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name may move; so may one whose addresses do not answer."""
+    server.answers.set()
+    names, later = LookUps(), list[Any]()
+    monkeypatch.setattr(
+        asyncio.get_running_loop(), "call_later", lambda *given: later.append(given)
+    )
+    await names.addresses("gateway.test", 1)
+    await turns(2)
+    ((seconds, drop, *what),) = later
+    assert seconds == 2.0
+    with pytest.raises(ConnectionRefusedError):
+        await dial("gateway.test", 1, names)
+    assert server.asked == 1
+    await names.addresses("gateway.test", 1)
+    assert server.asked == 2
+
+    drop(*what)  # that of the first answer
+    await names.addresses("gateway.test", 1)
+    assert server.asked == 2
+    await turns(2)
+    later[1][1](*later[1][2:])
+    await names.addresses("gateway.test", 1)
+    assert server.asked == 3
+    names.close()
+
+
+async def test_a_failed_look_up_is_an_error_of_each_caller(server: Server) -> None:
+    """Of its own, which others do not write to; and the next caller asks again."""
+    server.error = socket.gaierror(socket.EAI_NONAME, "not known")
+    server.answers.set()
+    names = LookUps()
+    found = await asyncio.gather(
+        *(names.addresses("gateway.test", 1) for _ in range(2)), return_exceptions=True
+    )
+
+    assert [getattr(error, "errno", None) for error in found] == [socket.EAI_NONAME] * 2
+    assert len({id(error) for error in (*found, server.error)}) == 3
+    server.error = None
+    assert await names.addresses("gateway.test", 1)
+    names.close()
+
+
+async def test_a_look_up_takes_no_thread_of_the_loop(server: Server) -> None:
+    """Uploads and journals use those."""
+    names = LookUps()
+    asking = asyncio.create_task(names.addresses("gateway.test", 1))
+    while not server.asked:
+        await turns(1)
+    asking.cancel()
+    assert await asyncio.to_thread(threading.current_thread)
+    assert [thread.name for thread in threading.enumerate()].count("gateway_sdk look-up_0") == 1
+    server.answers.set()
+    names.close()

@@ -209,6 +209,10 @@ async def test_old_idle_connections_are_cut_without_another_call() -> None:
         engine._pool._prune()
         assert "1 idle" in repr(engine)
         assert engine._pool._timer is not None
+        loop = asyncio.get_running_loop()
+        assert engine._pool._timer.when() - loop.time() == pytest.approx(
+            KEEPALIVE_EXPIRY / 2, abs=5
+        )
         clock.now *= 2
         engine._pool._prune()
         assert "0 idle" in repr(engine)

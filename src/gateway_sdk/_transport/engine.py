@@ -93,6 +93,7 @@ class Engine:
     async def aclose(self) -> None:
         await self._pool.aclose()
         await self._admission.aclose()
+        self._route.close()
         if self._mocked is not None:  # vcrpy records over real connections of its
             await self._mocked.aclose()
 

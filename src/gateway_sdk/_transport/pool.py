@@ -165,10 +165,12 @@ class Pool:
             await asyncio.wait([connection.closed for connection in self._open])
 
     def _wait_and_prune(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(KEEPALIVE_EXPIRY, self._prune)
+        _, since = next(iter(self._idle.values()))
+        seconds = since + KEEPALIVE_EXPIRY - self._clock()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._prune)
 
     def _prune(self) -> None:
-        """Cut connections that were idle for too long; look again later if others are left."""
+        """Cut connections that were idle for too long, and look again when the next one was."""
         oldest = self._clock() - KEEPALIVE_EXPIRY
         for connection in [one for one, (_, since) in self._idle.items() if since <= oldest]:
             del self._idle[connection]

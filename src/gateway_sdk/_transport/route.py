@@ -1,25 +1,18 @@
 """Connects to the gateway: to the first of its addresses that answers, or through a proxy."""
 
 import asyncio
-import socket
 import ssl
-from collections.abc import Callable, Sequence
-from itertools import chain, zip_longest
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Final
 
 import httpx
 
 from gateway_sdk._cancellation import OwnCancellation
 from gateway_sdk._transport.connection import Connection
+from gateway_sdk._transport.dial import LookUps, dial
 from gateway_sdk._transport.proxy import credentials_of, is_socks, open_tunnel
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk._url import host_and_port
-
-SocketAddress: TypeAlias = tuple[Any, ...]
-"""One entry of what `socket.getaddrinfo` returns."""
-
-DELAY: Final = 0.25
-"""Seconds before the next address is tried too, while earlier attempts go on (RFC 8305, 5)."""
 
 _PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
@@ -36,6 +29,7 @@ class Route:
         self.ssl_context = ssl_context
         self.proxy = proxy
         self._made, self._lost = made, lost
+        self._look_ups = LookUps()
         self._is_away = False  # no connection could be made last time
         self._trial: asyncio.Future[httpx.HTTPError | None] | None = None
         self.credentials = credentials_of(proxy)
@@ -92,7 +86,7 @@ class Route:
 
     async def _open(self, url: httpx.URL, transmission: Transmission) -> Connection:
         host, port = address_of(url if self.proxy is None else self.proxy.url)
-        connection = await connect(host, port, self._lost)
+        connection = await connect(host, port, self._look_ups, self._lost)
         self._made(connection)
         try:
             if self.proxy is not None:
@@ -103,6 +97,9 @@ class Route:
             connection.abort()
             raise
         return connection
+
+    def close(self) -> None:
+        self._look_ups.close()
 
     async def _pass(
         self,
@@ -125,95 +122,13 @@ def address_of(url: httpx.URL) -> tuple[str, int]:
 
 
 async def connect(
-    host: str, port: int, lost: Callable[[Connection], None] | None = None
+    host: str,
+    port: int,
+    look_ups: LookUps,
+    lost: Callable[[Connection], None] | None = None,
 ) -> Connection:
     """Open a connection; if the caller is cancelled, no socket stays open."""
-    end = await dial(host, port)
+    end = await dial(host, port, look_ups)
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(lambda: Connection(lost), sock=end)
     return connection
-
-
-# Happy eyeballs (RFC 8305). asyncio's own (`happy_eyeballs_delay=`) leaves sockets open when it is
-# cancelled.
-
-
-async def dial(host: str, port: int) -> socket.socket:
-    """Return a connected socket; all other sockets that were tried are closed."""
-    addresses = _alternating(await _look_up(host, port))
-    if len(addresses) == 1:
-        return await _connect(addresses[0])
-    return await _Race(addresses).run()
-
-
-async def _look_up(host: str, port: int) -> Sequence[SocketAddress]:
-    try:  # an IP address needs no thread
-        return socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-        )
-    except socket.gaierror:
-        pass
-    try:
-        loop = asyncio.get_running_loop()
-        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except RuntimeError as error:  # the system refuses one more thread
-        raise socket.gaierror(socket.EAI_AGAIN, "no thread for the look-up") from error
-
-
-def _alternating(addresses: Sequence[SocketAddress]) -> list[SocketAddress]:
-    """Return the addresses with IPv6 and IPv4 alternating (RFC 8305, 4)."""
-    preferred = addresses[0][0]
-    first = [address for address in addresses if address[0] == preferred]
-    others = [address for address in addresses if address[0] != preferred]
-    return [address for address in chain(*zip_longest(first, others)) if address is not None]
-
-
-async def _connect(address: SocketAddress) -> socket.socket:
-    family, kind, protocol, _, place = address
-    connection = socket.socket(family, kind, protocol)
-    try:
-        connection.settimeout(0)
-        await asyncio.get_running_loop().sock_connect(connection, place)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-class _Race:
-    def __init__(self, addresses: list[SocketAddress]) -> None:
-        self._addresses = addresses
-        self._attempts: list[asyncio.Task[socket.socket]] = []
-        self._pending: set[asyncio.Task[socket.socket]] = set()
-
-    async def run(self) -> socket.socket:
-        """Return the socket of the first address that answers."""
-        winner: asyncio.Task[socket.socket] | None = None
-        try:
-            while (winner := next(filter(_is_connected, self._attempts), None)) is None:
-                await self._try_next()
-            return winner.result()
-        finally:
-            for attempt in self._attempts:
-                if attempt is not winner and _is_connected(attempt):
-                    attempt.result().close()
-                attempt.cancel()
-
-    async def _try_next(self) -> None:
-        """Start with one more address, and wait until one answers or the next one is due."""
-        if self._addresses:
-            attempt = _connect(self._addresses.pop(0))
-            self._attempts.append(asyncio.get_running_loop().create_task(attempt))
-            self._pending.add(self._attempts[-1])
-        elif not self._pending:
-            errors = [error for attempt in self._attempts if (error := attempt.exception())]
-            raise OSError("no address answers") from BaseExceptionGroup("of each address", errors)
-        _, self._pending = await asyncio.wait(
-            self._pending,
-            timeout=DELAY if self._addresses else None,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-
-
-def _is_connected(attempt: asyncio.Task[socket.socket]) -> bool:
-    return attempt.done() and not attempt.cancelled() and attempt.exception() is None
