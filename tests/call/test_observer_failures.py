@@ -71,7 +71,7 @@ def test_a_call_that_is_cut_off_is_told_with_its_outcome(
         engine = Silent()
         monkeypatch.setattr(client, "make_transport", lambda *_: CustomTransport(engine, None))
         gateway = GatewaySession(
-            "https://gateway.test", access_token="t", observers=[book], deadline=600.0
+            "http://127.0.0.1", access_token="t", observers=[book], deadline=600.0
         )
         call = asyncio.create_task(CALLS["upload_document"](gateway))
         await engine.taken.wait()

@@ -3,12 +3,14 @@
 import asyncio
 import copy
 import pickle
+import shutil
 import ssl
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import certifi
 import httpx
 import pytest
 
@@ -23,6 +25,7 @@ from gateway_sdk import (
 )
 from gateway_sdk._call import call as call_module, client
 from gateway_sdk._http.reply import BodyReader
+from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk._transport.factory import make_transport
 from gateway_sdk._transport.transmission import Transport
 from tests.support.calls import CALLS
@@ -404,6 +407,68 @@ async def test_authorities_are_loaded_beside_the_event_loop(
     assert vars(gateway)["_caller"].client.open() is opened is made.pop(threading.main_thread())
     assert len(made) == 1
     await gateway.aclose()
+
+
+async def test_the_first_calls_load_authorities_once_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also without `async with`; one that is cancelled meanwhile has sent nothing."""
+    made = list[threading.Thread]()
+
+    def make(*_: Any) -> Transport:
+        made.append(threading.current_thread())
+        return CustomTransport(transport, None)
+
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
+    monkeypatch.setattr(client, "make_transport", make)
+    gateway = session("https://gateway.test")
+    calls = [asyncio.create_task(CALLS["create_customer"](gateway)) for _ in range(20)]
+    await asyncio.sleep(0)
+    calls[0].cancel()
+    done = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert isinstance(done[0], asyncio.CancelledError)
+    assert done[1:] == [{}] * 19
+    assert len(made) == 1
+    assert made[0] is not threading.main_thread()
+    await gateway.aclose()
+
+
+async def test_a_deadline_holds_while_authorities_are_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All threads may be busy."""
+    may_go_on = threading.Event()
+
+    def make(*given: Any) -> Transport:
+        may_go_on.wait(20)
+        return make_transport(*given)
+
+    monkeypatch.setattr(client, "make_transport", make)
+    gateway = session("https://gateway.test")
+    call = asyncio.create_task(CALLS["create_customer"](gateway))
+    await asyncio.sleep(0)
+    pass_deadlines(gateway)
+    with pytest.raises(DeadlineExceededError) as caught:
+        await call
+    assert caught.value.outcome is Outcome.NOT_SENT
+    may_go_on.set()
+    await gateway.aclose()
+
+
+async def test_each_first_call_gets_its_own_error_of_the_authorities(tmp_path: Path) -> None:
+    """A call writes what became of it into its error; and the next call looks again."""
+    file = tmp_path / "authorities.pem"
+    gateway = session("https://gateway.test", verify=file)
+    calls = (CALLS[name](gateway) for name in ("create_customer", "send_webhook"))
+    errors = await asyncio.gather(*calls, return_exceptions=True)
+
+    assert [type(error) for error in errors] == [ConfigurationError] * 2
+    names = [getattr(error, "operation", None) for error in errors]
+    assert names == ["create_customer", "send_webhook"]
+    shutil.copy(certifi.where(), file)
+    async with gateway:
+        pass
 
 
 async def test_authorities_from_a_folder_a_file_or_a_context(tmp_path: Path) -> None:

@@ -142,8 +142,9 @@ class Call:
         try:
             if watch is not None:
                 watch.started()
-            self._transport = self._client.open()
+            opened = self._client.open_now()
             with CallScope(self._client.calls, self._options.deadline) as self._scope:
+                self._transport = await self._client.prepare() if opened is None else opened
                 template = self._template()
                 target = template.target(path or NO_VALUES)
                 if self._operation.content is Content.ANY and body is not None:

@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, suppress
+from copy import copy
 from enum import Enum
 from typing import Any, Final, TypedDict
 
@@ -109,6 +110,7 @@ class Client:
         self._transport: Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._forks = 0
+        self._making: asyncio.Task[Transport] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._closers = 0
 
@@ -132,13 +134,36 @@ class Client:
         if self._engine.http_client is not None and self._engine.http_client.is_closed:
             raise SessionStateError("the http_client of the session was closed by its owner")
 
-    async def prepare(self) -> None:
-        """Open, and load what the first call would wait for: authorities for 30 ms, in a thread."""
-        _running_loop()  # without one, asyncio.to_thread would not say what to do
-        if self._transport is None and self.tells_what_was_sent and self.base_url.scheme == "https":
-            with suppress(RuntimeError):  # no thread can be started: it is made below
-                self.open(await asyncio.to_thread(make_transport, self._engine, self.base_url))
-        self.open()
+    def open_now(self) -> Transport | None:
+        """Open as `open` does; None if `prepare` has to, to load authorities for 30 ms."""
+        if self._transport is not None or not self._is_slow:
+            return self.open()
+        self._check_open()
+        _running_loop()
+        return None
+
+    @property
+    def _is_slow(self) -> bool:
+        return self.tells_what_was_sent and self.base_url.scheme == "https"
+
+    async def prepare(self) -> Transport:
+        """Open as `open` does; what is slow is loaded in a thread, once for all that wait."""
+        loop = _running_loop()  # without one, asyncio.to_thread would not say what to do
+        self._check_open()
+        if self._transport is not None or not self._is_slow:
+            return self.open()
+        making = self._making
+        if making is None or making.done() or making.get_loop() is not loop:
+            work = asyncio.to_thread(make_transport, self._engine, self.base_url)
+            making = self._making = loop.create_task(work)
+            making.add_done_callback(_take_error)
+        await asyncio.wait([making])  # it goes on if this caller is cancelled
+        try:
+            return self.open(making.result())
+        except ConfigurationError as error:
+            raise copy(error) from error.__cause__  # other calls have it too
+        except (RuntimeError, asyncio.CancelledError):
+            return self.open()  # no thread can be started
 
     def count(self, operation: Operation[Any]) -> Watch | None:
         self._number += 1
@@ -229,7 +254,7 @@ def _running_loop() -> asyncio.AbstractEventLoop:
         ) from None
 
 
-def _take_error(closing: asyncio.Task[None]) -> None:
+def _take_error(ended: asyncio.Task[Any]) -> None:
     """Mark an error as seen: asyncio would report it because no task awaits it."""
-    if not closing.cancelled():
-        closing.exception()
+    if not ended.cancelled():
+        ended.exception()
