@@ -8,10 +8,9 @@ from typing import Final, NoReturn, Self, cast
 import httpx
 
 from gateway_sdk._cancellation import OwnCancellation
-from gateway_sdk._http.pieces import PIECE
 from gateway_sdk._transport.connection import MOST_UNREAD, Connection
 from gateway_sdk._transport.reply_reader import ReplyReader
-from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError, stream_of
+from gateway_sdk._transport.transmission import Transmission, UnreadableReplyError
 
 _REDIRECTED: Final = 300
 _REFUSED: Final = 400
@@ -59,12 +58,12 @@ class Exchange:
         # An early reply with an error status ends the sending. After an early success the rest is
         # sent too, because the server may need it, until the server closes the connection or the
         # time-out for a piece passes. The first piece leaves together with the head.
-        if isinstance(content, bytes) and len(content) <= PIECE:
+        if isinstance(content, bytes):
             self._is_sent = self._put(head + content)
             if not self._connection.can_write:
                 await self._flush()
         else:
-            pieces = _WatchedPieces(stream_of(content), self._connection, self._is_overtaken)
+            pieces = _WatchedPieces(content, self._connection, self._is_overtaken)
             with suppress(_OvertakenError):
                 await self._send_pieces(head, pieces, length)
         while not self.reply.status:

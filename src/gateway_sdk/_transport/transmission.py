@@ -1,11 +1,10 @@
 """What a call gives to a transport, and what the transport reports."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, Final, Protocol, cast
 
 import httpx
 
-from gateway_sdk._http.pieces import PIECE
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._http.request import PreparedRequest, RawHeaders
 
@@ -96,31 +95,15 @@ class Transport(Protocol):
     async def aclose(self) -> None: ...
 
 
-class _Pieces(httpx.AsyncByteStream):
-    """Bytes in pieces, so that cancellation is prompt."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for start in range(0, len(self._content), PIECE):
-            yield self._content[start : start + PIECE]
-
-
-def stream_of(content: bytes | httpx.AsyncByteStream) -> httpx.AsyncByteStream:
-    if not isinstance(content, bytes):
-        return content
-    return httpx.ByteStream(content) if len(content) <= PIECE else _Pieces(content)
-
-
 async def send_by_httpx(transport: httpx.AsyncBaseTransport, request: Request) -> RawReply:
     base, prepared = request.base, request.prepared
+    content = prepared.content
     response = await transport.handle_async_request(
         httpx.Request(
             base.method.decode(),
             base.address.copy_with(raw_path=prepared.target),
             headers=[*base.fields, *request.fields],
-            stream=stream_of(prepared.content),
+            stream=httpx.ByteStream(content) if isinstance(content, bytes) else content,
             extensions={"timeout": request.timeout.as_dict(), EXTENSION: request.transmission},
         )
     )
