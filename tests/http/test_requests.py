@@ -568,7 +568,8 @@ def test_removed_tenant_is_missed_where_it_is_required() -> None:
         gateway.with_options(tenant_id="")
 
 
-LONG = json.dumps({"text": "ä" * PIECE}, ensure_ascii=False, separators=(",", ":")).encode()
+# More than the system takes at once.
+LONG = json.dumps({"text": "ä" * 64 * PIECE}, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 async def test_long_json_arrives_whole() -> None:

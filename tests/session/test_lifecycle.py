@@ -356,7 +356,8 @@ async def test_a_session_does_not_survive_a_fork(monkeypatch: pytest.MonkeyPatch
     """A session that was opened in the parent process is refused in the child."""
     gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
     await CALLS["order_history"](gateway)
-    monkeypatch.setattr("gateway_sdk._call.client._Forks.count", -1)
+    monkeypatch.setattr(client._Forks, "count", client._Forks.count)
+    client._Forks.add()
 
     with pytest.raises(SessionStateError, match="after the fork"):
         await CALLS["order_history"](gateway)

@@ -42,7 +42,7 @@ class _Forks:
         cls.count += 1
 
 
-if hasattr(os, "register_at_fork"):  # no Windows
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
     os.register_at_fork(after_in_child=_Forks.add)
 
 

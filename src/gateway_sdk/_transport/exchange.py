@@ -185,7 +185,7 @@ class Exchange:
             self._receive(data)
         elif connection.failure is not None:
             raise httpx.ReadError(type(connection.failure).__name__) from connection.failure
-        elif connection.is_ended:
+        else:
             self.reply.receive_end(cleanly=connection.is_clean)
         return None
 
