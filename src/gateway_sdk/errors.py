@@ -220,7 +220,8 @@ class JournalError(GatewayError):
 
     def __init__(self, problem: str, *, can_be_repaired: bool = False) -> None:
         super().__init__(f"{problem} (repair=True)" if can_be_repaired else problem)
-        self.problem, self.can_be_repaired = problem, can_be_repaired
+        self.problem: str = problem
+        self.can_be_repaired = can_be_repaired
 
 
 class PlanStoreError(JournalError):

@@ -60,7 +60,7 @@ class CheckedField(Mapping[str, str]):
     __slots__ = ("raw",)
 
     def __init__(self, name: bytes, value: bytes) -> None:
-        self.raw = name, value  # the name and the value as they are sent
+        self.raw: tuple[bytes, bytes] = name, value  # the name and the value as they are sent
 
     def __getitem__(self, name: str) -> str:
         if name not in list(self):

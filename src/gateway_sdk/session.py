@@ -141,17 +141,17 @@ class GatewaySession:
         view._call_with(Caller(self._caller.client, options))
         return view
 
-    customer = AreaOf(CustomerArea)
+    customer: AreaOf[CustomerArea] = AreaOf(CustomerArea)
     """Creates customers and revises them."""
-    currency = AreaOf(CurrencyArea)
+    currency: AreaOf[CurrencyArea] = AreaOf(CurrencyArea)
     """Returns series of exchange rates."""
-    wallet = AreaOf(WalletArea)
+    wallet: AreaOf[WalletArea] = AreaOf(WalletArea)
     """Shows orders and balances, and cancels orders."""
-    aml = AreaOf(AmlArea)
+    aml: AreaOf[AmlArea] = AreaOf(AmlArea)
     """Uploads documents, updates them and changes their status."""
-    kyc = AreaOf(KycArea)
+    kyc: AreaOf[KycArea] = AreaOf(KycArea)
     """Calls the webhook."""
-    country_data = AreaOf(CountryDataArea)
+    country_data: AreaOf[CountryDataArea] = AreaOf(CountryDataArea)
     """Lists the countries of the world."""
 
     @property

@@ -198,7 +198,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: AddressesItem(address=CANARY), "address\n  must be an Address or a mapping, not str"),  # type: ignore[arg-type]
     (lambda: CreateRequest(person=None), "person\n  may be left out, but not null"),
     (lambda: PersonData(password=4711), "password\n  must be a string, not int"),  # type: ignore[arg-type]
-    (lambda: PersonData(pin_code="**********"), "pin_code\n  is the mask of a secret"),  # type: ignore[arg-type]
+    (lambda: PersonData(pin_code="**********"), "pin_code\n  is the mask of a secret"),
     (lambda: Revision(key=CANARY, value=None), "value\n  must be a string, not None"),  # type: ignore[arg-type]
     (lambda: Address(street_number=["1", 2]), "street_number.1\n  must be a string, not int"),  # type: ignore[list-item]
     (

@@ -1,6 +1,8 @@
 """The models compared with the hand-written table of the interface, in both directions."""
 
+import ast
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,3 +253,22 @@ def test_int64_reaches_to_its_limits(name: str, field: Field, limit: int) -> Non
     model = _model(name).model_validate({field.wire_name: limit})
 
     assert model.to_wire() == {field.wire_name: limit}
+
+
+def _constructors() -> Iterator[tuple[str, list[str]]]:
+    """Yield the models whose arguments are written out for type checkers, with these."""
+    for file in Path(models.__path__[0]).glob("*.py"):
+        for kind in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(kind, ast.ClassDef):
+                for part in ast.walk(kind):
+                    if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+                        yield kind.name, [argument.arg for argument in part.args.kwonlyargs]
+
+
+def test_arguments_that_are_written_out_for_type_checkers_are_the_fields() -> None:
+    """A new field is an argument too."""
+    found = dict(_constructors())
+
+    assert {"PersonData", "SecretQuestionItem", "ExchangeRateSeriesRequest"} <= found.keys()
+    for name, arguments in found.items():
+        assert arguments == list(_model(name).model_fields)

@@ -117,6 +117,7 @@ async def every_operation() -> None:
             person=PersonData(
                 first_name=Name(name="Ada"),
                 pin_code=SecretStr("1234"),
+                password="never shown in a log",
                 documents=[DocumentsItem(verification_response={"ok": True})],
                 secret_question=(SecretQuestionItem(question="?", answer=None),),
             ),

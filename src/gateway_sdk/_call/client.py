@@ -9,6 +9,8 @@ from copy import copy
 from enum import Enum
 from typing import Any, Final, TypedDict
 
+import httpx
+
 from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.in_flight import CallsInFlight
 from gateway_sdk._call.retry import Bucket, RetryBudget, bucket_of
@@ -92,15 +94,17 @@ DEFAULT_CUT: Final = 1.0
 class Client:
     def __init__(self, base_url: object, settings: Mapping[str, Any]) -> None:
         given = checked(SHARED, settings)
-        self.base_url = parse_base_url(base_url, allow_insecure_http=given["allow_insecure_http"])
+        self.base_url: httpx.URL = parse_base_url(
+            base_url, allow_insecure_http=given["allow_insecure_http"]
+        )
         self._engine = EngineConfig.of(settings)
         # Whether the transport sets `Transmission.sent`.
-        self.tells_what_was_sent = self._engine.is_ours
+        self.tells_what_was_sent: bool = self._engine.is_ours
         self.max_reply_bytes: int = given["max_reply_bytes"]
         self.parse_float: ParseFloat | None = given["parse_float"]
         self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-        self.state = SessionState.NEW
-        self.calls = CallsInFlight()
+        self.state: SessionState = SessionState.NEW
+        self.calls: CallsInFlight = CallsInFlight()
         self._bucket: Bucket | None = given["retry_budget"]
         self.observers: tuple[Observer, ...] = given["observers"]
         url = self.base_url

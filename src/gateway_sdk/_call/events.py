@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar, copy_context
 from functools import lru_cache
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ class Watch:
         self._call = call
         self._told = 0
         self._began = time.monotonic()
-        self.context = copy_context()  # that of the caller, without what observers set
+        self.context: Context = copy_context()  # that of the caller, without what observers set
 
     def started(self) -> None:
         for observer in self._observers:

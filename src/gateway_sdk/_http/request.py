@@ -70,11 +70,12 @@ class RequestBase:
     __slots__ = ("address", "fields", "lines", "method", "origin")
 
     def __init__(self, method: str, address: httpx.URL, fields: RawHeaders) -> None:
-        self.method = method.encode("ascii")
-        self.address = address
-        self.origin = address.raw_scheme + address.netloc  # these three, to compare servers
-        self.fields = fields
-        self.lines = field_lines(fields)  # the same as they are sent
+        self.method: bytes = method.encode("ascii")
+        self.address: httpx.URL = address
+        # These three, to compare servers.
+        self.origin: bytes = address.raw_scheme + address.netloc
+        self.fields: RawHeaders = fields
+        self.lines: bytes = field_lines(fields)  # the same as they are sent
 
 
 class RequestTemplate(RequestBase):
@@ -104,7 +105,7 @@ class RequestTemplate(RequestBase):
         if operation.token_header is not Header.NEVER and token_header is not None:
             fields.append((b"token", token_header.get_secret_value().encode("latin-1")))
         super().__init__(operation.method, base_url, fields)
-        self.operation = operation
+        self.operation: Operation[Any] = operation
         self._taken = frozenset(name.lower() for name, _ in fields)
         self._names = _PLACEHOLDER.findall(operation.path)
         path = _PLACEHOLDER.sub(_MARK, operation.path).encode("ascii")
@@ -183,11 +184,11 @@ class PreparedRequest:
         length: int | None,  # bytes of the content; None to send it in chunks
         fields: RawHeaders,  # about the content, as `framing` returns them
     ) -> None:
-        self.base = base
-        self.target = target
-        self.content = content
-        self.length = length
-        self.fields = fields
+        self.base: RequestBase = base
+        self.target: bytes = target
+        self.content: bytes | httpx.AsyncByteStream = content
+        self.length: int | None = length
+        self.fields: RawHeaders = fields
 
 
 def prepare(template: RequestTemplate, target: bytes, content: object) -> PreparedRequest:

@@ -103,7 +103,7 @@ class Engine:
             request.transmission.forwarded = True
             target = b"http://%b%b" % (base.address.netloc, target)
             fields = [*fields, *self._route.credentials]
-        line = base.method + b" " + target + b" HTTP/1.1\r\n"
+        line: bytes = base.method + b" " + target + b" HTTP/1.1\r\n"
         return line + base.lines + field_lines(fields) + b"\r\n"
 
     def end(self, exchange: Exchange, connection: Connection, origin: bytes) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol, cast
 import httpx
 
 from gateway_sdk._http.reply import RawReply, index_of
-from gateway_sdk._http.request import PreparedRequest, RawHeaders
+from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
 
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
@@ -42,8 +42,8 @@ class Transmission:
     forwarded = False  # whether a proxy reads the request, so that the reply may be its own
     proxy: str | None = None  # "the proxy HOST:PORT", while the engine talks to the proxy only
     status: int | None = None  # once the head of the reply has arrived
-    slot_wait = 0.0  # seconds for a slot
-    rate_wait = 0.0  # seconds under the rate limit
+    slot_wait: float = 0.0  # seconds for a slot
+    rate_wait: float = 0.0  # seconds under the rate limit
     on_sent: Callable[[], None] | None = None  # once, when the first byte leaves or none will
     is_awaited = False  # whether our own transport inside the user's client sets `sent`
     # What that transport raised before it had sent anything. Whoever
@@ -80,11 +80,11 @@ class Request:
         timeout: httpx.Timeout,
         transmission: Transmission,
     ) -> None:
-        self.prepared = prepared
-        self.base = prepared.base  # the attempt may have other fields
-        self.fields = fields  # in addition to those of `base`
-        self.timeout = timeout
-        self.transmission = transmission
+        self.prepared: PreparedRequest = prepared
+        self.base: RequestBase = prepared.base  # the attempt may have other fields
+        self.fields: RawHeaders = fields  # in addition to those of `base`
+        self.timeout: httpx.Timeout = timeout
+        self.transmission: Transmission = transmission
 
 
 class Transport(Protocol):

@@ -53,7 +53,7 @@ class LoginAttempt:
     def __init__(self, url: str, redirect_uri: str, state: str) -> None:
         self.url = url
         self.redirect_uri = redirect_uri
-        self.is_open = True
+        self.is_open: bool = True
         self._state = state
 
     def claim(self, states: list[str]) -> None:

@@ -128,9 +128,9 @@ class CachedToken:
             now: Seconds since 1970.
             monotonic: Seconds of a clock that is never set.
         """
-        self.token = token
-        self.renew_at = expiry_less(token, leeway)
-        self.ends_at = expiry_less(token, 0.0)
+        self.token: Token = token
+        self.renew_at: float = expiry_less(token, leeway)
+        self.ends_at: float = expiry_less(token, 0.0)
         # A token of the future: the clock was set back, or is behind that of another machine. It
         # lasts for its lifetime at most.
         is_of_future = now < token.obtained_at < self.ends_at

@@ -52,7 +52,7 @@ COMMANDS: Final = {
 """By section of the help: the first line of each command's docstring, or a group's purpose."""
 
 SUMMARIES: Final = {name: text for panel in COMMANDS.values() for name, text in panel.items()}
-MEMBERS: Final = {
+MEMBERS: Final[dict[str, tuple[str, ...]]] = {
     "bulk": ("rates", "plan", "submit", "worker", "status", "unknown", "collect"),
     "customer": ("create", "example", "revise"),
     "wallet": ("orders", "history", "balance", "cancel"),

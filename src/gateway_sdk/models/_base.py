@@ -96,7 +96,7 @@ class Model(BaseModel):
     not sent; None is sent as null.
     """
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         alias_generator=AliasGenerator(validation_alias=to_camel, serialization_alias=to_camel),
         allow_inf_nan=False,
         frozen=True,
@@ -182,7 +182,7 @@ class RequestModel(Model):
     and what was given, in the same words as the errors of the methods.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     _personal: ClassVar[bool] = False
 
     @model_validator(mode="wrap")
@@ -207,7 +207,7 @@ class PersonalModel(RequestModel):
 class ReplyModel(Model):
     """A reply: fields that the interface does not know are kept, in `model_extra`."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
 
 PROBLEM: Final = "wrong_argument"

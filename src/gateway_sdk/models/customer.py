@@ -1,6 +1,9 @@
 """The models of the customer area: a person with addresses, telephone numbers and documents."""
 
-from pydantic import Field, JsonValue
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import Field, JsonValue, SecretStr
 
 from gateway_sdk.models._base import Int64, Items, NotNull, PersonalModel, Secret
 
@@ -67,6 +70,12 @@ class SecretQuestionItem(PersonalModel):
     # Interface: SecretQuestionItem
     question: str | None = None
     answer: Secret = None
+
+    if TYPE_CHECKING:  # the attribute is a `SecretStr`; the argument may be a string
+
+        def __init__(
+            self, *, question: str | None = None, answer: SecretStr | str | None = None
+        ) -> None: ...
 
 
 class GeoPosition(PersonalModel):
@@ -144,6 +153,28 @@ class PersonData(PersonalModel):
         default=None, validation_alias="SecretQuestion", serialization_alias="SecretQuestion"
     )
     addresses: Items[AddressesItem] = None
+
+    if TYPE_CHECKING:  # two attributes are a `SecretStr`; their arguments may be strings
+
+        def __init__(
+            self,
+            *,
+            first_name: Name | None = None,
+            last_name: Name | None = None,
+            gender: str | None = None,
+            date_of_birth: str | None = None,
+            place_of_birth: str | None = None,
+            nationality: str | None = None,
+            pin_code: SecretStr | str | None = None,
+            password: SecretStr | str | None = None,
+            full_name: str | None = None,
+            email: str | None = None,
+            group_id: str | None = None,
+            documents: Sequence[DocumentsItem] | None = None,
+            telephone_numbers: Sequence[TelephoneNumbersItem] | None = None,
+            secret_question: Sequence[SecretQuestionItem] | None = None,
+            addresses: Sequence[AddressesItem] | None = None,
+        ) -> None: ...
 
 
 class NotificationsItem(PersonalModel):

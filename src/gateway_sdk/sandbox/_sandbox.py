@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import httpx
+from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
@@ -60,7 +61,7 @@ class Sandbox:
         tenants: defaultdict[str, Tenant] = defaultdict(partial(seeded_tenant, seed))
         self._state = SandboxState(TokenRegistry(clock), tenants, faults or Faults(), keep_bodies)
         self._allowed: set[str] = set()
-        self.app = build_app(self._state, RedirectUris(redirect_uris))
+        self.app: Starlette = build_app(self._state, RedirectUris(redirect_uris))
         self.issue(access_token)
 
     @property
@@ -256,7 +257,7 @@ class SandboxServer:
     def __init__(self, base_url: str, router: "TenantRouter") -> None:
         self.base_url = base_url
         self.access_token = SANDBOX_ACCESS_TOKEN
-        self.sandbox = router.default
+        self.sandbox: Sandbox = router.default
         self._router = router
         self._number = 0
 
@@ -295,7 +296,7 @@ class TenantRouter:
     """The ASGI app of a `SandboxServer`; *sandboxes* by tenant id and by access token."""
 
     def __init__(self) -> None:
-        self.default = Sandbox()
+        self.default: Sandbox = Sandbox()
         self.sandboxes: dict[str, Sandbox] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

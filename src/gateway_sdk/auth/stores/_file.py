@@ -97,7 +97,7 @@ class PrivateFileStore:
         """
         self.key = key
         try:
-            self.path = Path(folder or default_folder()).expanduser() / f"{key.digest}.json"
+            self.path: Path = Path(folder or default_folder()).expanduser() / f"{key.digest}.json"
         except RuntimeError:
             raise ConfigurationError(
                 "there is no home folder to store tokens in: set HOME, or set a folder, as in "
