@@ -175,14 +175,22 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check types with two checkers, at the same time."""
+    """Check types with two checkers; also the code in the documents, as its readers check it."""
     groups = (
         package
         for name in ("test", "browser", "examples", "fleet", "types")
         for package in group(name)
     )
     session.install("-e", EVERYTHING, *groups, "nox")
-    commands = (["mypy"], ["basedpyright", "--pythonpath", str(Path(session.bin) / "python")])
+    python = str(Path(session.bin) / "python")
+    users = str(Path(session.create_tmp()) / "users")
+    session.run("python", "-m", "tests.support.documents", users)
+    commands = (
+        ["mypy"],
+        ["basedpyright", "--pythonpath", python],
+        ["mypy", "--config-file", f"{users}/mypy.ini", "--cache-dir", f"{users}/cache", users],
+        ["basedpyright", "--pythonpath", python, "--project", users],
+    )
     with ThreadPoolExecutor() as pool:
         checks = [pool.submit(session.run, *command, silent=True) for command in commands]
     for check in checks:  # those that failed have shown their output already

@@ -28,7 +28,9 @@ async def main(path: str) -> None:
         # With a cluster of several machines: Client("tcp://scheduler:8786").
         with (
             LocalCluster(  # type: ignore[no-untyped-call]
-                n_workers=2, threads_per_worker=1, dashboard_address=None
+                n_workers=2,
+                threads_per_worker=1,
+                dashboard_address=None,  # pyright: ignore[reportArgumentType]
             ) as cluster,
             Client(cluster) as client,  # type: ignore[no-untyped-call]
         ):

@@ -45,7 +45,7 @@ def text_of(attributes: Attributes) -> str:
 
 def metric_lines(data: MetricsData) -> str:
     """Return the count and the mean of each histogram, by its attributes."""
-    lines = []
+    lines: list[str] = []
     for name, point in points(data):
         mean = point.sum / point.count
         lines.append(f"metric {name}: {point.count} x {mean:.4f} s, {text_of(point.attributes)}\n")

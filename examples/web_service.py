@@ -7,7 +7,7 @@ It needs `pip install fastapi uvicorn`. Run it in the root of the project, again
     curl -X DELETE -H 'tenant: demo' localhost:8000/wallets/wallet-0004/orders/order-0056
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -32,7 +32,7 @@ CONFLICT, UNPROCESSABLE, BAD_GATEWAY, UNAVAILABLE = 409, 422, 502, 503
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
     """Open one session for the life of the service: it holds the connections."""
     async with GatewaySession.from_env() as gateway:
         app.state.gateway = gateway

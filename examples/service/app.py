@@ -9,7 +9,7 @@ It needs `pip install fastapi uvicorn`. Run it in the root of the project, again
 The tests need no running gateway: `pytest examples/service`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
@@ -26,7 +26,7 @@ def make_app(session: GatewaySession) -> FastAPI:
     """Return the service on a session; it opens and closes the session."""
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None, None]:
         async with session:
             yield
 

@@ -1,9 +1,11 @@
 """The code in the documents, and how a reader runs it: files in a folder, lines in a shell."""
 
 import asyncio
+import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import sys
 from asyncio.subprocess import PIPE
@@ -77,6 +79,29 @@ def save_files(document: Path, folder: Path) -> None:
             (folder / block.file).write_text(block.text, encoding="utf-8")
 
 
+def save_for_type_checkers(folder: Path) -> None:
+    """Save the examples and every Python block as modules that a user's type checker is to accept.
+
+    The settings are those of a user who is strict and has no plugin. Libraries without complete
+    types are not our matter.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    for block in every("python"):
+        place = block.document.relative_to(ROOT).with_suffix("").as_posix()
+        name = re.sub(r"\W", "_", f"{place}_{block.line}")
+        (folder / f"{name}.py").write_text(block.text, encoding="utf-8")
+    settings = {
+        "typeCheckingMode": "strict",
+        "reportUnknownMemberType": False,
+        "reportUnknownVariableType": False,
+    }
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    (folder / "mypy.ini").write_text(
+        f"[mypy]\nstrict = true\nexplicit_package_bases = true\nmypy_path = {folder}\n"
+    )
+
+
 async def run_program(code: str, folder: Path) -> Ended:
     """Save a program and run it, with warnings as errors."""
     (folder / "program.py").write_text(code, encoding="utf-8")
@@ -145,3 +170,7 @@ def _environment() -> dict[str, str]:
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PYTHONIOENCODING": "utf-8",
     }
+
+
+if __name__ == "__main__":
+    save_for_type_checkers(Path(sys.argv[1]))
