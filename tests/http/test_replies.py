@@ -189,6 +189,17 @@ async def test_countries_are_models() -> None:
     assert await replying(b"[]").country_data.list_countries() == []
 
 
+async def test_a_country_has_the_names_of_the_interface_only() -> None:
+    """Python's name of a field is no name on the wire: there it is an unknown field."""
+    body = json.dumps([{"id": 1, "country_name": "Poland", "currency": "PLN"}]).encode()
+
+    (country,) = await replying(body).country_data.list_countries()
+
+    assert (country.country_name, country.currency) == (None, "PLN")
+    assert country.model_extra == {"country_name": "Poland"}
+    assert Country(id=1, country_name="Poland").country_name == "Poland"
+
+
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/octet-stream", JSON])
 async def test_promised_json_is_read_whatever_it_is_called(content_type: str | None) -> None:
     """Where the interface promises JSON, the body is read as such under any other media type."""

@@ -71,10 +71,19 @@ async def test_revisions_apply_in_their_order(client: httpx.AsyncClient) -> None
     }
 
 
+async def test_no_revision_is_refused(client: httpx.AsyncClient) -> None:
+    """As the SDK refuses it."""
+    reply = await client.post("/customer/1.0.0/update/any/revisions", json={"revisions": []})
+
+    assert reply.status_code == 400
+    assert reply.json()["message"] == "$.revisions is empty"
+
+
 async def test_unknown_customer_is_not_revised(client: httpx.AsyncClient) -> None:
     """Revisions of a customer that does not exist get 404."""
     reply = await client.post(
-        "/customer/1.0.0/update/customer-9999/revisions", json={"revisions": []}
+        "/customer/1.0.0/update/customer-9999/revisions",
+        json={"revisions": [{"key": "a", "value": "b"}]},
     )
 
     assert reply.status_code == 404

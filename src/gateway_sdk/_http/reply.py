@@ -227,7 +227,9 @@ def decode(
 
 def _records_of(wanted: Any, data: bytes) -> Any:
     """Return records of the interface; only their unknown fields may hold any number."""
-    records: list[BaseModel] = _adapter(wanted).validate_json(data)
+    # On the wire only the interface's names count; Python's are for those who make records.
+    adapter = _adapter(wanted)
+    records: list[BaseModel] = adapter.validate_json(data, by_alias=True, by_name=False)
     if any(record.model_extra for record in records) and _may_be_odd(data):
         decode_json(data, None)
     return records

@@ -40,6 +40,8 @@ async def create_customer(request: Request, tenant: Tenant) -> Response:
 async def revise_customer(request: Request, tenant: Tenant) -> Response:
     # Interface: Endpoints 2
     body = await read_json(request, interface.REVISIONS)
+    if not body["revisions"]:  # the SDK refuses it too
+        raise HTTPException(400, "$.revisions is empty")
     customer = tenant.customer(request.path_params["customerId"])
     for revision in body["revisions"]:
         customer.revised[revision["key"]] = revision["value"]
