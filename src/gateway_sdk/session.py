@@ -188,8 +188,10 @@ class GatewaySession:
                 of the types in `BodyContent`. None sends no body.
             content_type: The media type of such a body, which replaces the one that the SDK finds.
             on_progress: Called with the bytes sent so far and the total; its errors are logged.
-            into: A type that pydantic can validate; the JSON of the reply is validated into it.
-                Use it if you know the replies of your gateway.
+            into: A type that pydantic can validate, also a union; the JSON of the reply is
+                validated into it. Use it if you know the replies of your gateway.
+            headers: More headers for this call; None as a value removes one of the session's.
+            deadline: Seconds for this call in place of the session's; None for no limit.
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.

@@ -1095,7 +1095,7 @@ def shown(error: BaseException) -> Iterator[str]:
 
 async def _error_of(gateway: GatewaySession) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
-        await gateway.wallet.cancel_order(**ORDER_BY_NAME)
+        await gateway.wallet.cancel_order(ORDER_BY_NAME["wallet_id"], ORDER_BY_NAME["order_id"])
     return caught.value
 
 

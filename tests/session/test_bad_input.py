@@ -575,11 +575,11 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 ARGUMENTS: list[tuple[str, Call, str]] = [
     # models
-    ("create: None", lambda gateway: gateway.customer.create_customer(None), "CreateRequest"),  # type: ignore[arg-type]
-    ("create: text", lambda gateway: gateway.customer.create_customer(CANARY), "CreateRequest"),  # type: ignore[arg-type]
+    ("create: None", lambda gateway: gateway.customer.create_customer(None), "CreateRequest"),  # type: ignore[call-overload]
+    ("create: text", lambda gateway: gateway.customer.create_customer(CANARY), "CreateRequest"),  # type: ignore[call-overload]
     (
         "create: another model",
-        lambda gateway: gateway.customer.create_customer(PersonData(email=CANARY)),  # type: ignore[arg-type]
+        lambda gateway: gateway.customer.create_customer(PersonData(email=CANARY)),  # type: ignore[call-overload]
         "CreateRequest",
     ),
     ("create: misspelt", _create(custmerType=CANARY), "custmerType"),
@@ -621,12 +621,12 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("revise: lacks value", _revise([{"key": CANARY}]), "value"),
     ("revise: surrogate", _revise({"a": "\ud800" + CANARY}), "body"),
     # plain arguments
-    ("page: text", lambda gateway: gateway.wallet.order_history("x", 1), "page"),  # type: ignore[arg-type]
-    ("page: digits", lambda gateway: gateway.wallet.order_history("1", 1), "page"),  # type: ignore[arg-type]
+    ("page: text", lambda gateway: gateway.wallet.order_history("x", 1), "page"),  # type: ignore[call-overload]
+    ("page: digits", lambda gateway: gateway.wallet.order_history("1", 1), "page"),  # type: ignore[call-overload]
     ("page: True", lambda gateway: gateway.wallet.order_history(True, 1), "page"),  # noqa: FBT003
-    ("page: 1.0", lambda gateway: gateway.wallet.order_history(1.0, 1), "page"),  # type: ignore[arg-type]
-    ("page: None", lambda gateway: gateway.wallet.order_history(None, 1), "page"),  # type: ignore[arg-type]
-    ("take: text", lambda gateway: gateway.wallet.order_history(1, "x"), "take"),  # type: ignore[arg-type]
+    ("page: 1.0", lambda gateway: gateway.wallet.order_history(1.0, 1), "page"),  # type: ignore[call-overload]
+    ("page: None", lambda gateway: gateway.wallet.order_history(None, 1), "page"),  # type: ignore[call-overload]
+    ("take: text", lambda gateway: gateway.wallet.order_history(1, "x"), "take"),  # type: ignore[call-overload]
     ("page: endless", lambda gateway: gateway.wallet.order_history(10**5000, 1), "body"),
     ("base: None", _series(None, "USD", "a", "b"), "base"),
     ("symbols: none", _series("EUR", [], "a", "b"), "symbols is empty"),
@@ -642,8 +642,8 @@ ARGUMENTS: list[tuple[str, Call, str]] = [
     ("start: number", _series("EUR", "USD", 20260101, "b"), "start_date"),
     ("end: None", _series("EUR", "USD", "a", None), "end_date"),
     # content
-    ("content: None to 8", lambda g: g.aml.change_document_status("d", None), "content is missing"),  # type: ignore[arg-type]
-    ("content: None to 9", lambda g: g.aml.update_document("d", None), "content is missing"),  # type: ignore[arg-type]
+    ("content: None to 8", lambda g: g.aml.change_document_status("d", None), "content is missing"),  # type: ignore[call-overload]
+    ("content: None to 9", lambda g: g.aml.update_document("d", None), "content is missing"),  # type: ignore[call-overload]
     ("content: None to 10", _upload(None), "content is missing"),
     ("content: number", _upload(5), "content must be .* not int"),
     ("content: True", _upload(True), "content must be .* not bool"),  # noqa: FBT003

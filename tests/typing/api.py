@@ -132,7 +132,10 @@ async def every_operation() -> None:
         await gateway.aml.change_document_status("d-1", Status(status="ok"))
         maybe = await gateway.send(operations.ORDER_HISTORY, body={}, into=Country | None)
         assert_type(maybe, Reply[Any])
-        assert_type(await gateway.kyc.send_webhook(), None)
+        assert_type(await gateway.wallet.order_history(1, 5), Any)
+        assert_type(await gateway.wallet.order_history(1, 5, into=list[Country]), list[Country])
+        assert_type(await gateway.wallet.order_history(1, 5, into=Country | None, deadline=5), Any)
+        assert_type(await gateway.kyc.send_webhook(headers={"X-Trace": "1"}), None)
         assert_type(await gateway.send(operations.LIST_COUNTRIES), Reply[list[Country]])
         assert_type(
             await gateway.send(operations.ORDER_HISTORY, body={"page": 1, "take": 1}, into=Country),

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Coroutine, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 import httpx
 from pydantic import ValidationError
@@ -13,7 +13,7 @@ from gateway_sdk._call.client import Client
 from gateway_sdk._call.events import ITEMS, Watch
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
 from gateway_sdk._call.in_flight import CallScope
-from gateway_sdk._call.options import Options, check_gateway
+from gateway_sdk._call.options import Options, PerCall, check_gateway
 from gateway_sdk._call.retry import repeatable_after, try_again
 from gateway_sdk._http.reply import (
     SUCCESS,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class CallArguments(TypedDict, total=False):
+class CallArguments(PerCall, total=False):
     """What a call is made of; `GatewaySession.send` describes it."""
 
     path: Mapping[str, str] | None
@@ -71,10 +71,10 @@ class Caller:
         self.options = options
 
     def value(
-        self, operation: Operation[T], **given: Unpack[CallArguments]
+        self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
     ) -> Coroutine[Any, Any, T]:
         """Make one call and return the value of its reply, as the coroutine methods do."""
-        return Call(self.client, self.options, operation).run(**given)
+        return Call(self.client, self.options, operation, into).run(**given)
 
     async def send(
         self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
@@ -136,12 +136,15 @@ class Call:
         body: object = None,
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
+        **of_this_call: Unpack[PerCall],
     ) -> Any:
         """Make the call and return the value of its reply, or raise what became of it."""
         watch = self._watch = self._client.count(self._operation)
         try:
             if watch is not None:
                 watch.started()
+            if of_this_call:
+                self._options = self._options.of_one_call(self._operation.name, of_this_call)
             opened = self._client.open_now()
             with CallScope(self._client.calls, self._options.deadline) as self._scope:
                 self._transport = await self._client.prepare() if opened is None else opened

@@ -15,7 +15,7 @@ from gateway_sdk._checks import Declared, check_seconds, check_timeout, checked
 from gateway_sdk._http.request import RequestTemplate, check_header_value, merge_headers
 from gateway_sdk._url import origin_of
 from gateway_sdk.auth.source import AccessTokenGiven, TokenSource, as_token_source
-from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError
 from gateway_sdk.operations import Operation
 
 DEFAULT_TIMEOUT: Final = httpx.Timeout(
@@ -39,6 +39,13 @@ class CallSettings(TypedDict, total=False):
     deadline: float | None
     retry: RetryPolicy | None
     headers: Mapping[str, str | None] | None
+
+
+class PerCall(TypedDict, total=False):
+    """What one call can have in place of the session's: more headers, another deadline."""
+
+    headers: Mapping[str, str | None] | None
+    deadline: float | None
 
 
 class ViewSettings(CallSettings, total=False):
@@ -70,6 +77,22 @@ class Options:
         if "headers" in changed:
             changed["headers"] = merge_headers(self.headers, changes["headers"])
         return dataclasses.replace(self, **changed)
+
+    def of_one_call(self, operation: str, changes: PerCall) -> "Options":
+        """Return the options of a single call; what is wrong with them is a wrong argument."""
+        unknown = changes.keys() - PerCall.__optional_keys__
+        if unknown:
+            raise InvalidArgumentError(
+                f"{operation} has no argument {min(unknown)!r}: a view may have such an option, "
+                "see with_options"
+            )
+        try:
+            changed = self.but(changes)
+        except ConfigurationError as error:
+            raise InvalidArgumentError(error.problem, field=error.setting) from None
+        if "headers" not in changes:
+            changed.templates.update(self.templates)
+        return changed
 
     def template(self, operation: Operation[Any], base_url: httpx.URL) -> RequestTemplate:
         template = self.templates[operation.name] = RequestTemplate(

@@ -1,14 +1,17 @@
 """The AML area: identity and compliance documents."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from gateway_sdk import operations
+from gateway_sdk._call.options import PerCall
 from gateway_sdk._http.request import OnProgress
 from gateway_sdk.areas import Area, wrong
 from gateway_sdk.operations import Operation
 
 if TYPE_CHECKING:
     from gateway_sdk._http.body import BodyContent
+
+T = TypeVar("T")
 
 
 class AmlArea(Area):
@@ -22,8 +25,36 @@ class AmlArea(Area):
     second time.
     """
 
+    @overload
     async def change_document_status(
-        self, document_id: str, content: "BodyContent", content_type: str | None = None
+        self,
+        document_id: str,
+        content: "BodyContent",
+        content_type: str | None = None,
+        *,
+        into: type[T],
+        **call: Unpack[PerCall],
+    ) -> T: ...
+
+    @overload
+    async def change_document_status(
+        self,
+        document_id: str,
+        content: "BodyContent",
+        content_type: str | None = None,
+        *,
+        into: Any = None,
+        **call: Unpack[PerCall],
+    ) -> Any: ...
+
+    async def change_document_status(
+        self,
+        document_id: str,
+        content: "BodyContent",
+        content_type: str | None = None,
+        *,
+        into: Any = None,
+        **call: Unpack[PerCall],
     ) -> Any:
         """Change the status of a document.
 
@@ -31,21 +62,67 @@ class AmlArea(Area):
             document_id: The gateway's id of the document.
             content: The new status, in whatever shape your gateway takes it.
             content_type: The media type, in place of the one that follows from the content.
+            into: The type of your gateway's replies: any that pydantic can validate.
+            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
+                of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
+
+            ```json
+            {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
+             "contentType": "image/png", "status": "verified"}
+            ```
 
         Raises:
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
+            NotFoundError: there is no such document.
+            UploadFailedError: the content could not be read to its end, or changed meanwhile.
+            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+            AuthError: there is no usable access token, or a renewed one was refused too.
+            ConnectionFailedError: the last attempt was not sent.
+            ReplyLostError: it was sent, and no complete reply came.
+            DeadlineExceededError: the whole call took longer than its deadline.
+            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
+            StatusError: any other error status: `InvalidRequestError` (400, 422),
+                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
+                `ServerError`, `RedirectError`.
             GatewayError: its `outcome` says whether the status may have changed.
         """
         # Interface: Endpoints 8
         return await self._caller.value(
             operations.CHANGE_DOCUMENT_STATUS,
+            into=into,
             path={"documentId": document_id},
             body=_present(operations.CHANGE_DOCUMENT_STATUS, content),
             content_type=content_type,
+            **call,
         )
+
+    @overload
+    async def update_document(
+        self,
+        document_id: str,
+        content: "BodyContent",
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+        *,
+        into: type[T],
+        **call: Unpack[PerCall],
+    ) -> T: ...
+
+    @overload
+    async def update_document(
+        self,
+        document_id: str,
+        content: "BodyContent",
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+        *,
+        into: Any = None,
+        **call: Unpack[PerCall],
+    ) -> Any: ...
 
     async def update_document(
         self,
@@ -53,6 +130,9 @@ class AmlArea(Area):
         content: "BodyContent",
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
+        *,
+        into: Any = None,
+        **call: Unpack[PerCall],
     ) -> Any:
         """Replace the content of a document.
 
@@ -61,28 +141,75 @@ class AmlArea(Area):
             content: The document.
             content_type: The media type, in place of the one that follows from the content.
             on_progress: Called with the bytes sent so far and the total; what it raises is logged.
+            into: The type of your gateway's replies: any that pydantic can validate.
+            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
+                of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
+
+            ```json
+            {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
+             "contentType": "image/png", "status": "uploaded"}
+            ```
 
         Raises:
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
+            NotFoundError: there is no such document.
+            UploadFailedError: the content could not be read to its end, or changed meanwhile.
+            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+            AuthError: there is no usable access token, or a renewed one was refused too.
+            ConnectionFailedError: the last attempt was not sent.
+            ReplyLostError: it was sent, and no complete reply came.
+            DeadlineExceededError: the whole call took longer than its deadline.
+            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
+            StatusError: any other error status: `InvalidRequestError` (400, 422),
+                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
+                `ServerError`, `RedirectError`.
             GatewayError: its `outcome` says whether the document may have been replaced.
         """
         # Interface: Endpoints 9, whose placeholder is named docid
         return await self._caller.value(
             operations.UPDATE_DOCUMENT,
+            into=into,
             path={"docid": document_id},
             body=_present(operations.UPDATE_DOCUMENT, content),
             content_type=content_type,
             on_progress=on_progress,
+            **call,
         )
+
+    @overload
+    async def upload_document(
+        self,
+        content: "BodyContent",
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+        *,
+        into: type[T],
+        **call: Unpack[PerCall],
+    ) -> T: ...
+
+    @overload
+    async def upload_document(
+        self,
+        content: "BodyContent",
+        content_type: str | None = None,
+        on_progress: OnProgress | None = None,
+        *,
+        into: Any = None,
+        **call: Unpack[PerCall],
+    ) -> Any: ...
 
     async def upload_document(
         self,
         content: "BodyContent",
         content_type: str | None = None,
         on_progress: OnProgress | None = None,
+        *,
+        into: Any = None,
+        **call: Unpack[PerCall],
     ) -> Any:
         """Upload a document; a second call uploads a second one, so it is never repeated for you.
 
@@ -90,20 +217,41 @@ class AmlArea(Area):
             content: The document.
             content_type: The media type, in place of the one that follows from the content.
             on_progress: Called with the bytes sent so far and the total; what it raises is logged.
+            into: The type of your gateway's replies: any that pydantic can validate.
+            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
+                of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
+
+            ```json
+            {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
+             "contentType": "image/png", "status": "uploaded"}
+            ```
 
         Raises:
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
+            UploadFailedError: the content could not be read to its end, or changed meanwhile.
+            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+            AuthError: there is no usable access token, or a renewed one was refused too.
+            ConnectionFailedError: the last attempt was not sent.
+            ReplyLostError: it was sent, and no complete reply came.
+            DeadlineExceededError: the whole call took longer than its deadline.
+            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
+            StatusError: any other error status: `InvalidRequestError` (400, 422),
+                `UnauthorizedError`, `ForbiddenError`, `NotFoundError`, `ConflictError`,
+                `RateLimitedError`, `ServerError`, `RedirectError`.
             GatewayError: its `outcome` says whether the document may have been taken in.
         """
         # Interface: Endpoints 10
         return await self._caller.value(
             operations.UPLOAD_DOCUMENT,
+            into=into,
             body=_present(operations.UPLOAD_DOCUMENT, content),
             content_type=content_type,
             on_progress=on_progress,
+            **call,
         )
 
 

@@ -1,6 +1,9 @@
 """The country data area: the countries of the world."""
 
+from typing import Unpack
+
 from gateway_sdk import operations
+from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area
 from gateway_sdk.models.records import Country
 
@@ -8,12 +11,35 @@ from gateway_sdk.models.records import Country
 class CountryDataArea(Area):
     """Lists the countries of the world."""
 
-    async def list_countries(self) -> list[Country]:
+    async def list_countries(self, **call: Unpack[PerCall]) -> list[Country]:
         """Return every country that the gateway knows, in its order.
 
+        Args:
+            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
+                of the session's.
+
+        Returns:
+            The countries; the list may be empty. The first of the sandbox, as JSON:
+
+            ```json
+            {"id": 1, "countryName": "Aruba", "nationality": "Aruban",
+             "three_digit_iso_code": "ABW", "two_digit_iso_code": "AW",
+             "currency": "AWG", "phone_code": "+297"}
+            ```
+
         Raises:
-            UnexpectedReplyError: the gateway sent something other than a list of countries.
+            InvalidArgumentError: an argument is wrong; nothing was sent.
+            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+            AuthError: there is no usable access token, or a renewed one was refused too.
+            ConnectionFailedError: the last attempt was not sent.
+            ReplyLostError: it was sent, and no complete reply came.
+            DeadlineExceededError: the whole call took longer than its deadline.
+            UnexpectedReplyError: the list does not fit the interface, or is a web page.
+            StatusError: any other error status: `InvalidRequestError` (400, 422),
+                `UnauthorizedError`, `ForbiddenError`, `NotFoundError`, `ConflictError`,
+                `RateLimitedError`, `ServerError`, `RedirectError`.
             GatewayError: the list did not come; asking again does no harm.
         """
         # Interface: Endpoints 12; Country record
-        return await self._caller.value(operations.LIST_COUNTRIES)
+        return await self._caller.value(operations.LIST_COUNTRIES, **call)

@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from datetime import date
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from gateway_sdk import operations
+from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area, checked
 from gateway_sdk.models.records import ExchangeRateSeriesRequest
 
@@ -12,9 +13,35 @@ if TYPE_CHECKING:
     from gateway_sdk.bulk.results import BulkResult
     from gateway_sdk.bulk.run import RunSettings
 
+T = TypeVar("T")
+
 
 class CurrencyArea(Area):
     """Returns series of exchange rates."""
+
+    @overload
+    async def exchange_rate_series(
+        self,
+        base: str,
+        symbols: str | Iterable[str],
+        start_date: str | date,
+        end_date: str | date,
+        *,
+        into: type[T],
+        **call: Unpack[PerCall],
+    ) -> T: ...
+
+    @overload
+    async def exchange_rate_series(
+        self,
+        base: str,
+        symbols: str | Iterable[str],
+        start_date: str | date,
+        end_date: str | date,
+        *,
+        into: Any = None,
+        **call: Unpack[PerCall],
+    ) -> Any: ...
 
     async def exchange_rate_series(
         self,
@@ -22,6 +49,9 @@ class CurrencyArea(Area):
         symbols: str | Iterable[str],
         start_date: str | date,
         end_date: str | date,
+        *,
+        into: Any = None,
+        **call: Unpack[PerCall],
     ) -> Any:
         """Return the exchange rates of currencies against a base over a range of days.
 
@@ -32,12 +62,33 @@ class CurrencyArea(Area):
             symbols: The other currencies: a string, or codes that are joined by commas.
             start_date: The first day: a string, or a date that is sent in ISO 8601.
             end_date: The last day, likewise.
+            into: The type of your gateway's replies: any that pydantic can validate.
+            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
+                of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
+
+            ```json
+            {"base": "EUR", "symbols": "USD,GBP", "startDate": "2026-01-05",
+             "endDate": "2026-01-06", "rates": {
+                "2026-01-05": {"USD": 1.1664, "GBP": 0.8676},
+                "2026-01-06": {"USD": 1.1707, "GBP": 0.8663}}}
+            ```
 
         Raises:
             InvalidArgumentError: an argument is of the wrong type, or there are no symbols.
+            NotFoundError: the gateway has no rates of such a currency.
+            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+            AuthError: there is no usable access token, or a renewed one was refused too.
+            ConnectionFailedError: the last attempt was not sent.
+            ReplyLostError: it was sent, and no complete reply came.
+            DeadlineExceededError: the whole call took longer than its deadline.
+            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
+            StatusError: any other error status: `InvalidRequestError` (400, 422),
+                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
+                `ServerError`, `RedirectError`.
             GatewayError: the rates did not come; asking again does no harm.
         """
         # Interface: Endpoints 3; Exchange rate series request
@@ -48,7 +99,9 @@ class CurrencyArea(Area):
             "end_date": end_date,
         }
         body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, request)
-        return await self._caller.value(operations.EXCHANGE_RATE_SERIES, body=body)
+        return await self._caller.value(
+            operations.EXCHANGE_RATE_SERIES, into=into, body=body, **call
+        )
 
     def exchange_rate_series_bulk(
         self,

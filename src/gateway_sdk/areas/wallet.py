@@ -1,35 +1,70 @@
 """The wallet area: shows orders and balances, and cancels orders."""
 
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, TypeVar, Unpack, overload
 
 from gateway_sdk import operations
+from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area, checked
 from gateway_sdk.errors import UnexpectedReplyError
 from gateway_sdk.models.records import OrderHistoryPage
 from gateway_sdk.outcome import Reply
 
+T = TypeVar("T")
+
 
 class WalletArea(Area):
     """Shows orders and balances, and cancels orders."""
 
-    async def order_history(self, page: int, take: int) -> Any:
+    @overload
+    async def order_history(
+        self, page: int, take: int, *, into: type[T], **call: Unpack[PerCall]
+    ) -> T: ...
+
+    @overload
+    async def order_history(
+        self, page: int, take: int, *, into: Any = None, **call: Unpack[PerCall]
+    ) -> Any: ...
+
+    async def order_history(
+        self, page: int, take: int, *, into: Any = None, **call: Unpack[PerCall]
+    ) -> Any:
         """Return one page of the tenant's order history.
 
         Args:
             page: The number of the page; the interface does not say whether the first is 0 or 1.
             take: The number of orders in a page; the interface gives no bounds.
+            into: The type of your gateway's replies: any that pydantic can validate.
+            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
+                of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
+
+            ```json
+            {"page": 1, "take": 1, "total": 57, "orders": [
+            {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
+             "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
+             "status": "filled", "createdAt": "2026-09-22T17:32:42.000Z"}]}
+            ```
 
         Raises:
             InvalidArgumentError: an argument is not an integer.
+            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+            AuthError: there is no usable access token, or a renewed one was refused too.
+            ConnectionFailedError: the last attempt was not sent.
+            ReplyLostError: it was sent, and no complete reply came.
+            DeadlineExceededError: the whole call took longer than its deadline.
+            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
+            StatusError: any other error status: `InvalidRequestError` (400, 422),
+                `UnauthorizedError`, `ForbiddenError`, `NotFoundError`, `ConflictError`,
+                `RateLimitedError`, `ServerError`, `RedirectError`.
             GatewayError: the page did not come; asking again does no harm.
         """
         # Interface: Endpoints 4; Order history page request
         body = checked(operations.ORDER_HISTORY, OrderHistoryPage, {"page": page, "take": take})
-        return await self._caller.value(operations.ORDER_HISTORY, body=body)
+        return await self._caller.value(operations.ORDER_HISTORY, into=into, body=body, **call)
 
     async def order_history_pages(
         self, take: int = 100, *, first_page: int = 1
@@ -72,35 +107,117 @@ class WalletArea(Area):
             before = orders
             page += 1
 
-    async def trading_order_history(self, customer_id: str) -> Any:
+    @overload
+    async def trading_order_history(
+        self, customer_id: str, *, into: type[T], **call: Unpack[PerCall]
+    ) -> T: ...
+
+    @overload
+    async def trading_order_history(
+        self, customer_id: str, *, into: Any = None, **call: Unpack[PerCall]
+    ) -> Any: ...
+
+    async def trading_order_history(
+        self, customer_id: str, *, into: Any = None, **call: Unpack[PerCall]
+    ) -> Any:
         """Return the trading orders of a customer.
 
         Args:
             customer_id: The gateway's id of the customer.
+            into: The type of your gateway's replies: any that pydantic can validate.
+            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
+                of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
+
+            ```json
+            {"customerId": "customer-0001", "orders": [
+            {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
+             "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
+             "status": "filled", "createdAt": "2026-09-22T17:32:42.000Z"}]}
+            ```
 
         Raises:
+            InvalidArgumentError: an argument is wrong; nothing was sent.
+            NotFoundError: there is no such customer.
+            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+            AuthError: there is no usable access token, or a renewed one was refused too.
+            ConnectionFailedError: the last attempt was not sent.
+            ReplyLostError: it was sent, and no complete reply came.
+            DeadlineExceededError: the whole call took longer than its deadline.
+            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
+            StatusError: any other error status: `InvalidRequestError` (400, 422),
+                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
+                `ServerError`, `RedirectError`.
             GatewayError: the orders did not come; asking again does no harm.
         """
         # Interface: Endpoints 5
         path = {"customerId": customer_id}
-        return await self._caller.value(operations.TRADING_ORDER_HISTORY, path=path)
+        return await self._caller.value(
+            operations.TRADING_ORDER_HISTORY, into=into, path=path, **call
+        )
 
-    async def spot_trading_available_balance(self) -> Any:
+    @overload
+    async def spot_trading_available_balance(
+        self, *, into: type[T], **call: Unpack[PerCall]
+    ) -> T: ...
+
+    @overload
+    async def spot_trading_available_balance(
+        self, *, into: Any = None, **call: Unpack[PerCall]
+    ) -> Any: ...
+
+    async def spot_trading_available_balance(
+        self, *, into: Any = None, **call: Unpack[PerCall]
+    ) -> Any:
         """Return the balance that the tenant has for spot trading.
 
+        Args:
+            into: The type of your gateway's replies: any that pydantic can validate.
+            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
+                of the session's.
+
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
+
+            ```json
+            {"balances": [{"currency": "CHF", "available": "26116.11"}]}
+            ```
 
         Raises:
+            InvalidArgumentError: an argument is wrong; nothing was sent.
+            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+            AuthError: there is no usable access token, or a renewed one was refused too.
+            ConnectionFailedError: the last attempt was not sent.
+            ReplyLostError: it was sent, and no complete reply came.
+            DeadlineExceededError: the whole call took longer than its deadline.
+            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
+            StatusError: any other error status: `InvalidRequestError` (400, 422),
+                `UnauthorizedError`, `ForbiddenError`, `NotFoundError`, `ConflictError`,
+                `RateLimitedError`, `ServerError`, `RedirectError`.
             GatewayError: the balance did not come; asking again does no harm.
         """
         # Interface: Endpoints 6
-        return await self._caller.value(operations.SPOT_TRADING_AVAILABLE_BALANCE)
+        return await self._caller.value(
+            operations.SPOT_TRADING_AVAILABLE_BALANCE, into=into, **call
+        )
 
-    async def cancel_order(self, wallet_id: str, order_id: str) -> Any:
+    @overload
+    async def cancel_order(
+        self, wallet_id: str, order_id: str, *, into: type[T], **call: Unpack[PerCall]
+    ) -> T: ...
+
+    @overload
+    async def cancel_order(
+        self, wallet_id: str, order_id: str, *, into: Any = None, **call: Unpack[PerCall]
+    ) -> Any: ...
+
+    async def cancel_order(
+        self, wallet_id: str, order_id: str, *, into: Any = None, **call: Unpack[PerCall]
+    ) -> Any:
         """Cancel a trading order.
 
         Cancelling an order twice has the same effect as cancelling it once, so a lost attempt is
@@ -109,18 +226,38 @@ class WalletArea(Area):
         Args:
             wallet_id: The gateway's id of the wallet.
             order_id: The gateway's id of the order.
+            into: The type of your gateway's replies: any that pydantic can validate.
+            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
+                of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty.
+            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
+
+            ```json
+            {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
+             "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
+             "status": "cancelled", "createdAt": "2026-09-22T17:32:42.000Z"}
+            ```
 
         Raises:
+            InvalidArgumentError: an argument is wrong; nothing was sent.
             NotFoundError: there is no such order. If `outcome` is UNKNOWN, an earlier attempt was
                 lost and may have cancelled the order.
+            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
+            SessionStateError: the session is closed, or belongs to another event loop or process.
+            AuthError: there is no usable access token, or a renewed one was refused too.
+            ConnectionFailedError: the last attempt was not sent.
+            ReplyLostError: it was sent, and no complete reply came.
+            DeadlineExceededError: the whole call took longer than its deadline.
+            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
+            StatusError: any other error status: `InvalidRequestError` (400, 422),
+                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
+                `ServerError`, `RedirectError`.
             GatewayError: its `outcome` says whether the order may have been cancelled.
         """
         # Interface: Endpoints 7
         path = {"walletId": wallet_id, "orderId": order_id}
-        return await self._caller.value(operations.CANCEL_ORDER, path=path)
+        return await self._caller.value(operations.CANCEL_ORDER, into=into, path=path, **call)
 
 
 def _orders_of(page: Any) -> list[Any] | None:

@@ -69,7 +69,14 @@ class OperationWork(Work):
             (attribute, area) for attribute, area in _AREAS if hasattr(area, operation.name)
         )
         self._checked = getattr(area(cast("Any", _Checking())), operation.name)
-        self._arguments = inspect.signature(self._checked)
+        arguments = inspect.signature(self._checked)
+        self._arguments = arguments.replace(  # an item has none of a single call's options
+            parameters=[
+                parameter
+                for parameter in arguments.parameters.values()
+                if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+            ]
+        )
 
     def dump(self, item: Any) -> str:
         """Return an item as JSON text; the method checks it, without sending anything."""

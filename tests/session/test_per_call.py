@@ -1,0 +1,188 @@
+"""What each method says of its reply and errors, and what one call can have of its own."""
+
+import inspect
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import httpx
+import pytest
+import respx
+from pydantic import BaseModel
+
+from gateway_sdk import (
+    DeadlineExceededError,
+    GatewaySession,
+    InvalidArgumentError,
+    UnexpectedReplyError,
+    operations,
+)
+from gateway_sdk.operations import OPERATIONS, Operation
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
+
+OF_EVERY_CALL: Final = {
+    "InvalidArgumentError",
+    "ConfigurationError",
+    "SessionStateError",
+    "AuthError",
+    "ConnectionFailedError",
+    "ReplyLostError",
+    "DeadlineExceededError",
+    "UnexpectedReplyError",
+    "StatusError",
+    "InvalidRequestError",
+    "UnauthorizedError",
+    "ForbiddenError",
+    "NotFoundError",
+    "ConflictError",
+    "RateLimitedError",
+    "ServerError",
+    "RedirectError",
+}
+SERIES: Final = ("EUR", ["USD", "GBP"], "2026-01-05", "2026-01-06")
+
+
+def method_of(gateway: GatewaySession, operation: Operation[Any]) -> Callable[..., Any]:
+    areas = (vars(gateway)[name] for name in ("customer", "currency", "wallet", "aml", "kyc"))
+    (method,) = (
+        getattr(area, operation.name)
+        for area in (*areas, gateway.country_data)
+        if hasattr(area, operation.name)
+    )
+    found: Callable[..., Any] = method
+    return found
+
+
+def gateway_of(sandbox: Sandbox) -> GatewaySession:
+    return GatewaySession(
+        "http://localhost",
+        access_token=SANDBOX_ACCESS_TOKEN,
+        tenant_id="acme",
+        transport=sandbox.transport(),
+    )
+
+
+async def first_order(gateway: GatewaySession) -> tuple[str, str]:
+    page = await gateway.wallet.order_history(1, 57)
+    order = next(order for order in page["orders"] if order["status"] == "open")
+    return order["walletId"], order["orderId"]
+
+
+async def arguments_of(gateway: GatewaySession, operation: Operation[Any]) -> tuple[Any, ...]:
+    if operation in (operations.CHANGE_DOCUMENT_STATUS, operations.UPDATE_DOCUMENT):
+        await gateway.aml.upload_document(b"scan", "image/png")
+        return ("document-0001", b"verified", "image/png")
+    if operation is operations.CANCEL_ORDER:
+        return await first_order(gateway)
+    given: dict[Operation[Any], tuple[Any, ...]] = {
+        operations.CREATE_CUSTOMER: ({"externalCustomerId": "crm-1815"},),
+        operations.REVISE_CUSTOMER: ("customer-0001", {"email": "ada@example.com"}),
+        operations.EXCHANGE_RATE_SERIES: SERIES,
+        operations.ORDER_HISTORY: (1, 1),
+        operations.TRADING_ORDER_HISTORY: ("customer-0001",),
+        operations.UPLOAD_DOCUMENT: (b"scan", "image/png"),
+    }
+    return given.get(operation, ())
+
+
+def shape_of(value: Any) -> Any:
+    """Return the names and types of a reply; of a list, those of its first item."""
+    if isinstance(value, dict):
+        return {name: shape_of(item) for name, item in value.items()}
+    return [shape_of(value[0])] if isinstance(value, list) else type(value).__name__
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_the_example_of_a_reply_is_the_sandboxs(operation: Operation[Any]) -> None:
+    """A reader of a docstring sees what a first try brings."""
+    gateway = gateway_of(Sandbox())
+    method = method_of(gateway, operation)
+    shown = re.findall(r"```json\n(.*?)```", inspect.getdoc(method) or "", re.DOTALL)
+
+    reply = await method(*await arguments_of(gateway, operation))
+
+    if operation is operations.LIST_COUNTRIES:
+        reply = reply[0].to_wire()
+    assert [shape_of(json.loads(text)) for text in shown] == ([shape_of(reply)] if reply else [])
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_every_error_that_can_come_is_named(operation: Operation[Any]) -> None:
+    """Each docstring is complete: nobody has to guess from another one."""
+    text = inspect.getdoc(method_of(gateway_of(Sandbox()), operation)) or ""
+    raises = text.partition("Raises:")[2]
+    wanted = set(OF_EVERY_CALL)
+    if operation.content is operations.Content.ANY:
+        wanted.add("UploadFailedError")
+
+    assert set(re.findall(r"\b[A-Z]\w+Error\b", raises)) == {*wanted, "GatewayError"}
+
+
+class Order(BaseModel):
+    orderId: str  # noqa: N815 - as the sandbox names it
+
+
+class Page(BaseModel):
+    orders: list[Order]
+
+
+async def test_a_reply_is_read_into_a_type() -> None:
+    """The ten operations whose replies are open take the user's own type."""
+    gateway = gateway_of(Sandbox())
+
+    page = await gateway.wallet.order_history(page=1, take=2, into=Page)
+
+    assert [order.orderId for order in page.orders] == ["order-0057", "order-0056"]
+    with pytest.raises(UnexpectedReplyError, match="does not fit"):
+        await gateway.wallet.order_history(1, 1, into=list[Page])
+    with pytest.raises(InvalidArgumentError, match="into must be a type"):
+        await gateway.wallet.order_history(1, 1, into=5)
+
+
+@respx.mock
+async def test_headers_of_one_call() -> None:
+    """They are merged with the session's, and the next call has the session's only."""
+    route = respx.get(url__regex=".*").mock(return_value=httpx.Response(200, json={}))
+    gateway = GatewaySession(
+        "https://g.test",
+        access_token="t",
+        transport=httpx.AsyncHTTPTransport(),
+        headers={"X-Team": "a", "X-Trace": "0"},
+    )
+
+    for more in ({"X-Trace": "1", "x-team": None}, {}):
+        await gateway.wallet.trading_order_history("c-1", headers=more)
+    await gateway.send(operations.SPOT_TRADING_AVAILABLE_BALANCE, headers={"X-Trace": "2"})
+
+    seen = [(call.request.headers.get("X-Team"), call.request.headers["X-Trace"])
+            for call in route.calls]  # fmt: skip
+    assert seen == [(None, "1"), ("a", "0"), ("a", "2")]
+
+
+async def test_deadline_of_one_call(gateway_sandbox: Sandbox) -> None:
+    """It replaces the session's for this call; None is no limit."""
+    gateway = gateway_of(gateway_sandbox).with_options(deadline=1e-6)
+
+    with pytest.raises(DeadlineExceededError):
+        await gateway.country_data.list_countries()
+    with pytest.raises(DeadlineExceededError):
+        await gateway.country_data.list_countries(deadline=1e-7)
+    assert await gateway.country_data.list_countries(deadline=None)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"deadline": 0}, "deadline must be more than 0"),
+        ({"deadline": "5"}, "deadline must be a number of seconds"),
+        ({"headers": {"Authorization": "x"}}, "must not set Authorization"),
+        ({"timeout": 5}, "list_countries has no argument 'timeout': a view may have"),
+    ],
+)
+async def test_wrong_options_of_a_call(given: dict[str, Any], message: str) -> None:
+    """They are wrong arguments of the call, which nothing was sent for."""
+    with pytest.raises(InvalidArgumentError, match=message) as caught:
+        await gateway_of(Sandbox()).country_data.list_countries(**given)
+
+    assert caught.value.operation == "list_countries"
