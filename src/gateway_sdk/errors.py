@@ -70,6 +70,7 @@ _PICKLED = frozenset(
         "field",
         "problem",
         "can_be_repaired",
+        "no_retry",
     }
 )
 
@@ -83,12 +84,15 @@ class GatewayError(Exception):
         attempts: Every attempt, oldest first; empty if none was made.
         repeatability: What sending the operation twice would do; None outside of a call. ONCE for
             an idempotent operation under `RetryPolicy(repeat_idempotent=False)`.
+        no_retry: What ended the retries before `RetryPolicy.attempts` did: the deadline, the
+            budget, or a long Retry-After; else "".
     """
 
     operation: str | None = None
     outcome: Outcome = Outcome.NOT_SENT
     attempts: tuple[Attempt, ...] = ()
     repeatability: Repeatability | None = None
+    no_retry: str = ""
     _advice: Advice = Advice.FIX
 
     def of_call(
@@ -129,6 +133,8 @@ class GatewayError(Exception):
             notes.append(_OUTCOME_TEXT[self.outcome])
         if len(self.attempts) > 1:
             notes.append(f"{len(self.attempts)} attempts")
+        if self.no_retry:
+            notes.append(self.no_retry)
         return f"{self.operation}: {message}" + (f" ({'; '.join(notes)})" if notes else "")
 
     def __repr__(self) -> str:

@@ -481,7 +481,12 @@ def test_only_a_client_certificate_is_a_late_reason_of_tls() -> None:
         (httpx.ReadTimeout("CANARY"), "timed out while waiting for the reply", True),
         (httpx.WriteTimeout("CANARY"), "timed out while sending", True),
         (httpx.WriteError("CANARY"), "the connection broke off", True),
-        (httpx.RemoteProtocolError("CANARY"), "RemoteProtocolError", True),
+        (
+            httpx.RemoteProtocolError("CANARY"),
+            "the connection broke off, or the reply is not HTTP",
+            True,
+        ),
+        (httpx.TransportError("CANARY"), "the transport raised TransportError", True),
         (UnreadableReplyError("it closed the connection"), "it closed the connection", True),
         (UnreadableReplyError("it speaks HTTP/2 only"), "it speaks HTTP/2 only", False),
     ],

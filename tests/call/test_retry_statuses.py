@@ -176,6 +176,7 @@ async def test_no_wait_leaves_its_bounds(
             again=lambda _: True,
             fits=lambda _: True,
             spend=lambda: True,
+            ended=pytest.fail,
             scheduled=lambda _: None,
             sleep=sleep,
         )

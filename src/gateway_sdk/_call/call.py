@@ -114,6 +114,7 @@ class Call:
         self._succeeded: tuple[Transmission, float] | None = None  # how, and the seconds
         self._success: Attempt | None = None  # made of these when it is asked for: it takes 2 µs
         self._renewed = False
+        self._no_retry = ""
         self._watch: Watch | None = None
 
     @property
@@ -161,6 +162,7 @@ class Call:
         except BaseException as error:
             if isinstance(error, GatewayError):
                 error.of_call(self._operation.name, self._repeatability, self.attempts)
+                error.no_retry = self._no_retry
             if watch is not None:
                 watch.finished(outcome_of(self.attempts, self._repeatability), error)
             raise
@@ -224,6 +226,7 @@ class Call:
             again=self._may_repeat,
             fits=fits,
             spend=self._client.take_retry,
+            ended=lambda why: setattr(self, "_no_retry", why),
             scheduled=scheduled,
             sleep=self._client.sleep,
         )

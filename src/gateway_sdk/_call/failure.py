@@ -183,8 +183,10 @@ def reason_of_loss(error: Exception, timeout: httpx.Timeout) -> Reason:
             names = [_name_of(cause) for cause in _causes(error) if isinstance(cause, ssl.SSLError)]
             found = (_found(_CLIENT_CERTIFICATES, name) for name in names)
             return next(filter(None, found), _CUT)
+        case httpx.ProtocolError():
+            text = "the connection broke off, or the reply is not HTTP"
         case _:
-            text = type(error).__name__
+            text = f"the transport raised {type(error).__name__}"
     return Reason(text)
 
 

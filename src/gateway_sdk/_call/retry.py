@@ -32,6 +32,9 @@ _CONNECT_WAITS: Final = 0.1, 1.0
 """Seconds between attempts to connect, at least and at most: a gateway that comes back is seen
 soon, and one that is away is not asked without a pause."""
 _FAILURES: Final = range(400, 600)
+_TOO_LONG: Final = "the gateway asks for a longer wait than retry_after_max"
+_TOO_LATE: Final = "the deadline leaves no time for another attempt"
+_NO_BUDGET: Final = "no retry is left in the retry_budget of the session"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +120,7 @@ async def try_again(
     again: Callable[[BaseException], bool],
     fits: Callable[[float], bool],  # whether there is time for an attempt after these seconds
     spend: Callable[[], bool],  # takes a retry out of the budget; asked last
+    ended: Callable[[str], None],  # told what else than the number of attempts ended them
     scheduled: Callable[[float], None],
     sleep: Callable[[float], Awaitable[None]],
 ) -> T:
@@ -138,16 +142,20 @@ async def try_again(
     def stop(state: RetryCallState) -> bool:
         nonlocal away, free
         away = away + made[-1].elapsed + state.upcoming_sleep if is_unsent() else 0.0
-        if 0.0 < away <= policy.connect_wait:
-            free += 1
-            return not fits(state.upcoming_sleep)
-        return (
-            (away > 0.0 and free > 0)
-            or state.attempt_number - free >= policy.attempts
-            or (_retry_after(state) or 0.0) > policy.retry_after_max
-            or not fits(state.upcoming_sleep)
-            or not spend()
-        )
+        is_free = 0.0 < away <= policy.connect_wait
+        free += is_free
+        if not is_free and (
+            (away > 0.0 and free > 0) or state.attempt_number - free >= policy.attempts
+        ):
+            return True
+        too_long = not is_free and (_retry_after(state) or 0.0) > policy.retry_after_max
+        if too_long or not fits(state.upcoming_sleep):
+            ended(_TOO_LONG if too_long else _TOO_LATE)
+            return True
+        if is_free or spend():
+            return False
+        ended(_NO_BUDGET)
+        return True
 
     first = [failure]
     del failure  # its traceback refers to this frame (a cycle)

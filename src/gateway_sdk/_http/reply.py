@@ -40,6 +40,7 @@ _SLOW_CHARSETS: Final = frozenset({"idna", "punycode"})
 """Codecs of host names: their time grows with the square of the length, to minutes for 1 MB."""
 _CHARSET: Final = re.compile(r'charset\s*=\s*"?([^\s";]+)', re.IGNORECASE)
 
+_LONGEST_REASON: Final = 100  # characters of what the parser says
 _ODD_NUMBER: Final = "holds a number that cannot be taken as it is"
 _ZERO, _E, _SPACE = b"0e "
 _KINDS: Final = dict.fromkeys(b"0123456789+", _ZERO) | dict.fromkeys(b"eE", _E)
@@ -315,8 +316,9 @@ def decode_json(data: bytes, parse_float: ParseFloat | None) -> Any:
     # or cause errors later.
     try:
         value = from_json(data, allow_inf_nan=False)
-    except ValueError:
-        raise ContentError("is not JSON") from None
+    except ValueError as error:
+        # The parser names what it expected and the place, nothing of the body.
+        raise ContentError(f"is not JSON: {str(error)[:_LONGEST_REASON]}") from None
     if parse_float is not None:
         # The strict decoder has accepted it, so the standard one does; only that one has a hook
         # for floats.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -36,7 +37,7 @@ from gateway_sdk.errors import (
     UnauthorizedError,
     UnexpectedReplyError,
 )
-from gateway_sdk.models._base import describe
+from gateway_sdk.models._base import RequestModel, describe
 from gateway_sdk.models.records import ErrorPayload
 from gateway_sdk.outcome import Outcome
 
@@ -46,6 +47,10 @@ _NO_WAIT: Final = re.compile(
 )
 _LONGEST_WAIT: Final = 10 * 365 * 86400.0  # seconds
 _UNREADABLE_WAIT: Final = 1.0  # second: a wait was asked for
+_LONGEST_MESSAGE: Final = 1000  # characters of a message in which names are looked for
+_OTHER_FIELDS: Final = frozenset(
+    {"revisions", "customerId", "walletId", "orderId", "documentId", "docid", "tenantId"}
+)
 _HOST: Final = re.compile(r"[a-z0-9._:%~-]{1,255}")
 _KINDS: Final[Mapping[int, type[StatusError]]] = {
     400: InvalidRequestError,
@@ -100,7 +105,7 @@ def status_error(reply: RawReply, more: str = "") -> StatusError:
     doubtful = reply.forwarded and payload is None
     error = kind(
         f"{_author(reply.status, doubtful=doubtful)} {_phrase(reply.status)}"
-        f"{_other_status(reply.status, payload)}{hint}{more}",
+        f"{_other_status(reply.status, payload)}{_reason_of(payload)}{hint}{more}",
         status=reply.status,
         body=reply.body,
         headers=reply.headers,
@@ -128,6 +133,31 @@ def _other_status(status: int, payload: ErrorPayload | None) -> str:
     # Interface: Errors 3. The status of the reply decides.
     said = payload and payload.status
     return "" if said in (None, status) else f" (its payload says {said})"
+
+
+# The words of the gateway may hold personal data. The names of the interface's fields do not.
+def _reason_of(payload: ErrorPayload | None) -> str:
+    if payload is None or not payload.message:
+        return ""
+    # Such as "$.base" or "startDate"; "base" alone may be a word of the sentence.
+    words = re.findall(r"[$]\.[\w.]+|\w+", payload.message[:_LONGEST_MESSAGE])
+    known = _fields()
+    names = [word[2:] for word in words if word.startswith("$.")]
+    names += [word for word in words if not word.islower()]
+    named = dict.fromkeys(name for name in names if known.issuperset(name.split(".")))
+    about = f" about {', '.join(named)}" if named else ""
+    return f"{about}: error.payload.message has the reason"
+
+
+@lru_cache
+def _fields() -> frozenset[str]:
+    """Return the interface's names of what a request may have."""
+    from gateway_sdk.models import customer, records  # noqa: PLC0415 - after an error only
+
+    models = [*vars(customer).values(), *vars(records).values()]
+    kinds = [kind for kind in models if isinstance(kind, type) and issubclass(kind, RequestModel)]
+    fields = (field for kind in kinds for field in kind.model_fields.values())
+    return frozenset(str(field.serialization_alias) for field in fields) | _OTHER_FIELDS
 
 
 def outcome_of_reply(reply: RawReply, *, is_whole: bool = True, doubtful: bool = False) -> Outcome:

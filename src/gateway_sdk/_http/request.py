@@ -59,6 +59,15 @@ _NOT_IN_HEADERS: Final = MappingProxyType(
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
 """For a path without placeholders."""
 
+_ARGUMENTS: Final = {
+    "customerId": "customer_id",
+    "walletId": "wallet_id",
+    "orderId": "order_id",
+    "documentId": "document_id",
+    "docid": "document_id",
+}
+"""The arguments of the methods, by their placeholders in the path."""
+
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _MARK: Final = "~of.gateway.sdk~"  # replaces a value; nothing in it needs encoding
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]{1,4000}")  # nothing to encode
@@ -150,24 +159,25 @@ def check_path(operation: Operation[Any], values: Mapping[str, str]) -> None:
     fill_path(names, [b""] * (len(names) + 1), values)
 
 
-def _segment(name: str, value: object) -> str:
+def _segment(placeholder: str, value: object) -> str:
     """Encode one path segment; refuse a value that would address something else."""
+    name = _ARGUMENTS[placeholder]
     if not isinstance(value, str):
-        raise InvalidArgumentError(f"{name} must be a string")
+        raise InvalidArgumentError("must be a string", field=name)
     if _PLAIN.fullmatch(value) and value not in (".", ".."):
         return value
     if not value:
-        raise InvalidArgumentError(f"{name} is empty")
+        raise InvalidArgumentError("is empty", field=name)
     if value in (".", ".."):
-        raise InvalidArgumentError(f"{name} is a dot segment, which would address another path")
+        raise InvalidArgumentError("is a dot segment, which would address another path", field=name)
     if _CONTROL.search(value):
-        raise InvalidArgumentError(f"{name} holds a line break or another control character")
+        raise InvalidArgumentError("holds a line break or another control character", field=name)
     try:
         encoded = quote(value, safe="")
     except UnicodeEncodeError:
-        raise InvalidArgumentError(f"{name} holds half of a surrogate pair") from None
+        raise InvalidArgumentError("holds half of a surrogate pair", field=name) from None
     if len(encoded) > _LONGEST_SEGMENT:
-        raise InvalidArgumentError(f"{name} is longer than any address may be")
+        raise InvalidArgumentError("is longer than any address may be", field=name)
     return encoded
 
 

@@ -110,7 +110,7 @@ class _Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         # Imported here, because it needs the SDK.
-        from gateway_sdk.cli.session import explain, quote  # noqa: PLC0415
+        from gateway_sdk.cli.session import explain, plain, quote  # noqa: PLC0415
         from gateway_sdk.errors import GatewayError  # noqa: PLC0415
 
         try:
@@ -124,7 +124,7 @@ class _Group(TyperGroup):
         except (CommandError, GatewayError) as error:
             if ctx.params["debug"]:
                 if isinstance(error, GatewayError):
-                    say(f"gateway: {error}{quote(error, personal=True)}")
+                    say(f"gateway: {plain(error)}{quote(error, personal=True)}")
                 raise
             failure = explain(error) if isinstance(error, GatewayError) else error
         say(f"gateway: {failure}")

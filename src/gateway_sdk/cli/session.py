@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import re
+import sys
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any, Final, TypeVar
@@ -148,7 +149,7 @@ _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 def explain(error: GatewayError) -> CommandError:
     step = warning_of(error.outcome, error.repeatability) if error.operation else None
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
-    return CommandError(f"{error}{quote(error)}\n{step}".rstrip(), status_of(error))
+    return CommandError(f"{plain(error)}{quote(error)}\n{step}".rstrip(), status_of(error))
 
 
 def status_of(error: GatewayError) -> int:
@@ -171,6 +172,11 @@ def warning_of(outcome: Outcome, repeatability: Repeatability | None) -> str | N
     return UNSAFE if repeatability is Repeatability.ONCE else IDEMPOTENT
 
 
+def plain(error: GatewayError) -> str:
+    """Return an error's text without what only a caller in Python can do."""
+    return str(error).replace(": error.payload.message has the reason", "")
+
+
 def quote(error: GatewayError, *, personal: bool = False) -> str:
     """Quote the gateway or the authorization server after a colon; "" if it said nothing."""
     words = ""
@@ -178,8 +184,9 @@ def quote(error: GatewayError, *, personal: bool = False) -> str:
         words = error.description or ("" if error.code in str(error) else error.code)
     elif isinstance(error, errors.StatusError) and error.payload:
         words = _clean(error.payload.message or "")
-    # Only on demand: terminals end up in logs.
-    if words and error.operation in PERSONAL and not personal:
+    # What is no terminal may be a log.
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if words and error.operation in PERSONAL and not (personal or is_terminal):
         return " (--debug shows its words)"
     return f": “{words}”" if words else ""
 

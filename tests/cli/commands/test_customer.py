@@ -137,7 +137,10 @@ def test_refusal_keeps_personal_words_for_debugging(
     ended = call_gateway("customer", "create", ada)
 
     assert (ended.status, ended.out) == (3, "")
-    assert "409 Conflict (the gateway refused it: nothing was changed)" in ended.err
+    assert (
+        "409 Conflict about externalCustomerId (the gateway refused it: nothing was changed)"
+        in ended.err
+    )
     assert "(--debug shows its words)" in ended.err
     assert "already exists" not in ended.err
 
