@@ -41,11 +41,12 @@ COMMANDS = (
     "wallet history",
     "wallet balance",
     "wallet cancel",
-    "document",
-    "document upload",
-    "document update",
-    "document status",
-    "webhook",
+    "aml",
+    "aml upload",
+    "aml update",
+    "aml status",
+    "kyc",
+    "kyc webhook",
     "demo",
     "sandbox",
     "login",
@@ -333,3 +334,15 @@ def test_version_and_help_import_no_more_than_they_need() -> None:
 def test_options_for_every_command_go_to_the_front(words: list[str], sorted_out: list[str]) -> None:
     """Each goes with its value, and what stands behind a "--" stays where it is."""
     assert app._to_the_front(words) == sorted_out
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("document", "aml"), ("webhook", "kyc webhook"), ("orders", "wallet orders")],
+)
+def test_a_command_of_another_name_is_named(call_gateway: Call, typed: str, meant: str) -> None:
+    """Commands are named like the areas of the SDK."""
+    ended = call_gateway(typed)
+
+    assert ended.status == 2
+    assert f"there is no '{typed}': it is `gateway {meant}`" in ended.err

@@ -51,8 +51,8 @@ def test_example_works(
     if "<" in line:
         given = Path(line.split(" < ")[1]).read_bytes()
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
-    if arguments[:1] == ["document"]:
-        assert call_gateway("document", "upload", "passport.pdf").status == 0
+    if arguments[:1] == ["aml"]:
+        assert call_gateway("aml", "upload", "passport.pdf").status == 0
     if arguments[:2] == ["wallet", "cancel"] and "--yes" not in arguments:
         arguments.append("--yes")
 
@@ -67,6 +67,6 @@ def test_there_are_examples_for_every_command_that_asks() -> None:
     """Nobody has to guess how one is used."""
     shown = {" ".join(arguments_of(line)[:2]) for line in lines()}
 
-    for command in ("customer create", "customer revise", "document upload", "document update"):
+    for command in ("customer create", "customer revise", "aml upload", "aml update"):
         assert command in shown
     assert len(shown) >= 12

@@ -170,7 +170,7 @@ def test_interrupted_read_has_no_warning(call_gateway: Call, served: Sandbox) ->
     [
         (
             "send_webhook",
-            ["webhook"],
+            ["kyc", "webhook"],
             "Check before you repeat it: it may have been done already.",
         ),
         (
@@ -245,7 +245,7 @@ def test_numbers_of_a_reply_are_exact(call_gateway: Call) -> None:
     [
         (["countries"], 4, "Is GATEWAY_BASE_URL the address of a gateway?"),
         (
-            ["webhook"],
+            ["kyc", "webhook"],
             5,
             "Check before you repeat it: it may have been done already.",
         ),

@@ -33,8 +33,8 @@ COMMANDS: Final = {
         "bulk": "Fetch the rates of many currencies; run a job of your own on many machines.",
         "customer": "Create and revise customers.",
         "wallet": "Show orders and balances, and cancel an order.",
-        "document": "Upload documents, update them, change their status.",
-        "webhook": "Call the KYC webhook.",
+        "aml": "Upload documents, update them, change their status.",
+        "kyc": "Call the webhook.",
     },
     "Try it": {
         "demo": "Show the whole SDK at work: a year of exchange rates for every country's"
@@ -56,8 +56,20 @@ MEMBERS: Final[dict[str, tuple[str, ...]]] = {
     "bulk": ("rates", "plan", "submit", "worker", "status", "unknown", "collect"),
     "customer": ("create", "example", "revise"),
     "wallet": ("orders", "history", "balance", "cancel"),
-    "document": ("upload", "update", "status"),
+    "aml": ("upload", "update", "status"),
+    "kyc": ("webhook",),
 }
+MOVED: Final = {
+    "document": "aml",
+    "webhook": "kyc webhook",
+    "currency": "rates",
+    "country_data": "countries",
+    **{verb: f"wallet {verb}" for verb in ("orders", "history", "balance", "cancel")},
+    **{verb: f"aml {verb}" for verb in ("upload", "update")},
+    **{verb: f"customer {verb}" for verb in ("create", "revise")},
+}
+"""What is typed for a command, and the command that is meant."""
+
 WANTED: Final = {
     "int_parsing": "write a whole number",
     "float_parsing": "write a number",
@@ -71,7 +83,6 @@ ELSEWHERE: Final = {
     "logout": "login",
     "profiles": "login",
     "status": "login",
-    "webhook": "document",
 }
 """Commands that are in the module of another one."""
 
@@ -98,6 +109,8 @@ class _Group(TyperGroup):
                 formatter.write_dl(list(summaries.items()))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in MOVED:
+            raise typer.BadParameter(f"there is no {args[0]!r}: it is `gateway {MOVED[args[0]]}`")
         name, command, rest = super().resolve_command(ctx, args)
         return name, load(name) if name in SUMMARIES else command, rest
 

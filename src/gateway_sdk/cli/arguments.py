@@ -3,6 +3,7 @@
 import re
 from calendar import monthrange
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
@@ -47,7 +48,16 @@ def parse_day(text: str) -> date:
     try:
         return day_of(text, datetime.now(UTC).date())
     except (ValueError, OverflowError):  # the latter for a day before the year 1
-        raise typer.BadParameter(f"{text!r} is not a day: write {FORMATS}") from None
+        raise typer.BadParameter(f"{text!r} is not a day: write {FORMATS}{_meant(text)}") from None
+
+
+def _meant(text: str) -> str:
+    """Offer the ISO dates that a date such as 01/02/2026 may stand for."""
+    days: set[str] = set()
+    for form in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d"):
+        with suppress(ValueError):
+            days.add(str(datetime.strptime(text.strip(), form).replace(tzinfo=UTC).date()))
+    return f"; did you mean {' or '.join(sorted(days))}?" if days else ""
 
 
 def day_of(text: str, today: date) -> date:

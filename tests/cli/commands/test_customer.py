@@ -207,7 +207,8 @@ def test_customer_is_revised_by_a_file(tmp_path: Path, content: Any) -> None:
         ({"revisions": [], "a": "b"}, "changes.json, revision 1: value must be a string"),
         ({}, 'changes.json has no revisions: write {"key": "value"}'),
         ({"revisions": []}, "changes.json has no revisions"),
-        ([{"key": "a", "value": "canary"}], "changes.json has no revisions"),
+        ([], "changes.json has no revisions"),
+        ([{"key": "a"}], "changes.json, revision 1"),
         ("canary", "changes.json has no revisions"),
     ],
 )

@@ -174,6 +174,7 @@ def test_other_shape_is_no_csv(
         (["EUR", ","], "no currency"),
         (["EUR,CHF", "USD"], "one base currency"),
         (["EUR", "USD", "--start", "31.1."], "is not a day"),
+        (["EUR", "USD", "--start", "01/02/2026"], "did you mean 2026-01-02 or 2026-02-01?"),
         (["EUR", "USD", "--start", "today", "--end", "1y"], "is after"),
         (["EUR", "USD", "--json", "--plot"], "--json and --plot exclude"),
     ],

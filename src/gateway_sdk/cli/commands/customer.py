@@ -77,10 +77,12 @@ def _from_word(word: str, place: int) -> Revision:
 
 
 def _from_file(file: str) -> list[Revision]:
-    """Read {"key": "value"}, or {"revisions": [{"key": …, "value": …}]} as on the wire."""
+    """Read {"key": "value"}, or the entries {"key": …, "value": …}, as on the wire."""
     content: Any = read_json(file)
     match content:
         case {"revisions": list(entries)} if len(content) == 1:
+            pass
+        case list(entries):
             pass
         case dict():
             entries = [{"key": key, "value": value} for key, value in content.items()]

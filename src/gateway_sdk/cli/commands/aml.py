@@ -1,4 +1,4 @@
-"""The commands that send a file: `gateway document upload`, `update`, `status`, and `webhook`."""
+"""The commands of documents: `gateway aml upload`, `update`, `status`."""
 
 import os
 from contextlib import AbstractContextManager
@@ -35,9 +35,9 @@ def upload(ctx: typer.Context, file: str, *, content_type: str | None = None) ->
         file (FILE): The document; "-" is standard input.
 
     Examples:
-        gateway document upload passport.pdf
-        gateway document upload passport.bin --content-type application/pdf
-        gateway document upload - < passport.pdf
+        gateway aml upload passport.pdf
+        gateway aml upload passport.bin --content-type application/pdf
+        gateway aml upload - < passport.pdf
     """
     content = open_content(file)
     with _bar("Uploading") as show:
@@ -54,7 +54,7 @@ def update(
         file (FILE): The new content; "-" is standard input.
 
     Examples:
-        gateway document update document-0001 passport.pdf
+        gateway aml update document-0001 passport.pdf
     """
     given = document_id, open_content(file), content_type
     with _bar("Updating") as show:
@@ -79,8 +79,8 @@ def status(
         file (FILE): A file to send in place of a value; "-" is standard input.
 
     Examples:
-        gateway document status document-0001 approved
-        gateway document status document-0001 --file status.json
+        gateway aml status document-0001 approved
+        gateway aml status document-0001 --file status.json
     """
     if bool(value) == (file is not None):
         raise CommandError("give the new status, or --file")
@@ -89,24 +89,3 @@ def status(
     given = document_id, open_content(file) if file is not None else value or "", content_type
     reply = ask(ctx, lambda it: it.aml.change_document_status(*given))
     show_done("The status is changed.", reply)
-
-
-def webhook(
-    ctx: typer.Context, file: MayBeLeftOut = None, *, content_type: str | None = None
-) -> None:
-    """Call the KYC webhook.
-
-    The request is never sent twice: if the reply is lost, the status is 5.
-
-    Args:
-        file (FILE): The event, if there is one; "-" is standard input.
-
-    Examples:
-        gateway webhook
-        gateway webhook event.json --sandbox
-    """
-    if file is None and content_type is not None:
-        raise CommandError("--content-type needs a file")
-    content = None if file is None else open_content(file)
-    ask(ctx, lambda gateway: gateway.kyc.send_webhook(content, content_type))
-    show_done("The gateway has acknowledged it.", None)
