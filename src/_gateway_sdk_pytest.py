@@ -4,9 +4,9 @@ pytest loads this module in every run on a machine that has the SDK installed. S
 the package, and its functions import what they need: the package takes half a second.
 """
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 TENANT = "test-tenant"
 MARKERS = {
-    "gateway(seed=0, strict=False, allow=[], keep_bodies=False)": "how the gateway of this test "
-    "is. A strict test fails at its end if a call was not allowed or a fault never happened.",
+    "gateway(seed=0, strict=False, allow=[], keep_bodies=False, session={})": "how the gateway of "
+    "this test is. A strict test fails at its end if a call was not allowed or a fault never "
+    "happened.",
     "gateway_fault(operation, fault, *values, at=None, times=None, rate=1.0)": "a fault of the "
     'gateway of this test, such as ("create_customer", "drop_after_read", at=1). The operation "*" '
     "means all.",
@@ -40,12 +41,14 @@ class GatewayMarker:
         strict: Whether what was not expected fails the test at its end.
         allow: The operations that a strict test allows.
         keep_bodies: Whether the bodies of calls are kept.
+        session: Settings of `gateway_session` in place of the usual ones.
     """
 
     seed: int = 0
     strict: bool = False
     allow: Collection[str] = ()
     keep_bodies: bool = False
+    session: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the types: no type checker sees the arguments of a marker."""
@@ -53,6 +56,7 @@ class GatewayMarker:
         _check_type("strict", self.strict, bool, "True or False")
         _check_type("allow", self.allow, list | tuple | set, "a list of operations")
         _check_type("keep_bodies", self.keep_bodies, bool, "True or False")
+        _check_type("session", self.session, Mapping, "a dictionary of settings")
 
 
 ARGUMENTS = tuple(each.name for each in fields(GatewayMarker))
@@ -95,19 +99,26 @@ def gateway_sandbox(request: pytest.FixtureRequest) -> Iterator["Sandbox"]:
 
 
 @pytest.fixture
-def gateway_session(gateway_sandbox: "Sandbox") -> "GatewaySession":
-    """Provide a session on the gateway in memory, not yet opened; retries wait no time."""
+def gateway_session(request: pytest.FixtureRequest, gateway_sandbox: "Sandbox") -> "GatewaySession":
+    """Provide a session on the gateway in memory, not yet opened; retries wait no time.
+
+    The argument `session` of the marker `gateway` gives it other settings.
+    """
     from gateway_sdk import GatewaySession  # noqa: PLC0415
     from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN  # noqa: PLC0415
 
-    session = GatewaySession(
-        "http://localhost",
-        access_token=SANDBOX_ACCESS_TOKEN,
-        tenant_id=TENANT,
-        transport=gateway_sandbox.transport(),
-    )
-    vars(session)["_caller"].client.sleep = _wait_no_time
-    return session
+    marker, _ = _read_markers(request)
+    settings: dict[str, Any] = {
+        "access_token": SANDBOX_ACCESS_TOKEN,
+        "tenant_id": TENANT,
+        "transport": gateway_sandbox.transport(),
+        "sleep": _wait_no_time,
+        **marker.session,
+    }
+    try:
+        return GatewaySession("http://localhost", **settings)
+    except ValueError as error:
+        raise pytest.UsageError(f"{request.node.nodeid}: {error}") from None
 
 
 @pytest.fixture
@@ -118,10 +129,23 @@ def gateway_url(gateway_sandbox: "Sandbox") -> Iterator[str]:
 
 
 @pytest.fixture
-def gateway_env(gateway_url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def gateway_no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the retries of every session that this test makes in this process wait no time."""
+    from gateway_sdk._call.client import SHARED  # noqa: PLC0415
+
+    _, check = SHARED["sleep"]
+    monkeypatch.setitem(SHARED, "sleep", (_wait_no_time, check))
+
+
+@pytest.fixture
+def gateway_env(
+    gateway_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    gateway_no_waits: None,  # noqa: ARG001 - for the sessions of the code under test
+) -> dict[str, str]:
     """Set the environment variables of `GatewaySession.from_env` to the gateway at `gateway_url`.
 
-    Other variables that `from_env` reads are removed.
+    Other variables that `from_env` reads are removed. Retries wait no time.
     """
     from gateway_sdk._settings import ENVIRONMENT  # noqa: PLC0415
     from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN  # noqa: PLC0415
@@ -170,8 +194,12 @@ def _read_markers(request: pytest.FixtureRequest) -> "tuple[GatewayMarker, Fault
     """Return what the markers of the test ask for; those of its parameter come last."""
     _require_extra(request)
     own = getattr(getattr(request.node, "callspec", None), "marks", ())  # as they are written
-    others = [mark for mark in request.node.iter_markers() if not any(mark is one for one in own)]
-    marks = [*reversed(others), *own]
+    marks: list[pytest.Mark] = []
+    for node in request.node.listchain():
+        there = [mark for mark in node.own_markers if not any(mark is one for one in own)]
+        # A file has a list; decorators are kept from the lowest to the highest.
+        marks += there if isinstance(node, pytest.Module) else reversed(there)
+    marks += own
     try:
         marker = _marker_of([mark for mark in marks if mark.name == "gateway"])
         return marker, _faults_of(

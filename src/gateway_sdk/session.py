@@ -80,6 +80,7 @@ class GatewaySession:
                 interface leaves open; `decimal.Decimal` keeps them exact.
             drain: Seconds that closing waits for calls in flight.
             observers: Called for every call, attempt and retry.
+            sleep: Waits the seconds between attempts in place of `asyncio.sleep`, for tests.
 
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.

@@ -9,14 +9,24 @@ import pytest
 
 from _gateway_sdk_pytest import EXTRA
 from gateway_sdk import (
+    ConfigurationError,
     GatewaySession,
+    InvalidArgumentError,
     NotFoundError,
     RateLimitedError,
     ReplyLostError,
     UnauthorizedError,
 )
 from gateway_sdk.areas.wallet import WalletArea
-from gateway_sdk.sandbox import Fault, Faults, Sandbox, SandboxServer, SandboxTenant
+from gateway_sdk.sandbox import (
+    SANDBOX_ACCESS_TOKEN,
+    Fault,
+    Faults,
+    Sandbox,
+    SandboxServer,
+    SandboxTenant,
+)
+from gateway_sdk.sandbox._received import MAX_RECEIVED, Received, ReceivedCall
 from tests.kit.conftest import ALONE, Run
 
 
@@ -64,6 +74,89 @@ async def test_retries_wait_no_time(
 
     assert time.monotonic() - began < 30
     assert [call.status for call in gateway_sandbox.received] == [429, 429, 200]
+
+
+@pytest.mark.gateway_fault("list_countries", "too_many_requests", retry_after=30, times=2)
+async def test_sessions_of_the_code_under_test_wait_no_time(
+    gateway_env: dict[str, str], gateway_sandbox: Sandbox
+) -> None:
+    """A service that makes its own session from the environment costs a test no time either."""
+    began = time.monotonic()
+
+    async with GatewaySession.from_env() as session:
+        assert await session.country_data.list_countries()
+
+    assert time.monotonic() - began < 30
+    gateway_sandbox.assert_received("list_countries", times=3)
+
+
+@pytest.mark.gateway(session={"tenant_id": None, "retry": None})
+async def test_a_marker_sets_options_of_the_session(gateway_session: GatewaySession) -> None:
+    """What a test needs otherwise, it says."""
+    with pytest.raises(InvalidArgumentError, match="tenant_id is missing"):
+        await gateway_session.customer.create_customer({})
+
+
+async def test_a_session_waits_as_it_is_told(gateway_sandbox: Sandbox) -> None:
+    """The option is public, for sessions that a test makes."""
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    gateway_sandbox.faults.anywhere(Fault.too_many_requests(retry_after=30), times=1)
+    session = GatewaySession(
+        "http://localhost",
+        access_token=SANDBOX_ACCESS_TOKEN,
+        transport=gateway_sandbox.transport(),
+        sleep=sleep,
+    )
+
+    assert await session.country_data.list_countries()
+    assert [int(wait) for wait in waits] == [30]
+    with pytest.raises(ConfigurationError, match="sleep must be a coroutine function"):
+        GatewaySession("http://localhost", access_token="t", sleep=time.sleep)  # type: ignore[arg-type]
+
+
+def test_faults_of_a_file_happen_in_the_order_of_its_list(run_inside: Run) -> None:
+    """Those of a list first come first, as those of decorators read from above."""
+    run_inside("""
+pytestmark = [
+    pytest.mark.gateway_fault("list_countries", "status", 501, times=1),
+    pytest.mark.gateway_fault("list_countries", "status", 505),
+]
+
+def test_it(gateway_sandbox, gateway_session):
+    async def call():
+        for _ in range(2):
+            try:
+                await gateway_session.country_data.list_countries()
+            except Exception:
+                pass
+    asyncio.run(call())
+    assert [call.status for call in gateway_sandbox.received] == [501, 505]
+""").assert_outcomes(passed=1)
+
+
+def test_wrong_settings_in_a_marker_are_told(run_inside: Run) -> None:
+    """As an error of the test's use, with its name."""
+    run_inside("""
+@pytest.mark.gateway(session={"deadlin": 5})
+def test_it(gateway_session):
+    pass
+""").stdout.fnmatch_lines(["*has no argument 'deadlin': did you mean deadline?*"])
+
+
+def test_all_calls_are_known_up_to_the_limit() -> None:
+    """Ten thousand calls are still all of them."""
+    received = Received()
+    for _ in range(MAX_RECEIVED):
+        received.calls.append(ReceivedCall("list_countries", "POST", "/"))
+
+    assert len(received.matching("list_countries", MAX_RECEIVED, {})) == MAX_RECEIVED
+    received.calls.append(ReceivedCall("list_countries", "POST", "/"))
+    with pytest.raises(ValueError, match="only the last 10000 calls are known"):
+        received.matching("list_countries", None, {})
 
 
 async def test_what_cannot_be_in_time_is_raised_all_the_same(

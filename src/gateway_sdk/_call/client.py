@@ -14,7 +14,7 @@ import httpx
 from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
 from gateway_sdk._call.in_flight import CallsInFlight
 from gateway_sdk._call.retry import Bucket, RetryBudget, bucket_of
-from gateway_sdk._checks import Declared, check_count, check_switch, check_wait, checked
+from gateway_sdk._checks import check_count, check_switch, check_wait, checked, is_async
 from gateway_sdk._http.reply import ParseFloat
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.config import EngineConfig
@@ -68,6 +68,7 @@ class SharedSettings(TypedDict, total=False):
     parse_float: ParseFloat | None
     drain: float
     observers: Iterable[Observer]
+    sleep: Callable[[float], Awaitable[None]] | None
 
 
 def _check_parse_float(name: str, function: object) -> object:
@@ -76,7 +77,15 @@ def _check_parse_float(name: str, function: object) -> object:
     return function
 
 
-SHARED: Final[Declared] = {
+def _check_sleep(name: str, function: object) -> object:
+    if function is None:
+        return asyncio.sleep
+    if not is_async(function):
+        raise ConfigurationError("must be a coroutine function of seconds", setting=name)
+    return function
+
+
+SHARED: Final[dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
     "retry_budget": (RetryBudget(), bucket_of),
     "allow_insecure_http": (False, check_switch),
     # Decompressed: much more than a page of orders, much less than the memory of a worker.
@@ -85,6 +94,7 @@ SHARED: Final[Declared] = {
     # Seconds that closing waits for calls in flight: Kubernetes gives a process 30 to end.
     "drain": (5.0, check_wait),
     "observers": ((), check_observers),
+    "sleep": (None, _check_sleep),
 }
 
 DEFAULT_CUT: Final = 1.0
@@ -102,7 +112,7 @@ class Client:
         self.tells_what_was_sent: bool = self._engine.is_ours
         self.max_reply_bytes: int = given["max_reply_bytes"]
         self.parse_float: ParseFloat | None = given["parse_float"]
-        self.sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self.sleep: Callable[[float], Awaitable[None]] = given["sleep"]
         self.state: SessionState = SessionState.NEW
         self.calls: CallsInFlight = CallsInFlight()
         self._bucket: Bucket | None = given["retry_budget"]

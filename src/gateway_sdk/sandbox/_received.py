@@ -81,7 +81,7 @@ class Log(deque[T]):
     _lock = Lock()
 
     def __init__(self) -> None:
-        super().__init__(maxlen=MAX_RECEIVED)
+        super().__init__(maxlen=MAX_RECEIVED + 1)  # one more, to see that some were lost
 
     def __iter__(self) -> Iterator[T]:
         with self._lock:
@@ -103,7 +103,7 @@ class Received:
         """Return the calls that have all of *wanted*; None there asks for nothing."""
         __tracebackhide__ = True  # pytest would show the arguments, which are personal data
         check_operation(operation)
-        if len(self.calls) >= MAX_RECEIVED:
+        if len(self.calls) > MAX_RECEIVED:
             raise ValueError(f"only the last {MAX_RECEIVED} calls are known: clear() them earlier")
         asked = {name: value for name, value in wanted.items() if value is not None}
         calls = [call for call in self.calls if call.operation == operation]
