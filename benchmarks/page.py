@@ -1,4 +1,4 @@
-"""The figures of a run as tables, for the terminal and for the end of docs/performance.md.
+"""The figures of a run as tables, for the terminal and for the end of benchmarks/README.md.
 
 `python -m benchmarks.page` makes the charts and the page anew from the kept figures of the last
 whole run; a whole run does so, too.
@@ -16,7 +16,7 @@ from benchmarks.rounds import median_ratio
 from benchmarks.tables import head, row
 
 RESULTS: Final = Path(__file__).parent / "results" / "results.json"
-PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
+PAGE: Final = Path(__file__).parent / "README.md"
 HEADING: Final = "## The last whole run\n"
 FULL_SERVER: Final = 0.8
 """The share of the time from which on the server would be what is measured."""
