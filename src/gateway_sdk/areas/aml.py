@@ -58,6 +58,13 @@ class AmlArea(Area):
     ) -> Any:
         """Change the status of a document.
 
+        The sandbox replies, and your gateway may reply otherwise:
+
+        ```json
+        {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
+         "contentType": "image/png", "status": "verified"}
+        ```
+
         Args:
             document_id: The gateway's id of the document.
             content: The new status, in whatever shape your gateway takes it.
@@ -67,12 +74,7 @@ class AmlArea(Area):
                 of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
-
-            ```json
-            {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
-             "contentType": "image/png", "status": "verified"}
-            ```
+            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
@@ -136,6 +138,13 @@ class AmlArea(Area):
     ) -> Any:
         """Replace the content of a document.
 
+        The sandbox replies, and your gateway may reply otherwise:
+
+        ```json
+        {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
+         "contentType": "image/png", "status": "uploaded"}
+        ```
+
         Args:
             document_id: The gateway's id of the document.
             content: The document.
@@ -146,12 +155,7 @@ class AmlArea(Area):
                 of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
-
-            ```json
-            {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
-             "contentType": "image/png", "status": "uploaded"}
-            ```
+            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
@@ -213,6 +217,13 @@ class AmlArea(Area):
     ) -> Any:
         """Upload a document; a second call uploads a second one, so it is never repeated for you.
 
+        The sandbox replies, and your gateway may reply otherwise:
+
+        ```json
+        {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
+         "contentType": "image/png", "status": "uploaded"}
+        ```
+
         Args:
             content: The document.
             content_type: The media type, in place of the one that follows from the content.
@@ -222,12 +233,7 @@ class AmlArea(Area):
                 of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
-
-            ```json
-            {"documentId": "document-0001", "size": 4, "sha256": "59ad1b2fc742...",
-             "contentType": "image/png", "status": "uploaded"}
-            ```
+            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: the content is missing, of no such type or cannot be read.

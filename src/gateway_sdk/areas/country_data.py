@@ -14,18 +14,20 @@ class CountryDataArea(Area):
     async def list_countries(self, **call: Unpack[PerCall]) -> list[Country]:
         """Return every country that the gateway knows, in its order.
 
+        The first of the sandbox, as JSON:
+
+        ```json
+        {"id": 1, "countryName": "Aruba", "nationality": "Aruban",
+         "three_digit_iso_code": "ABW", "two_digit_iso_code": "AW",
+         "currency": "AWG", "phone_code": "+297"}
+        ```
+
         Args:
             call: `headers`, more headers for this call, and `deadline`, seconds for it in place
                 of the session's.
 
         Returns:
-            The countries; the list may be empty. The first of the sandbox, as JSON:
-
-            ```json
-            {"id": 1, "countryName": "Aruba", "nationality": "Aruban",
-             "three_digit_iso_code": "ABW", "two_digit_iso_code": "AW",
-             "currency": "AWG", "phone_code": "+297"}
-            ```
+            The countries; the list may be empty.
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.

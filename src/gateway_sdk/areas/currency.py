@@ -57,6 +57,15 @@ class CurrencyArea(Area):
 
         The interface defines no formats, so strings are sent unchanged.
 
+        The sandbox replies, and your gateway may reply otherwise:
+
+        ```json
+        {"base": "EUR", "symbols": "USD,GBP", "startDate": "2026-01-05",
+         "endDate": "2026-01-06", "rates": {
+            "2026-01-05": {"USD": 1.1664, "GBP": 0.8676},
+            "2026-01-06": {"USD": 1.1707, "GBP": 0.8663}}}
+        ```
+
         Args:
             base: The currency whose unit the rates are for, such as "EUR".
             symbols: The other currencies: a string, or codes that are joined by commas.
@@ -67,14 +76,7 @@ class CurrencyArea(Area):
                 of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
-
-            ```json
-            {"base": "EUR", "symbols": "USD,GBP", "startDate": "2026-01-05",
-             "endDate": "2026-01-06", "rates": {
-                "2026-01-05": {"USD": 1.1664, "GBP": 0.8676},
-                "2026-01-06": {"USD": 1.1707, "GBP": 0.8663}}}
-            ```
+            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: an argument is of the wrong type, or there are no symbols.

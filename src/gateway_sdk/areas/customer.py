@@ -43,6 +43,12 @@ class CustomerArea(Area):
     ) -> Any:
         """Create a customer; a second call creates a second one, so it is never repeated for you.
 
+        The sandbox replies, and your gateway may reply otherwise:
+
+        ```json
+        {"customerId": "customer-0005", "externalCustomerId": "crm-1815"}
+        ```
+
         Args:
             request: The model, or a mapping with its Python or wire names.
             into: The type of your gateway's replies: any that pydantic can validate.
@@ -50,11 +56,7 @@ class CustomerArea(Area):
                 of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
-
-            ```json
-            {"customerId": "customer-0005", "externalCustomerId": "crm-1815"}
-            ```
+            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: the request does not fit, or the session has no `tenant_id`.
@@ -106,6 +108,12 @@ class CustomerArea(Area):
     ) -> Any:
         """Change fields of an existing customer.
 
+        The sandbox replies, and your gateway may reply otherwise:
+
+        ```json
+        {"customerId": "customer-0001", "current": {"email": "ada@example.com"}}
+        ```
+
         Args:
             customer_id: The gateway's id of the customer.
             revisions: A mapping of keys to new values, or `Revision` objects; sent in this order.
@@ -114,11 +122,7 @@ class CustomerArea(Area):
                 of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
-
-            ```json
-            {"customerId": "customer-0001", "current": {"email": "ada@example.com"}}
-            ```
+            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: there is no revision, or one does not have two strings.

@@ -31,6 +31,15 @@ class WalletArea(Area):
     ) -> Any:
         """Return one page of the tenant's order history.
 
+        The sandbox replies, and your gateway may reply otherwise:
+
+        ```json
+        {"page": 1, "take": 1, "total": 57, "orders": [
+        {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
+         "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
+         "status": "filled", "createdAt": "2026-09-22T17:32:42.000Z"}]}
+        ```
+
         Args:
             page: The number of the page; the interface does not say whether the first is 0 or 1.
             take: The number of orders in a page; the interface gives no bounds.
@@ -39,14 +48,7 @@ class WalletArea(Area):
                 of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
-
-            ```json
-            {"page": 1, "take": 1, "total": 57, "orders": [
-            {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
-             "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
-             "status": "filled", "createdAt": "2026-09-22T17:32:42.000Z"}]}
-            ```
+            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: an argument is not an integer.
@@ -122,6 +124,15 @@ class WalletArea(Area):
     ) -> Any:
         """Return the trading orders of a customer.
 
+        The sandbox replies, and your gateway may reply otherwise:
+
+        ```json
+        {"customerId": "customer-0001", "orders": [
+        {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
+         "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
+         "status": "filled", "createdAt": "2026-09-22T17:32:42.000Z"}]}
+        ```
+
         Args:
             customer_id: The gateway's id of the customer.
             into: The type of your gateway's replies: any that pydantic can validate.
@@ -129,14 +140,7 @@ class WalletArea(Area):
                 of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
-
-            ```json
-            {"customerId": "customer-0001", "orders": [
-            {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
-             "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
-             "status": "filled", "createdAt": "2026-09-22T17:32:42.000Z"}]}
-            ```
+            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
@@ -174,17 +178,19 @@ class WalletArea(Area):
     ) -> Any:
         """Return the balance that the tenant has for spot trading.
 
+        The sandbox replies, and your gateway may reply otherwise:
+
+        ```json
+        {"balances": [{"currency": "CHF", "available": "26116.11"}]}
+        ```
+
         Args:
             into: The type of your gateway's replies: any that pydantic can validate.
             call: `headers`, more headers for this call, and `deadline`, seconds for it in place
                 of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
-
-            ```json
-            {"balances": [{"currency": "CHF", "available": "26116.11"}]}
-            ```
+            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
@@ -223,6 +229,14 @@ class WalletArea(Area):
         Cancelling an order twice has the same effect as cancelling it once, so a lost attempt is
         repeated unless the session's `RetryPolicy` forbids it.
 
+        The sandbox replies, and your gateway may reply otherwise:
+
+        ```json
+        {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
+         "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
+         "status": "cancelled", "createdAt": "2026-09-22T17:32:42.000Z"}
+        ```
+
         Args:
             wallet_id: The gateway's id of the wallet.
             order_id: The gateway's id of the order.
@@ -231,13 +245,7 @@ class WalletArea(Area):
                 of the session's.
 
         Returns:
-            The decoded body, which the interface leaves open; None if it is empty. The sandbox's:
-
-            ```json
-            {"orderId": "order-0057", "customerId": "customer-0001", "walletId": "wallet-0001",
-             "pair": "EUR/PLN", "side": "sell", "quantity": "198.31", "price": "4.3994",
-             "status": "cancelled", "createdAt": "2026-09-22T17:32:42.000Z"}
-            ```
+            The decoded body, which the interface leaves open; None if it is empty.
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
