@@ -6,7 +6,6 @@ import sys
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -140,7 +139,7 @@ def served(gateway_sandbox: Sandbox, gateway_env: Mapping[str, str]) -> Sandbox:
 
 
 @pytest.fixture
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def unhurried(monkeypatch: pytest.MonkeyPatch, gateway_no_waits: None) -> list[float]:
     """Let sessions wait no time between attempts, and provide the seconds that they would have."""
     waited: list[float] = []
     turn = asyncio.sleep
@@ -149,7 +148,8 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waited.append(seconds)
         await turn(0)
 
-    monkeypatch.setattr(client, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": wait}))
+    _, check = client.SHARED["sleep"]
+    monkeypatch.setitem(client.SHARED, "sleep", (wait, check))
     return waited
 
 

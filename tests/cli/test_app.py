@@ -346,3 +346,16 @@ def test_a_command_of_another_name_is_named(call_gateway: Call, typed: str, mean
 
     assert ended.status == 2
     assert f"there is no '{typed}': it is `gateway {meant}`" in ended.err
+
+
+def test_a_wrong_address_is_told_before_a_missing_token(
+    call_gateway: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was typed comes first."""
+    monkeypatch.delenv("GATEWAY_ACCESS_TOKEN", raising=False)
+
+    ended = call_gateway("--base-url", "ftp://gateway.test", "countries")
+
+    assert ended.status == 2
+    assert "--base-url must" in ended.err
+    assert "TOKEN" not in ended.err
