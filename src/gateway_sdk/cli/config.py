@@ -23,7 +23,7 @@ from gateway_sdk._settings import (
     with_access_token,
     with_environment,
 )
-from gateway_sdk._url import is_loopback, origin_of_text
+from gateway_sdk._url import is_loopback, origin_of_text, parse_base_url
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
 from gateway_sdk.cli.files import make_folder, write_file
 from gateway_sdk.cli.output.console import KeyValue
@@ -107,6 +107,8 @@ class Settings:
         return [f"{name}={shlex.quote(text)}" for name, text in lacking.items()]
 
     def session(self, *, needs_tenant: bool = False) -> dict[str, Any]:
+        if address := self.values.get("base_url"):  # before what it needs else
+            parse_base_url(address, allow_insecure_http=False)
         there = set(self.values)
         there |= {"access_token"} if {"auth_url", "client_id"} & there else set()
         there |= set() if needs_tenant else {"tenant_id"}
