@@ -9,9 +9,11 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,7 +58,7 @@ async def resume(
         "doubled": len(kept) - len(set(kept)),
         "missing": count - len(set(kept)),
         "yielded_at_last": len(last),
-        "failed": sum(line["state"] != "done" for line in lines(path)),
+        "failed": sum(row["state"] != "done" for row in rows(path)),
         "seconds": round(time.perf_counter() - began, 1),
     }
 
@@ -85,15 +87,22 @@ async def _run(base_url: str, path: Path, count: int, after: int | None) -> set[
     return set(seen)
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    """Return the lines that are whole."""
-    whole = path.read_bytes().rpartition(b"\n")[0]
-    return [json.loads(line) for line in whole.split(b"\n") if line]
+def rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows, with their items and values; none if the run was killed before the first."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        database.row_factory = sqlite3.Row
+        try:
+            found = [dict(row) for row in database.execute("select * from items order by id")]
+        except sqlite3.OperationalError:
+            return []
+    for row in found:
+        row |= {name: row[name] and json.loads(row[name]) for name in ("item", "value")}
+    return found
 
 
 def items(path: Path) -> list[str]:
-    """Return the items whose lines are whole."""
-    return [line["item"] for line in lines(path)]
+    """Return the items that have a row."""
+    return [row["item"] for row in rows(path)]
 
 
 def missed(outcome: dict[str, Any]) -> list[str]:
@@ -116,7 +125,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of moments and faults")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "journal.jsonl"
+        path = Path(folder) / "journal.db"
         run = resume(path, given.items, given.kills, given.seed, refused=0.002)
         outcome = asyncio.run(run)
     print(json.dumps(outcome, indent=2))

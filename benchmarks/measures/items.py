@@ -21,7 +21,7 @@ async def measure(kind: str, url: str, given: dict[str, Any]) -> Figures:
     del url
     if kind == "no journal":
         return await run(given["items"], {})
-    journal = Path(given["folder"]) / "journal.jsonl"
+    journal = Path(given["folder"]) / "journal.db"
     journal.unlink(missing_ok=True)
     count, options = int(given["items"] * WITH_JOURNAL), {"journal": journal, "job": "benchmark"}
     figures = await run(count, options)

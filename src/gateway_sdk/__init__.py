@@ -55,7 +55,7 @@ else:
                 ConnectionFailedError DeadlineExceededError ForbiddenError GatewayError
                 InvalidArgumentError InvalidRequestError JournalError LoginError
                 LoginRequiredError LoginTimeoutError MalformedResponseError MissingExtraError
-                NotFoundError PlanStoreError PoisonChunkError RateLimitedError
+                NotFoundError OutageError PlanStoreError PoisonChunkError RateLimitedError
                 ReceiverUnavailableError RedirectError ReplyLostError ReplyTimeoutError
                 ServerError SessionStateError StateMismatchError StatusError
                 TokenRejectedError TokenStoreError UnauthorizedError UnexpectedReplyError

@@ -5,6 +5,7 @@
     │   └── MissingExtraError         also ImportError: names the extra to install
     ├── InvalidArgumentError          also ValueError: a wrong argument, before anything is sent
     ├── SessionStateError             also RuntimeError: closed, another event loop, after a fork
+    ├── OutageError                   a bulk run waited in vain for the gateway or a login
     ├── JournalError                  the journal of a bulk run cannot be used
     │   └── PlanStoreError            the store of a fleet's plan cannot be used
     ├── PoisonChunkError              a chunk of a fleet's plan was started too often
@@ -64,12 +65,12 @@ _PICKLED = frozenset(
         "retry_after",
         "reason",
         "refused",
+        "token_is_static",
         "_advice",
         "extra",
         "setting",
         "field",
         "problem",
-        "can_be_repaired",
         "no_retry",
     }
 )
@@ -86,6 +87,8 @@ class GatewayError(Exception):
             an idempotent operation under `RetryPolicy(repeat_idempotent=False)`.
         no_retry: What ended the retries before `RetryPolicy.attempts` did: the deadline, the
             budget, or a long Retry-After; else "".
+        token_is_static: Whether the session lacks a usable access token, and can have no other:
+            it was given as a text or a `Token`.
     """
 
     operation: str | None = None
@@ -93,6 +96,7 @@ class GatewayError(Exception):
     attempts: tuple[Attempt, ...] = ()
     repeatability: Repeatability | None = None
     no_retry: str = ""
+    token_is_static: bool = False
     _advice: Advice = Advice.FIX
 
     def of_call(
@@ -216,18 +220,16 @@ class SessionStateError(GatewayError, RuntimeError):
 
 
 class JournalError(GatewayError):
-    """The journal of a bulk run cannot be used; its content stays complete.
+    """The journal of a bulk run cannot be used; its content stays complete."""
 
-    Attributes:
-        can_be_repaired: Whether a run with `repair=True` would go on, without the damaged lines.
+
+class OutageError(GatewayError):
+    """A bulk run waited in vain for the gateway, or for a login, as long as its `patience`.
+
+    Its `__cause__` is the error of the last items; its `advice` is that of this error.
     """
 
-    can_be_repaired: bool = False
-
-    def __init__(self, problem: str, *, can_be_repaired: bool = False) -> None:
-        super().__init__(f"{problem} (repair=True)" if can_be_repaired else problem)
-        self.problem: str = problem
-        self.can_be_repaired = can_be_repaired
+    _advice = Advice.REPEAT
 
 
 class PlanStoreError(JournalError):

@@ -15,6 +15,7 @@ import pytest
 
 from gateway_sdk import (
     DeadlineExceededError,
+    GatewayError,
     GatewaySession,
     InvalidArgumentError,
     NotFoundError,
@@ -197,7 +198,7 @@ def test_a_gateway_that_refuses_everything_is_not_flooded() -> None:
     [
         (RateLimitedError("429", status=429), True),
         (ServerError("503", status=503), True),
-        (ServerError("500", status=500), False),
+        (GatewayError("of no status"), False),
         (NotFoundError("404", status=404), False),
         (ReplyTimeoutError("silent"), True),
         (DeadlineExceededError("late"), True),

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from gateway_sdk import (
     RetryPolicy,
     bulk,
 )
+from tests.bulk.journal.journals import rows
 from tests.support import virtual_time
 
 Answer = Callable[[httpx.Request], httpx.Response]
@@ -195,13 +195,13 @@ def test_a_refused_write_may_be_repeated() -> None:
     assert transport.count("create") == result.attempts == 4
 
 
-async def test_the_journal_has_one_line_for_an_item_that_was_begun_twice(
+async def test_the_journal_has_one_row_for_an_item_that_was_begun_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line that says `begun` stands for the second time too."""
+    """It has not begun while it waits after a refusal, and has one row in the end."""
     monkeypatch.setattr("random.random", lambda: 0.0)  # no waiting in real time
     transport = httpx.MockTransport(refusing(1, "0"))
-    journal = tmp_path / "j.jsonl"
+    journal = tmp_path / "j.db"
 
     gateway = GatewaySession(
         "http://localhost", access_token="-", tenant_id="acme", transport=transport, retry=None
@@ -213,12 +213,10 @@ async def test_the_journal_has_one_line_for_an_item_that_was_begun_twice(
         (result,) = [result async for result in run]
 
     assert result.error is None
-    states = [json.loads(line).get("state") for line in journal.read_text().splitlines()]
-    assert states.count("begun") == states.count("done") == 1
+    assert [row["state"] for row in rows(journal)] == ["done"]
 
 
-@pytest.mark.parametrize("write", ["create_customer", "cancel_order"])
-def test_an_item_that_has_written_is_not_begun_again(write: str) -> None:
+def test_an_item_that_has_written_is_not_begun_again() -> None:
     """Its first write would be repeated: the 429 of the second call is the result."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -226,10 +224,7 @@ def test_an_item_that_has_written_is_not_begun_again(write: str) -> None:
         return httpx.Response(429) if refuse else httpx.Response(200, json={})
 
     async def call(gateway: GatewaySession, _: int) -> None:
-        if write == "create_customer":
-            await gateway.customer.create_customer({})
-        else:
-            await gateway.wallet.cancel_order("1", "2")
+        await gateway.customer.create_customer({})
         await gateway.country_data.list_countries()
 
     transport = Answering(answer)

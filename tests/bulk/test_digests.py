@@ -20,7 +20,7 @@ from hypothesis import given, strategies as st
 from pydantic import BaseModel, ConfigDict, PlainSerializer, RootModel, SecretBytes, SecretStr
 
 from gateway_sdk import InvalidArgumentError
-from gateway_sdk.bulk._dedup import digest_of
+from gateway_sdk.bulk._keys import digest_of
 from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest
 
 

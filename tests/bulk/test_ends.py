@@ -19,7 +19,7 @@ from gateway_sdk import (
     RetryPolicy,
     bulk,
 )
-from tests.bulk.journal.journals import lines
+from tests.bulk.journal.journals import rows
 from tests.support import virtual_time
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
@@ -345,7 +345,7 @@ async def test_finished_results_are_yielded_before_a_run_fails(
     tmp_path: Path, ordered: bool
 ) -> None:
     """Each finished result is yielded before the error of the run, and is in the journal."""
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "journal.db"
     halt, stuck, waiting = asyncio.Event(), asyncio.Event(), list[int]()
 
     async def call(number: int) -> int:
@@ -373,7 +373,7 @@ async def test_finished_results_are_yielded_before_a_run_fails(
         await consume()
 
     assert sorted(seen) == [2, 3, 4, 5]
-    assert sorted(line["item"] for line in lines(path)) == [2, 3, 4, 5]
+    assert sorted(line["item"] for line in rows(path)) == [2, 3, 4, 5]
 
 
 async def test_no_call_begins_in_a_run_that_fails() -> None:

@@ -28,7 +28,7 @@ is more or less full.
 
 
 def journal(folder: Path) -> dict[str, Any]:
-    return {"journal": folder / "journal.jsonl", "job": "memory"}
+    return {"journal": folder / "journal.db", "job": "memory"}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ COMMANDS = (
     "rates",
     "bulk",
     "bulk rates",
+    "bulk export",
     "bulk plan",
     "bulk submit",
     "bulk worker",
@@ -302,7 +303,7 @@ def test_every_option_and_argument_is_described(call_gateway: Call, command: str
 
     options = re.findall(r"^  (?:-\w, )?(--[a-z-]+(?: \S+)?)  +\S", shown, re.MULTILINE)
     switches = {"--json", "--csv", "--plot", "--all", "--yes", "--help", "--retry-failed"}
-    switches |= {"--repair", "--browser", "--no-browser", "--paste", "--here", "--partial"}
+    switches |= {"--browser", "--no-browser", "--paste", "--here", "--partial"}
     assert {option for option in options if " " not in option} <= switches
     assert len(options) == len(re.findall(r"^  -", shown, re.MULTILINE))
     assert "Args:" not in text

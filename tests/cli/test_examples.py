@@ -53,6 +53,9 @@ def test_example_works(
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
     if arguments[:1] == ["aml"]:
         assert call_gateway("aml", "upload", "passport.pdf").status == 0
+    if arguments[:2] == ["bulk", "export"]:
+        job = ("--base", "EUR", "--symbols", "USD", "--start", "2026-10-01")
+        assert call_gateway("bulk", "rates", *job, "--out", "rates.csv").status == 0
     if arguments[:2] == ["wallet", "cancel"] and "--yes" not in arguments:
         arguments.append("--yes")
 

@@ -23,6 +23,7 @@ TABLE: dict[type[GatewayError], Advice] = {
     errors.InvalidArgumentError: FIX,
     errors.SessionStateError: FIX,
     errors.JournalError: FIX,
+    errors.OutageError: REPEAT,
     errors.PlanStoreError: FIX,
     errors.PoisonChunkError: FIX,
     errors.ConnectionFailedError: REPEAT,

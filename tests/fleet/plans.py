@@ -5,7 +5,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from gateway_sdk import Advice
-from gateway_sdk.bulk._journal.line import Failure
+from gateway_sdk.bulk.ledger import Failure
 from gateway_sdk.fleet._store import ItemRecord, PlanRecord, State, Store
 
 STARTER = uuid4()

@@ -429,7 +429,7 @@ async def test_results_are_collected_into_one_file(tmp_path: Path) -> None:
     assert json.loads(rows[4]["item"]) == series(4)
     assert json.loads(rows[4]["value"])["seen"]["base"] == "B4"
     assert rows[3]["error"] is not None
-    assert rows[3]["advice"] == "fix"
+    assert rows[3]["advice"] == "repeat"
     assert names_in(tmp_path) == ["rates.parquet"]
 
 

@@ -18,11 +18,19 @@ def test_public_names_are_there(module: object) -> None:
 def test_the_public_face_of_bulk() -> None:
     """As that of the top: a new name is a decision."""
     assert bulk.__all__ == [
+        "EXPORT_SUFFIXES",
         "Adaptive",
         "BulkResult",
+        "Entry",
+        "Exported",
+        "Failure",
+        "Ledger",
+        "Outage",
         "Progress",
         "RateRow",
+        "State",
         "currencies_of",
+        "export",
         "rate_rows",
         "run",
     ]

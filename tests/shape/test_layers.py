@@ -26,14 +26,14 @@ LAYERS = (
 # Two kinds stand outside. The tools import nothing of ours, and any module may import them. The
 # faces, which are the names of the package and the command line, show what there is: they may
 # import anything below, and nothing imports them.
-TOOLS = {"_cancellation", "_python", "_version"}
+TOOLS = {"_cancellation", "_lock_file", "_python", "_version"}
 FACES = {"", "cli"}
 LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 
 # The files of a public folder that can be imported; all others stand under an underscore.
 PUBLIC: dict[str, set[str]] = {
     "auth": {"flow", "source", "stores", "token"},
-    "bulk": {"results", "run", "series"},
+    "bulk": {"ledger", "results", "run", "series"},
     "fleet": set(),
     "otel": set(),
     "sandbox": set(),

@@ -285,7 +285,7 @@ async def in_a_bulk_run(now: Round, gateway: GatewaySession) -> None:
 async def in_runs_with_a_journal(now: Round, gateway: GatewaySession) -> None:
     """What a run has yielded comes back from its journal, whatever its items left behind."""
     with TemporaryDirectory() as folder:
-        given = {"journal": Path(folder, "results.jsonl"), "job": "fuzz"}
+        given = {"journal": Path(folder, "results.db"), "job": "fuzz"}
         made: Counter[int] = Counter()
         first = {result.item: result async for result in results_of(now, gateway, made, **given)}
         before = made.copy()

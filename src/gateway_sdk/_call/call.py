@@ -36,6 +36,7 @@ from gateway_sdk.auth.source import (
     authorization,
     fetch_token,
     invalidate,
+    is_static,
     note_success,
     ready_token,
 )
@@ -264,6 +265,7 @@ class Call:
                 raise
             renewed = await self._renewed_token(error, token)
             if text_of(renewed) == text_of(token):
+                error.token_is_static = is_static(source)
                 raise
         self._renewed = True
         try:

@@ -193,8 +193,11 @@ class Client:
         return Watch(observers, CallInfo(operation, self._number, *self._place))
 
     def take_retry(self) -> bool:
-        """Take a retry out of the budget; False if none is left."""
-        return self._bucket is None or self._bucket.take()
+        """Take a retry out of the budget, or out of that of a bulk run; False if none is left."""
+        if self._bucket is None:
+            return True
+        runs = [item for item in ITEMS.get() if item.is_open]
+        return runs[-1].take_retry() if runs else self._bucket.take()
 
     def _check_place(self) -> None:
         """Refuse another event loop and a child process, which cannot use these connections."""

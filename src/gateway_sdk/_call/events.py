@@ -27,6 +27,10 @@ class RunItem(Observer):
     # A task that the item has started may outlive it: its calls are none of the item's then.
     is_open = True
 
+    def take_retry(self) -> bool:
+        """Take a retry out of the budget of the run; False if none is left."""
+        return True
+
     async def record_intent(self) -> None:
         """Called before the first attempt of a call that must not be sent twice."""
 

@@ -89,7 +89,12 @@ class StaticTokenSource:
             LoginRequiredError: it has expired.
         """
         cached = self._cached
-        return self.ready() or _unexpired(cached.token, cached.now(time.time(), time.monotonic()))
+        try:
+            now = cached.now(time.time(), time.monotonic())
+            return self.ready() or _unexpired(cached.token, now)
+        except LoginRequiredError as error:
+            error.token_is_static = True
+            raise
 
     def ready(self) -> Token | None:
         """Return the token, if it never expires."""
@@ -212,6 +217,11 @@ def _unexpired(token: Token, now: float) -> Token:
     if token.expired(now, leeway=0.0):
         raise LoginRequiredError(f"the access token expired at {token.ends}: get a new one")
     return token
+
+
+def is_static(source: TokenSource) -> bool:
+    """Tell whether a source can never have another token."""
+    return isinstance(source, StaticTokenSource)
 
 
 def authorization(token: AccessToken) -> bytes:

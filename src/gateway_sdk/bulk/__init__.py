@@ -1,16 +1,26 @@
 """Runs of one coroutine function over many items."""
 
+from gateway_sdk.bulk._export import EXPORT_SUFFIXES, Exported, export
 from gateway_sdk.bulk._limit import Adaptive
-from gateway_sdk.bulk.results import BulkResult, Progress
+from gateway_sdk.bulk.ledger import Entry, Failure, Ledger, State
+from gateway_sdk.bulk.results import BulkResult, Outage, Progress
 from gateway_sdk.bulk.run import run
 from gateway_sdk.bulk.series import RateRow, currencies_of, rate_rows
 
 __all__ = [
+    "EXPORT_SUFFIXES",
     "Adaptive",
     "BulkResult",
+    "Entry",
+    "Exported",
+    "Failure",
+    "Ledger",
+    "Outage",
     "Progress",
     "RateRow",
+    "State",
     "currencies_of",
+    "export",
     "rate_rows",
     "run",
 ]

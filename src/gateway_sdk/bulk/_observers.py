@@ -10,9 +10,15 @@ from types import TracebackType
 from typing import Any, Final
 
 from gateway_sdk._call.events import RunItem, tell
+from gateway_sdk._call.retry import Bucket
 from gateway_sdk.bulk._limit import Ticket
 from gateway_sdk.bulk.results import BulkResult
-from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
+from gateway_sdk.errors import (
+    DeadlineExceededError,
+    GatewayError,
+    RateLimitedError,
+    SessionStateError,
+)
 from gateway_sdk.observer import CallInfo, Observer, RunInfo
 from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, outcome_of
 
@@ -22,21 +28,30 @@ _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 30.0
 """Seconds at which the doubling stops: an item is then tried twice a minute."""
 
+_MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
+
 _SPREAD: Final = 1.0
 """The largest random addition in seconds, so that items are not repeated together."""
 
 
 class ItemObserver(RunItem):
     def __init__(
-        self, ticket: Ticket, record_intent: Callable[["ItemObserver"], Awaitable[None]]
+        self,
+        ticket: Ticket,
+        budget: Bucket,
+        record_intent: Callable[["ItemObserver"], Awaitable[None]],
     ) -> None:
         self.attempts = 0
+        self._budget = budget
         self._record_intent = record_intent
         self._loop = asyncio.get_running_loop()
         self.sends_once = False  # whether a request is sent that must not be sent twice
         self._ticket = ticket
         self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
         self._in_flight: set[CallInfo] = set()
+
+    def take_retry(self) -> bool:
+        return self._budget.take()
 
     async def record_intent(self) -> None:
         if self.is_open:
@@ -94,17 +109,14 @@ class ItemObserver(RunItem):
         return by_error if self.may_repeat else Advice.CHECK
 
     def may_begin_again(self, error: GatewayError) -> bool:
-        """Whether every call that changes something is proven to have done nothing."""
-        # An error of a call that was not observed here proves nothing.
-        changing = any(
-            call.operation.repeatability is not Repeatability.READ
-            and self._outcome_of(call) > Outcome.REFUSED
-            for call in self._calls
-        )
+        """Whether the item may be repeated after this error, and may succeed then."""
+        # An error of a call that was not observed here proves nothing. A session that is closed
+        # stays closed.
         observed = error.operation is None or error.operation in {
             call.operation.name for call in self._calls
         }
-        return observed and not changing
+        may_pass = self.advice(error.advice) in _MAY_PASS
+        return observed and may_pass and not isinstance(error, SessionStateError)
 
     def interrupted(self, message: str, *, by_deadline: bool) -> GatewayError:
         error = DeadlineExceededError(message) if by_deadline else GatewayError(message)
@@ -159,16 +171,13 @@ class RunObservers:
 
 
 class Backoff:
-    def __init__(self, observer: ItemObserver, patience: float | None) -> None:
-        self._observer = observer
+    def __init__(self, patience: float | None) -> None:
         self._patience = patience  # seconds in total; None for no limit
         self._next_wait = _FIRST_WAIT
         self._waited = 0.0
 
     def after(self, error: RateLimitedError) -> float | None:
-        """Return the seconds to wait, at least those asked for; None if it must not be repeated."""
-        if not self._observer.may_begin_again(error):
-            return None
+        """Return the seconds to wait, at least those asked for; None if they are too many."""
         asked = self._next_wait if error.retry_after is None else error.retry_after
         self._next_wait = min(2 * self._next_wait, _LONGEST_WAIT)
         # No security needed here: the random part only spreads the items.

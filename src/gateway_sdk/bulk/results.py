@@ -1,10 +1,12 @@
 """The results of a run, and its progress."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
 
 from gateway_sdk._http.body import tell_progress
+from gateway_sdk.errors import GatewayError
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -44,6 +46,19 @@ class BulkResult(Generic[Item, Value]):
 
 
 @dataclass(frozen=True, slots=True)
+class Outage:
+    """What a run waits for: a gateway that is away, or a login.
+
+    Attributes:
+        error: The error of the call that showed it; its advice is LOG_IN if a login is missing.
+        since: The time of this error, in UTC.
+    """
+
+    error: GatewayError
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The progress of a run.
 
@@ -52,12 +67,14 @@ class Progress:
         failed: Items whose call failed.
         from_journal: Items whose result came from the journal.
         total: The number of items; None if *items* has no length.
+        outage: What the run waits for; None if calls are made.
     """
 
     done: int
     failed: int
     from_journal: int
     total: int | None
+    outage: Outage | None = None
 
 
 OnProgress = Callable[[Progress], object]
@@ -74,11 +91,16 @@ class ProgressMeter:
         """Count a result; errors of the listener are logged and change nothing."""
         if self._tell is None:
             return
-        before = self._now
-        self._now = Progress(
-            before.done + 1,
-            before.failed + (result.error is not None),
-            before.from_journal + result.from_journal,
-            before.total,
+        self._now = replace(
+            self._now,
+            done=self._now.done + 1,
+            failed=self._now.failed + (result.error is not None),
+            from_journal=self._now.from_journal + result.from_journal,
         )
         tell_progress(self._tell, self._now)
+
+    def outage(self, outage: Outage | None) -> None:
+        """Report that an outage began, or ended."""
+        self._now = replace(self._now, outage=outage)
+        if self._tell is not None:
+            tell_progress(self._tell, self._now)

@@ -2,7 +2,15 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sized
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sized,
+)
 from contextlib import nullcontext, suppress
 from os import PathLike
 from pathlib import Path
@@ -18,12 +26,14 @@ from gateway_sdk._checks import (
     checked,
     is_async,
 )
-from gateway_sdk.bulk._dedup import Dedup, KeyedResults
-from gateway_sdk.bulk._journal.journal import Journal
+from gateway_sdk.bulk._keys import Dedup, KeyedResults
 from gateway_sdk.bulk._limit import Adaptive, AdaptiveLimit, FixedLimit, Limit
 from gateway_sdk.bulk._observers import RunObservers
+from gateway_sdk.bulk._recorder import LedgerResults
 from gateway_sdk.bulk._runner import Runner
 from gateway_sdk.bulk._source import Source, make_source
+from gateway_sdk.bulk._sqlite import SqliteLedger
+from gateway_sdk.bulk.ledger import Ledger
 from gateway_sdk.bulk.results import BulkResult, Item, OnProgress, ProgressMeter, Value
 from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
 from gateway_sdk.observer import Observer, RunInfo
@@ -40,10 +50,9 @@ class RunSettings(TypedDict, Generic[Item, Value], total=False):
     deadline: float | None
     patience: float | None
     on_progress: OnProgress | None
-    journal: str | PathLike[str] | None
+    journal: str | PathLike[str] | Ledger | None
     job: str | None
     retry_failed: bool
-    repair: bool
     dump: Callable[[Value], Any] | None
     load: Callable[[Any], Value] | None
     observers: Iterable[Observer]
@@ -61,6 +70,13 @@ def run(
     iterator, or cancelling it, leaves nothing running: use `contextlib.aclosing` where you may
     leave the loop early.
 
+    An item whose call fails and may be repeated (`error.advice` is REPEAT) is tried again up to
+    twice, later in the run, before its error is its result. If five different items fail so in a
+    row, or if a login is missing (LOG_IN), it is an outage: the run pauses, lets one item at a
+    time try after growing pauses, and goes on when the gateway answers. A refused access token
+    that the session cannot renew ends the run at once, with its error. The retries of a run are
+    not taken from the budget of its session.
+
     Args:
         call: The function, called with each item.
         items: The items; a generator may be endless, and may be asynchronous.
@@ -73,21 +89,19 @@ def run(
             are ended, and each item without a result gets a `DeadlineExceededError`, whose
             `outcome` says whether anything was sent. Items without a length, such as those of a
             generator, are not read further.
-        patience: Seconds that one item may wait after refusals with 429, in addition to the
-            retries of its session; then the 429 is its result. None waits until the gateway
-            accepts the item or the deadline passes; 0 does not wait. An item is repeated only if
-            the gateway cannot have changed anything for it.
-        on_progress: Called with a `Progress` before each result; its errors are logged.
-        journal: A file of JSON lines, one for each item that has ended, written before the result
+        patience: Seconds for which the run waits during an outage (see below), and one item after
+            refusals with 429; None for no limit. When they have passed, an outage ends the run
+            with an `OutageError`, and the 429 is the result of its item. 0 does not wait.
+        on_progress: Called with a `Progress` before each result, and when an outage begins or
+            ends; its errors are logged.
+        journal: An SQLite file with a row for each item that has ended, written before the result
             is yielded. If the file exists, only items that are not in it are fetched; the others
             are yielded from it, marked `from_journal`. Equal items are fetched once, also without
-            *key*.
-        job: The name of the work, such as "rates-2026-q1"; required with a journal, which only
-            the same job can continue. Name everything that matters and is not in the items.
-        retry_failed: Fetch items again that failed in an earlier run, if that is safe.
-        repair: Continue with a journal that has damaged lines. They are kept in a second file, and
-            their items are fetched again. An item that must not be sent twice is not fetched
-            again: if it may be in a damaged line, its result is an error of outcome UNKNOWN.
+            *key*. A `Ledger` keeps the items elsewhere.
+        job: The name of the work, such as "rates-2026-q1"; required with a file, which only the
+            same job can continue. Name everything that matters and is not in the items.
+        retry_failed: Fetch items of the file again whose failure may pass: their advice is REPEAT
+            or LOG_IN.
         dump: Converts a value to JSON for the journal; without it pydantic does.
         load: Converts the JSON in the journal to a value; without it the JSON is the value. This
             holds for new results too, so that a run that goes on gives what one run would.
@@ -100,6 +114,8 @@ def run(
     Raises:
         InvalidArgumentError: an argument is wrong (raised at once), or the key of an item is not a
             JSON value.
+        OutageError: the gateway, or a login, was away for longer than *patience*.
+        UnauthorizedError: the gateway refused an access token that cannot be renewed.
         JournalError: the journal belongs to another job, is in use, or cannot be written.
         Exception: *items* or *key* raised an error; raised after the results of the calls in
             flight.
@@ -111,26 +127,34 @@ def run(
         given = checked(RUN, settings)
     except ConfigurationError as error:
         raise InvalidArgumentError(error.problem, field=error.setting) from None
-    key, on_progress = given["key"], given["on_progress"]
-    dedup: Dedup[Item, Value] = Dedup() if key is None else KeyedResults(key)
-    of_a_journal = {name: given[name] for name in _OF_A_JOURNAL}
-    if given["journal"] is not None:
-        dedup = Journal(given["journal"], _check_job(given["job"]), key=key, **of_a_journal)
-    elif given["job"] is not None or any(of_a_journal.values()):
-        raise InvalidArgumentError("job, dump, load, retry_failed and repair go with journal=")
     total = len(items) if isinstance(items, Sized) else None
     observers = RunObservers(given["observers"], RunInfo(total)) if given["observers"] else None
+    meter = ProgressMeter(given["on_progress"], total)
     runner = Runner[Item, Value](
         call,
         limit=given["concurrency"],
-        dedup=dedup,
+        dedup=_dedup_of(given),
         ordered=given["ordered"],
         deadline=given["deadline"],
         patience=given["patience"],
         observers=observers,
+        outage_changed=meter.outage,
     )
     source = make_source(items, runner.wake)
-    return _Results(_counted(runner, source, ProgressMeter(on_progress, total), observers))
+    return _Results(_counted(runner, source, meter, observers))
+
+
+def _dedup_of(given: Mapping[str, Any]) -> Dedup[Any, Any]:
+    journal, key, job = given["journal"], given["key"], given["job"]
+    if journal is None:
+        if any(given[name] for name in _OF_A_JOURNAL):
+            raise InvalidArgumentError("job, dump, load and retry_failed go with journal=")
+        return Dedup() if key is None else KeyedResults(key)
+    if isinstance(journal, Path):
+        journal = SqliteLedger(journal, _check_job(job), retry_failed=given["retry_failed"])
+    elif job is not None or given["retry_failed"]:
+        raise InvalidArgumentError("job and retry_failed go with a journal that is a file")
+    return LedgerResults(journal, key=key, dump=given["dump"], load=given["load"])
 
 
 class _Results(AsyncGenerator[BulkResult[Item, Value], None]):
@@ -192,11 +216,11 @@ def _check_patience(name: str, seconds: object) -> float | None:
     return None if seconds is None else check_wait(name, seconds)
 
 
-def _check_journal(name: str, journal: object) -> Path | None:
-    if journal is None:
-        return None
+def _check_journal(name: str, journal: object) -> object:
     if not isinstance(journal, str | PathLike):
-        raise ConfigurationError("must be the path of a file", setting=name)
+        if journal is None or all(hasattr(journal, member) for member in _LEDGER):
+            return journal
+        raise ConfigurationError("must be the path of a file, or a Ledger", setting=name)
     with suppress(TypeError, ValueError):  # it is bytes, or has half of a surrogate pair
         if b"\0" not in os.fsencode(journal):
             return Path(journal)
@@ -224,19 +248,19 @@ def limit_of(name: str, concurrency: object) -> Limit:
     return FixedLimit(concurrency)
 
 
-_OF_A_JOURNAL: Final = ("dump", "load", "retry_failed", "repair")
+_LEDGER: Final = ("open", "has", "read", "write", "aclose")
+_OF_A_JOURNAL: Final = ("job", "dump", "load", "retry_failed")
 
 RUN: Final[Declared] = {
     "concurrency": ("adaptive", limit_of),
     "key": (None, _check_function),
     "ordered": (False, check_switch),
     "deadline": (None, check_seconds),
-    "patience": (None, _check_patience),
+    "patience": (3600.0, _check_patience),
     "on_progress": (None, _check_on_progress),
     "journal": (None, _check_journal),
     "job": (None, lambda _, job: job),
     "retry_failed": (False, check_switch),
-    "repair": (False, check_switch),
     "dump": (None, _check_function),
     "load": (None, _check_function),
     "observers": ((), check_observers),

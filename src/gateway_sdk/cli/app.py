@@ -53,7 +53,7 @@ COMMANDS: Final = {
 
 SUMMARIES: Final = {name: text for panel in COMMANDS.values() for name, text in panel.items()}
 MEMBERS: Final[dict[str, tuple[str, ...]]] = {
-    "bulk": ("rates", "plan", "submit", "worker", "status", "unknown", "collect"),
+    "bulk": ("rates", "export", "plan", "submit", "worker", "status", "unknown", "collect"),
     "customer": ("create", "example", "revise"),
     "wallet": ("orders", "history", "balance", "cancel"),
     "aml": ("upload", "update", "status"),

@@ -1,25 +1,19 @@
-"""Exchange rates as the commands show them: tables, rows of CSV, curves of text.
+"""Exchange rates as the commands show them: tables, curves of text.
 
 The interface leaves replies open: `gateway_sdk.bulk.rate_rows` reads the usual shape.
 """
 
-import csv
-import io
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from gateway_sdk.bulk import BulkResult, RateRow, rate_rows
-from gateway_sdk.cli.files import writing
+from gateway_sdk.bulk import RateRow, rate_rows
 from gateway_sdk.cli.output.console import make_console, to_cell
 from gateway_sdk.cli.output.show import Table
 from gateway_sdk.cli.process import printable
-from gateway_sdk.models import ExchangeRateSeriesRequest
 
 MOST_DIGITS: Final = 36
 """Before and after the point: a Parquet decimal has at most 76 together. Rates have about seven."""
@@ -74,35 +68,6 @@ def shortest(text: str) -> float | Decimal:
     """Read a number of JSON; a float, which the journal has as a number, if it has all digits."""
     number, exact = float(text), Decimal(text)
     return number if Decimal(repr(number)) == exact else exact
-
-
-class Rows:
-    """Writes rates as rows of a CSV file (RFC 4180) as they arrive, and counts them."""
-
-    def __init__(self, file: io.TextIOBase) -> None:
-        self._writer = csv.writer(file)
-        self._writer.writerow(RateRow._fields)
-        self.written = self.other_shapes = 0  # rows; replies that have none
-
-    def add(self, result: BulkResult[ExchangeRateSeriesRequest, Any]) -> None:
-        if result.error is not None:
-            return
-        rows = rows_of(result.value, result.item.base)
-        self.other_shapes += rows is None
-        self.written += len(rows or ())
-        self._writer.writerows([to_cell(value) for value in row] for row in rows or ())
-
-
-@contextmanager
-def writing_rows(path: Path | None) -> Generator[Rows | None]:
-    """Yield a writer of rows; the file appears at the end, if nothing failed. None without path."""
-    if path is None:
-        yield None
-        return
-    with writing(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        yield Rows(text)
-        text.detach()  # flushes it
 
 
 BLOCKS: Final = "▁▂▃▄▅▆▇█"

@@ -7,8 +7,8 @@ from contextlib import aclosing, nullcontext, suppress
 from typing import Final
 
 from gateway_sdk.bulk._limit import Limit
-from gateway_sdk.bulk._observers import ItemObserver, RunObservers
-from gateway_sdk.bulk._runner import Runner
+from gateway_sdk.bulk._observers import RunObservers
+from gateway_sdk.bulk._runner import PendingItem, Runner
 from gateway_sdk.bulk._source import PlainSource
 from gateway_sdk.errors import (
     AuthError,
@@ -213,10 +213,9 @@ class _ChunkRunner(Runner[Entry, str]):
         )
         self._wait = wait
 
-    async def _may_begin_again(self, error: GatewayError, observer: ItemObserver) -> bool:
+    async def _judge(self, pending: PendingItem[Entry, str], error: GatewayError) -> None:
         if not isinstance(error, AuthError | UnauthorizedError):
-            return False
-        if not observer.may_begin_again(error):
-            return False
+            await super()._judge(pending, error)
+            return
         await self._wait(error)
-        return True
+        pending.is_later = True

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from gateway_sdk._python import safe_repr
-from gateway_sdk.bulk._journal.line import Failure
+from gateway_sdk.bulk.ledger import Failure
 from gateway_sdk.errors import PlanStoreError
 from gateway_sdk.fleet import _postgres_sql as sql
 from gateway_sdk.fleet._outage import PATIENCE

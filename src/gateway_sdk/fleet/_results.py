@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID, uuid4
 
-from gateway_sdk.bulk._dedup import Dedup
-from gateway_sdk.bulk._journal.journal import failure_of
+from gateway_sdk.bulk._failures import failure_of
+from gateway_sdk.bulk._keys import Dedup
 from gateway_sdk.bulk._observers import ItemObserver
 from gateway_sdk.bulk.results import BulkResult
 from gateway_sdk.errors import (
@@ -66,7 +66,7 @@ class Results(Dedup[Entry, str]):
         self.of_others.add(item.index)
         return False
 
-    def ended(
+    async def ended(
         self, digest: bytes | None, result: BulkResult[Entry, str], observer: ItemObserver
     ) -> BulkResult[Entry, str]:
         """Pass a result to the writer, unless the item is another worker's."""
@@ -81,7 +81,7 @@ class Results(Dedup[Entry, str]):
             self._writer.add(record_of(result, observer, starter), at_once=observer.sends_once)
         return result
 
-    def interrupted(
+    async def interrupted(
         self, digest: bytes | None, result: BulkResult[Entry, str], observer: ItemObserver
     ) -> None:
         """Note an item that may have begun, and for which certainly nothing was done."""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from gateway_sdk.bulk._journal.line import Failure
+from gateway_sdk.bulk.ledger import Failure
 
 VERSION: Final = 1
 """The version of what is stored; a plan of another version is refused."""

@@ -1,20 +1,36 @@
-"""Runs with a journal, and the lines of the journal."""
+"""Runs with a journal, and the rows of the journal."""
 
-import json
+import sqlite3
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import from_json
 
 from gateway_sdk import bulk
 
 JOB = "test"
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a journal as JSON; every line must be complete."""
-    text = path.read_bytes()
-    assert not text or text.endswith(b"\n")
-    return [json.loads(line) for line in text.splitlines()]
+def job_of(path: Path) -> str:
+    with _reading(path) as database:
+        (job,) = database.execute("select job from run").fetchone()
+    return str(job)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a journal, in the order of their items' first entries."""
+    with _reading(path) as database:
+        database.row_factory = sqlite3.Row
+        found = [dict(row) for row in database.execute("select * from items order by id")]
+    for row in found:
+        row |= {name: row[name] and from_json(row[name]) for name in ("item", "value")}
+    return found
+
+
+def _reading(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True))
 
 
 async def fetch(

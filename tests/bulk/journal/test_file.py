@@ -1,20 +1,25 @@
-"""The journal's file: one run at a time, complete lines only, other files unchanged."""
+"""The journal's file: one run at a time, readers beside it, other files unchanged."""
 
 import asyncio
 import errno
 import os
+import random
+import resource
+import shutil
+import sqlite3
+import stat
 import sys
 import types
-from contextlib import aclosing
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
-from gateway_sdk import JournalError, bulk
-from gateway_sdk.bulk._journal import file as file_module
-from tests.bulk.journal.journals import JOB, fetch, lines, refused
+from gateway_sdk import JournalError, _lock_file, bulk
+from tests.bulk.journal.journals import JOB, fetch, refused, rows
 
 HOLD = """
 import asyncio, sys
@@ -32,13 +37,17 @@ asyncio.run(main())
 """
 
 
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 async def same(item: Any) -> Any:
     return item
 
 
 async def test_two_runs_in_one_process_do_not_share_a_journal(tmp_path: Path) -> None:
     """The second run is refused while the first one has the file, and accepted afterwards."""
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "journal.db"
 
     async with aclosing(bulk.run(same, [1, 2], journal=path, job=JOB)) as first:
         await anext(first)
@@ -49,8 +58,9 @@ async def test_two_runs_in_one_process_do_not_share_a_journal(tmp_path: Path) ->
 
 
 async def test_two_processes_do_not_share_a_journal(tmp_path: Path) -> None:
-    """A process is refused while another one has the file."""
-    path = tmp_path / "journal.jsonl"
+    """A process is refused while another one has the file, also by way of a link."""
+    path, link = tmp_path / "journal.db", tmp_path / "link.db"
+    link.symlink_to(path)
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLD, str(path), stdin=pipe, stdout=pipe
@@ -58,148 +68,188 @@ async def test_two_processes_do_not_share_a_journal(tmp_path: Path) -> None:
     assert process.stdout is not None
     assert await process.stdout.readline() == b"held\n"
 
-    with pytest.raises(JournalError, match="in use by another run"):
-        await fetch(path, [2], refused)
+    for name in (path, link):
+        with pytest.raises(JournalError, match="in use by another run"):
+            await fetch(name, [2], refused)
     assert process.stdin is not None
     process.stdin.close()
     await process.wait()
 
     assert process.returncode == 0
-    assert {item: one.from_journal for item, one in (await fetch(path, [1, 2], same)).items()} == {
+    assert {item: one.from_journal for item, one in (await fetch(link, [1, 2], same)).items()} == {
         1: True,
         2: False,
     }
+    assert names(tmp_path) == ["journal.db", "link.db"]
+
+
+async def test_a_reader_sees_what_was_yielded_and_stops_no_run(tmp_path: Path) -> None:
+    """The file is opened by others during the run; at its end nothing is left beside it."""
+    path, seen = tmp_path / "journal.db", list[int]()
+    async with aclosing(bulk.run(same, range(5), journal=path, job=JOB)) as results:
+        await anext(results)
+        with closing(sqlite3.connect(path)) as reader:
+            async for _ in results:
+                (count,) = reader.execute("select count(*) from items").fetchone()
+                seen.append(count)
+    assert seen == sorted(seen)
+    assert all(number <= count for number, count in enumerate(seen, 2))
+    await fetch(path, [], refused)
+
+    assert names(tmp_path) == ["journal.db"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(rows(path)) == 5
+
+
+async def test_a_reader_that_holds_the_database_ends_the_run_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that locks the file for itself gets a clear error, and costs no row."""
+    path = tmp_path / "journal.db"
+    await fetch(path, [1], same)
+    impatient: dict[str, Any] = {**vars(sqlite3), "connect": partial(sqlite3.connect, timeout=0)}
+    monkeypatch.setattr("gateway_sdk.bulk._sqlite.sqlite3", types.SimpleNamespace(**impatient))
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("begin exclusive")
+        with pytest.raises(JournalError, match="database is locked; its rows are kept"):
+            await fetch(path, [1, 2], refused)
+        other.execute("rollback")
+
+    assert (await fetch(path, [1], refused))[1].value == 1
+
+
+class Windows(types.ModuleType):
+    """The module that locks a file there."""
+
+    LK_NBLCK = 7
+
+    def __init__(self, *, is_taken: bool) -> None:
+        super().__init__("msvcrt")
+        self.is_taken = is_taken
+        self.locked = 0
+
+    def locking(self, descriptor: int, mode: int, count: int) -> None:
+        assert os.fstat(descriptor)
+        assert (mode, count) == (7, 1)
+        if self.is_taken:
+            raise OSError(errno.EACCES, "denied")
+        self.locked += 1
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-async def test_windows_locks_a_byte_beyond_the_end(
+async def test_windows_has_a_lock_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_taken: bool
 ) -> None:
-    """There the lock is of another kind, at a byte beyond the end of the file."""
-    locked: list[int] = []
-
-    def locking(descriptor: int, mode: int, count: int) -> None:
-        assert (mode, count) == (7, 1)
-        locked.append(os.lseek(descriptor, 0, os.SEEK_CUR))
-        if is_taken:
-            raise OSError(errno.EACCES, "denied")
-
-    windows: Any = types.ModuleType("msvcrt")
-    windows.locking, windows.LK_NBLCK = locking, 7
+    """There an open file cannot be deleted, so it is deleted after it was closed."""
+    windows = Windows(is_taken=is_taken)
     monkeypatch.setitem(sys.modules, "msvcrt", windows)
-    monkeypatch.setattr(file_module, "WINDOWS", True)
+    monkeypatch.setattr(_lock_file, "_WINDOWS", True)
+    path = tmp_path / "journal.db"
 
     if is_taken:
         with pytest.raises(JournalError, match="in use"):
-            await fetch(tmp_path / "journal.jsonl", [1], refused)
+            await fetch(path, [1], refused)
     else:
-        assert set(await fetch(tmp_path / "journal.jsonl", [1], same)) == {1}
-    assert locked == [2**40]
+        assert set(await fetch(path, [1], same)) == {1}
+        assert names(tmp_path) == ["journal.db"]
+    assert windows.locked == (not is_taken)
 
 
 async def test_a_disk_without_locks_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Network disks may have none: then no other run has the file."""
+    """Network disks may have none: then nobody knows whether another run has the file."""
 
-    def no_locks(descriptor: int) -> None:
+    def no_locks(_: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(file_module, "lock", no_locks)
+    monkeypatch.setattr(_lock_file, "_lock", no_locks)
 
-    with pytest.raises(JournalError, match="cannot be locked: No locks available"):
-        await fetch(tmp_path / "journal.jsonl", [1], refused)
+    with pytest.raises(JournalError, match="cannot be opened: No locks available"):
+        await fetch(tmp_path / "journal.db", [1], refused)
+
+
+async def test_a_lock_whose_file_was_just_deleted_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last holder deletes the file between the opening and the lock of the next one."""
+    path, lock, first = tmp_path / "journal.db", _lock_file._lock, True
+
+    def late(descriptor: int) -> None:
+        nonlocal first
+        if first:
+            path.with_name("journal.db-lock").unlink()
+        first = False
+        lock(descriptor)
+
+    monkeypatch.setattr(_lock_file, "_lock", late)
+
+    assert set(await fetch(path, [1], same)) == {1}
+
+
+def foreign(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("create table users(name text)")
+
+
+def newer(path: Path) -> None:
+    asyncio.run(fetch(path, [1], same))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("pragma user_version = 99")
+
+
+def lines(path: Path) -> None:
+    path.write_text('{"job":"test","key":"00","state":"done","error":null}\n')
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda path: path.write_bytes(b"precious"), "it is no SQLite file: give another file"),
+        (lambda path: path.write_bytes(b"\0" * 4096), "it is no SQLite file: give another file"),
+        (lines, "it is no SQLite file: give another file"),
+        (foreign, "is an SQLite file of another program: give another file"),
+        (newer, "is of another version of gateway_sdk: give another file"),
+    ],
+)
+def test_a_file_that_is_no_journal_is_left_as_it_is(
+    tmp_path: Path, make: Callable[[Path], object], problem: str
+) -> None:
+    """A wrong path does not destroy a file."""
+    path = tmp_path / "journal.db"
+    make(path)
+    before = path.read_bytes()
+
+    with pytest.raises(JournalError, match=problem):
+        asyncio.run(fetch(path, [1], refused))
+
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Provide a journal of three lines."""
-    path = tmp_path_factory.mktemp("whole") / "journal.jsonl"
-    asyncio.run(fetch(path, ["one", "two", "three"], same))
+    """Provide a journal of 300 rows."""
+    path = tmp_path_factory.mktemp("whole") / "journal.db"
+    asyncio.run(fetch(path, map(str, range(300)), same))
     return path.read_bytes()
 
 
-@given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_torn_last_line_is_cut_off(tmp_path: Path, whole: bytes, data: st.DataObject) -> None:
-    """At any position of the cut, complete lines stay, the rest is fetched, no line is doubled."""
-    path = tmp_path / "journal.jsonl"
-    cut = data.draw(st.integers(0, len(whole)))
-    junk = data.draw(st.sampled_from([b"", b"\0" * 100]))
-    path.write_bytes(whole[:cut] + (junk if cut not in _ends(whole) else b""))
-    begun = sum(end <= cut for end in _ends(whole))
-    if not junk and cut + 1 in _ends(whole):
-        begun += 1  # only the end of the line is missing
+@pytest.mark.parametrize("seed", range(40))
+def test_damage_is_an_error_or_changes_nothing(tmp_path: Path, whole: bytes, seed: int) -> None:
+    """A cut or overwritten file gives no false value, and no item is taken for a new one."""
+    path, chance = tmp_path / "journal.db", random.Random(seed)  # noqa: S311 - repeatable
+    at, junk = chance.randrange(16, len(whole)), chance.choice([b"", b"\0" * 500, b"\xff" * 500])
+    path.write_bytes(whole[:at] + (junk + whole[at + len(junk) :] if junk else b""))
 
-    results = asyncio.run(fetch(path, ["one", "two", "three"], same))
-
-    assert [result.from_journal for result in results.values()].count(True) == begun
-    assert sorted(line["item"] for line in lines(path)) == ["one", "three", "two"]
-
-
-def _ends(whole: bytes) -> list[int]:
-    return [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]
-
-
-async def test_a_line_that_lacks_only_its_end_is_kept(tmp_path: Path, whole: bytes) -> None:
-    """An editor may have removed it: the item is not fetched again."""
-    path = tmp_path / "journal.jsonl"
-    path.write_bytes(whole[:-1])
-
-    await fetch(path, ["one", "two", "three"], refused)
-
-    assert path.read_bytes() == whole
-
-
-async def test_a_file_of_zeros_is_begun_again(tmp_path: Path) -> None:
-    """It holds no line, so the journal begins again."""
-    path = tmp_path / "journal.jsonl"
-    path.write_bytes(b"\0" * 4096)
-
-    await fetch(path, [1], same)
-
-    assert [line["item"] for line in lines(path)] == [1]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"precious",
-        b"precious\n",
-        b"{}\n",
-        b"[1]\n",
-        b"7",
-        b'{"job":"test"}\n',
-        b'{"job":7,"key":"00000000000000000000000000000000","state":"done","error":null}\n',
-        b'{"job":"test","key":"00","state":"done","error":null}\n',
-        b'{"job":"tesx","key":"00',
-        b"\0\0precious",
-    ],
-)
-async def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
-    """A wrong path does not destroy a file."""
-    path = tmp_path / "journal.jsonl"
-    path.write_bytes(content)
-
-    with pytest.raises(JournalError, match=r"is not a journal: see its line 1; give another file"):
-        await fetch(path, [1], refused)
-
-    assert path.read_bytes() == content
-
-
-async def test_a_broken_line_within_is_named(tmp_path: Path, whole: bytes) -> None:
-    """Damage that a crash cannot cause is not repaired silently."""
-    path = tmp_path / "journal.jsonl"
-    first, second, third = whole.splitlines(keepends=True)
-    path.write_bytes(first + second[:-10] + b"\n" + third)
-
-    with pytest.raises(JournalError, match="see its line 2"):
-        await fetch(path, [1], refused)
+    with suppress(JournalError):
+        for item, result in asyncio.run(fetch(path, map(str, range(300)), refused)).items():
+            assert result.value == item
 
 
 async def test_a_journal_of_another_job_is_refused(tmp_path: Path) -> None:
     """Its results would count as results of this job."""
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "journal.db"
     await fetch(path, [1], same)
     before = path.read_bytes()
 
@@ -212,9 +262,106 @@ async def test_a_journal_of_another_job_is_refused(tmp_path: Path) -> None:
 async def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
     """The error names the file and the reason."""
     with pytest.raises(JournalError, match="No such file or directory"):
-        await fetch(tmp_path / "missing" / "journal.jsonl", [1], refused)
+        await fetch(tmp_path / "missing" / "journal.db", [1], refused)
     with pytest.raises(JournalError, match="Is a directory"):
         await fetch(tmp_path, [1], refused)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(JournalError, match="not an ordinary file"):
         await fetch(tmp_path / "pipe", [1], refused)
+
+
+@pytest.mark.parametrize("becomes", ["deleted", "replaced"])
+async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes: str) -> None:
+    """What would be written now, nobody would find: so it is not yielded either."""
+    path = tmp_path / "journal.db"
+
+    async def call(item: int) -> int:
+        if item == 1 and becomes == "deleted":
+            path.unlink()
+        elif item == 1:
+            (tmp_path / "other").write_bytes(b"precious")
+            (tmp_path / "other").replace(path)
+        return item
+
+    with pytest.raises(JournalError, match="was deleted or replaced during the run"):
+        await fetch(path, range(3), call, concurrency=1)
+
+    assert becomes == "deleted" or path.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [("key = x'00'", "was changed by others during the run"), ("state = 'odd'", "is damaged")],
+)
+async def test_a_row_that_others_changed_is_no_result(
+    tmp_path: Path, change: str, problem: str
+) -> None:
+    """The key of a row tells whether it is that of the item."""
+    path = tmp_path / "journal.db"
+    await fetch(path, [1, 2], same)
+
+    async def call(item: int) -> int:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute(f"update items set {change} where item = '1'")  # noqa: S608 - ours
+        return item
+
+    with pytest.raises(JournalError, match=problem):
+        await fetch(path, [3, 1], call, ordered=True, concurrency=1)
+
+
+@contextmanager
+def room(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond a size, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_a_full_disk_ends_the_run_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    """What was yielded is kept."""
+    path, yielded = tmp_path / "journal.db", 0
+
+    async def large(item: int) -> str:
+        return str(item) * 10_000
+
+    async def run() -> None:
+        nonlocal yielded
+        async for _ in bulk.run(large, range(100), journal=path, job=JOB):
+            yielded += 1
+
+    with room(400_000), pytest.raises(JournalError, match=r"cannot be written: .* rows are kept"):
+        await run()
+    results = await fetch(path, range(100), large)
+
+    assert 0 < yielded < 100
+    assert sum(one.from_journal for one in results.values()) >= yielded
+    assert all(one.value == str(item) * 10_000 for item, one in results.items())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user's rights")
+async def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
+    """As an ordinary user: for root every folder can be written."""
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o555)
+    for parent in folder.parents[:3]:
+        parent.chmod(0o711)  # pytest's own are closed to others
+    os.seteuid(65534)
+    try:
+        with pytest.raises(JournalError, match="cannot be opened: Permission denied"):
+            await fetch(folder / "journal.db", [1], refused)
+    finally:
+        os.seteuid(0)
+
+
+async def test_a_copy_during_the_run_is_complete_with_its_log(tmp_path: Path) -> None:
+    """The rows that are not in the file yet are in the log beside it."""
+    path, copy = tmp_path / "journal.db", tmp_path / "copy.db"
+    async with aclosing(bulk.run(same, range(3), journal=path, job=JOB, concurrency=1)) as results:
+        async for _ in results:
+            for end in ("", "-wal"):
+                shutil.copy(f"{path}{end}", f"{copy}{end}")
+
+    assert len(rows(copy)) == 3

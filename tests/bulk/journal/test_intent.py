@@ -1,12 +1,12 @@
-"""Writes that must not be repeated: the disk has a line before a byte of the request is sent."""
+"""Writes that must not be repeated: the disk has a row before a byte of the request is sent."""
 
 import asyncio
-import errno
-import os
-import stat
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -22,12 +22,8 @@ from gateway_sdk import (
     SessionStateError,
     bulk,
 )
-from gateway_sdk.bulk._journal import file as file_module
-from gateway_sdk.bulk._journal.file import JournalFile
-from tests.bulk.journal.journals import JOB, fetch, lines, refused
+from tests.bulk.journal.journals import JOB, fetch, refused, rows
 from tests.support.scripted import Step, scripted
-
-FSYNC = "gateway_sdk.bulk._journal.file.os.fsync"
 
 
 def created(_: httpx.Request) -> httpx.Response:
@@ -45,56 +41,61 @@ def creating(gateway: GatewaySession) -> Callable[[str], Any]:
 
 
 class Disk:
-    """Records how many bytes of which file are on the disk."""
+    """Records the transactions of a journal, and the moment in which each is on the disk."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.states: list[tuple[str, list[str]]] = []  # the sync of each, and what it wrote
         self.loop_thread = threading.get_ident()
-        self.sizes: list[int] = []
-        self.folders: list[int] = []
         self.before: Callable[[], object] = lambda: None
-        self._fsync = os.fsync
-        monkeypatch.setattr(FSYNC, self)
+        disk = self
 
-    def __call__(self, descriptor: int) -> None:
-        """Sync a file, outside of the event loop."""
-        assert threading.get_ident() != self.loop_thread
-        status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            self.folders.append(status.st_ino)
-        else:
-            self.before()
-            self.sizes.append(os.fstat(descriptor).st_size)
-        self._fsync(descriptor)
+        class Connection(sqlite3.Connection):
+            _sync, _written = "", list[str]()
+
+            def execute(self, sql: str, *given: Any) -> Any:
+                assert threading.get_ident() != disk.loop_thread
+                if sql.startswith("pragma synchronous"):
+                    self._sync = sql.rpartition(" ")[2]
+                if sql == "commit" and self._written:
+                    if self._sync == "full":
+                        disk.before()
+                    disk.states.append((self._sync, self._written))
+                return super().execute(sql, *given)
+
+            def executemany(self, sql: str, rows: Any) -> Any:
+                self._written = [row[2] for row in rows]
+                return super().executemany(sql, rows)
+
+        # Only that of the journal: other connections of a test read it.
+        module = SimpleNamespace(**vars(sqlite3))
+        module.connect = partial(sqlite3.connect, factory=Connection)
+        monkeypatch.setattr("gateway_sdk.bulk._sqlite.sqlite3", module)
 
 
-async def test_the_disk_has_the_line_before_the_request_is_sent(
+async def test_the_disk_has_the_row_before_the_request_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line and the name of the new file: a power cut removes neither."""
-    path = tmp_path / "journal.jsonl"
+    """Its transaction is synced; that of the result may wait."""
+    path = tmp_path / "journal.db"
     disk = Disk(monkeypatch)
-    on_disk: list[int] = []
+    seen: list[Any] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        on_disk.append(disk.sizes[-1])
-        assert disk.folders == [tmp_path.stat().st_ino]
+        seen.append((disk.states[-1], rows(path)[-1]["state"]))
         return created(request)
 
     gateway, _, _ = scripted(monkeypatch, answer)
     async with gateway:
         await fetch(path, ["Ada", "Bob"], creating(gateway), concurrency=1)
 
-    starts = [0]
-    for line in path.read_bytes().splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    assert [line["state"] for line in lines(path)] == ["begun", "done", "begun", "done"]
-    assert on_disk == [starts[1], starts[3]]
+    assert seen == [(("full", ["begun"]), "begun")] * 2
+    assert disk.states == [("full", ["begun"]), ("normal", ["done"])] * 2
 
 
 async def test_reads_do_not_wait_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They can be repeated, and have one line each."""
+    """They can be repeated, and their rows are not synced one by one."""
     disk = Disk(monkeypatch)
     gateway, _, _ = scripted(monkeypatch, httpx.Response(200, json=[]))
 
@@ -102,37 +103,43 @@ async def test_reads_do_not_wait_for_the_disk(
         return await gateway.country_data.list_countries()
 
     async with gateway:
-        await fetch(tmp_path / "journal.jsonl", range(5), call)
+        await fetch(tmp_path / "journal.db", range(5), call)
 
-    assert len(disk.sizes) == 1
-    assert disk.folders == []
+    assert {sync for sync, _ in disk.states} == {"normal"}
+    assert sum(len(states) for _, states in disk.states) == 5
 
 
-async def test_calls_that_wait_for_the_disk_wait_together(
+async def test_calls_that_wait_for_the_disk_wait_together_and_not_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Any number of them at the same time share a sync, or the next one."""
-    count = 20
-    path = tmp_path / "journal.jsonl"
-    disk, all_there = Disk(monkeypatch), threading.Event()
-    disk.before = all_there.wait
-    written: list[int] = []
-    append = JournalFile.append
+    """All that come during a sync share the next one, and the event loop goes on."""
+    count, turns = 20, 0
+    disk, go_on = Disk(monkeypatch), threading.Event()
+    loop = asyncio.get_running_loop()
 
-    def noting(self: JournalFile, line: bytes) -> int:
-        written.append(len(line))
-        if len(written) == count:
-            all_there.set()
-        return append(self, line)
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        if turns == 100:
+            go_on.set()
+        else:
+            loop.call_soon(turn)
 
-    monkeypatch.setattr(JournalFile, "append", noting)
+    def slow() -> None:
+        loop.call_soon_threadsafe(turn)
+        assert go_on.wait(10)
+
+    disk.before = slow
     gateway, engine, _ = scripted(monkeypatch, created)
     async with gateway:
-        results = await fetch(path, map(str, range(count)), creating(gateway), concurrency=count)
+        results = await fetch(
+            tmp_path / "journal.db", map(str, range(count)), creating(gateway), concurrency=count
+        )
 
     assert all(result.error is None for result in results.values())
     assert len(engine.requests) == count
-    assert len(disk.sizes) <= 3  # the first, one for all later calls, and the end
+    begun = [states for sync, states in disk.states if sync == "full"]
+    assert len(begun) <= 2  # the first, and one for all later calls
 
 
 async def test_nothing_is_sent_if_the_disk_fails(
@@ -141,10 +148,10 @@ async def test_nothing_is_sent_if_the_disk_fails(
     """The error of the call says so, and the run ends."""
     seen: list[BaseException] = []
 
-    def fail(_: int) -> None:
-        raise OSError(errno.EIO, "Input/output error")
+    def fail() -> None:
+        raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr(FSYNC, fail)
+    Disk(monkeypatch).before = fail
     gateway, engine, _ = scripted(monkeypatch, created)
 
     async def create(name: str) -> Any:
@@ -155,8 +162,8 @@ async def test_nothing_is_sent_if_the_disk_fails(
             raise
 
     async with gateway:
-        with pytest.raises(JournalError, match="Input/output error") as caught:
-            await fetch(tmp_path / "journal.jsonl", ["Ada", "Bob"], create)
+        with pytest.raises(JournalError, match="disk I/O error") as caught:
+            await fetch(tmp_path / "journal.db", ["Ada", "Bob"], create)
 
     assert engine.requests == []
     assert caught.value.operation is None
@@ -168,15 +175,15 @@ async def test_nothing_is_sent_if_the_disk_fails(
 
 
 @pytest.mark.parametrize("at_once", [False, True])
-async def test_an_item_of_several_calls_has_one_line_before_them(
+async def test_an_item_of_several_calls_has_one_row_before_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool
 ) -> None:
-    """None of them is sent before the line is on the disk, in any task."""
-    path = tmp_path / "journal.jsonl"
+    """None of them is sent before the row is on the disk, in any task."""
+    path = tmp_path / "journal.db"
     disk = Disk(monkeypatch)
 
     def answer(request: httpx.Request) -> httpx.Response:
-        assert disk.sizes
+        assert disk.states == [("full", ["begun"])]
         return created(request)
 
     gateway, engine, _ = scripted(monkeypatch, answer)
@@ -195,14 +202,14 @@ async def test_an_item_of_several_calls_has_one_line_before_them(
 
     assert results["Ada"].value == "Ada"
     assert len(engine.requests) == 2
-    assert [line["state"] for line in lines(path)] == ["begun", "done"]
+    assert disk.states == [("full", ["begun"]), ("normal", ["done"])]
 
 
 async def test_a_run_within_an_item_writes_to_both_journals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What an inner run sends is recorded for the item of the outer run too."""
-    outer, inner = tmp_path / "outer.jsonl", tmp_path / "inner.jsonl"
+    outer, inner = tmp_path / "outer.db", tmp_path / "inner.db"
     gateway, _, _ = scripted(monkeypatch, created)
 
     async def call(name: str) -> int:
@@ -212,53 +219,53 @@ async def test_a_run_within_an_item_writes_to_both_journals(
         await fetch(outer, ["Ada"], call)
 
     for path in (outer, inner):
-        assert [line["state"] for line in lines(path)] == ["begun", "done"]
+        assert [(row["state"], row["once"]) for row in rows(path)] == [("done", True)]
 
 
 @pytest.mark.parametrize("end", ["deadline", "close"])
 async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """The line is withdrawn, and the next run makes the call."""
-    path = tmp_path / "journal.jsonl"
+    """The row says so, and the next run makes the call."""
+    path = tmp_path / "journal.db"
     at_it, door = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
     gateway, engine, _ = scripted(monkeypatch, created)
 
-    def slow(_: int) -> None:
+    def slow() -> None:
         loop.call_soon_threadsafe(at_it.set)
         door.wait()
 
     async with gateway:
         with monkeypatch.context() as patch:
-            patch.setattr(FSYNC, slow)
+            Disk(patch).before = slow
             deadline = 0.2 if end == "deadline" else None
             run = bulk.run(creating(gateway), ["Ada"], journal=path, job=JOB, deadline=deadline)
             first = asyncio.ensure_future(anext(run))
             await at_it.wait()
+            if end == "close":
+                first.cancel()
+            loop.call_later(deadline or 0, door.set)  # after the deadline, whose timer is older
+            await asyncio.wait([first])
             if end == "deadline":
-                error = (await first).error
+                error = first.result().error
                 assert isinstance(error, GatewayError)
                 assert error.outcome is Outcome.NOT_SENT
-            else:
-                first.cancel()
-            loop.call_later(0, door.set)
-            await asyncio.wait([first])
             await run.aclose()
 
         assert engine.requests == []
-        assert [line["state"] for line in lines(path)] == ["begun", "interrupted"]
+        assert [row["state"] for row in rows(path)] == ["interrupted"]
         results = await fetch(path, ["Ada"], creating(gateway))
 
     assert results["Ada"].error is None
     assert len(engine.requests) == 1
 
 
-async def test_an_invalid_request_has_no_line_before_it(
+async def test_an_invalid_request_has_no_row_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wrong argument is found first: the item has failed, and can be repeated."""
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "journal.db"
     gateway, _, _ = scripted(monkeypatch, created)
 
     async def create(_: str) -> Any:
@@ -268,39 +275,33 @@ async def test_an_invalid_request_has_no_line_before_it(
         results = await fetch(path, ["Ada"], create)
 
     assert isinstance(results["Ada"].error, InvalidArgumentError)
-    (line,) = lines(path)
+    (line,) = rows(path)
     assert (line["state"], line["outcome"], line["advice"]) == ("failed", "NOT_SENT", "fix")
 
 
 REFUSED: list[Step] = [httpx.ConnectError("no"), httpx.Response(429), created]
 
 
-async def test_a_retry_does_not_write_the_line_again(
+async def test_a_retry_does_not_write_the_row_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line stands for all attempts of an item."""
-    path = tmp_path / "journal.jsonl"
+    """One row stands for all attempts of an item."""
+    disk = Disk(monkeypatch)
+    path = tmp_path / "journal.db"
     gateway, engine, _ = scripted(monkeypatch, *REFUSED)
     async with gateway:
         results = await fetch(path, ["Ada"], creating(gateway))
 
     assert (results["Ada"].error, results["Ada"].attempts) == (None, 3)
     assert len(engine.requests) == 3
-    assert [line["state"] for line in lines(path)] == ["begun", "done"]
-
-
-def test_folders_are_not_synced_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows writes names by itself."""
-    monkeypatch.setattr(file_module, "WINDOWS", True)
-
-    file_module.sync_folder(tmp_path / "missing")
+    assert [state for _, states in disk.states for state in states] == ["begun", "done"]
 
 
 async def test_an_equal_item_waits_for_the_call_in_flight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The line that says `begun` is of this run, so the result is still to come."""
-    path = tmp_path / "journal.jsonl"
+    """The row that says `begun` is of this run, so the result is still to come."""
+    path = tmp_path / "journal.db"
     sent, answered = asyncio.Event(), asyncio.Event()
 
     class Engine(httpx.AsyncBaseTransport):
@@ -329,12 +330,12 @@ async def test_an_equal_item_waits_for_the_call_in_flight(
     assert [(result.item, result.error) for result in results] == [
         ("Bob", None), ("Ada", None), ("Ada", None)
     ]  # fmt: skip
-    assert [line["item"] for line in lines(path)] == ["Ada", "Bob", "Ada"]
+    assert [row["item"] for row in rows(path)] == ["Ada", "Bob"]
 
 
 async def test_a_call_that_goes_on_after_its_item_is_not_repeated(tmp_path: Path) -> None:
     """Its outcome is unknown, so no later run repeats its item."""
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "journal.db"
     sent, answered = asyncio.Event(), asyncio.Event()
     going_on: list[asyncio.Task[Any]] = []
 
@@ -367,7 +368,7 @@ async def test_a_call_in_another_event_loop_is_not_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread with another event loop cannot wait for the run's disk; the call fails at once."""
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "journal.db"
     gateway, engine, _ = scripted(monkeypatch, created)
 
     async def call(name: str) -> Any:

@@ -14,14 +14,14 @@ COUNT = 250
 @pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.full)])
 async def test_kills_lose_nothing_and_double_nothing(tmp_path: Path, kills: int) -> None:
     """Resumed after each kill, the journal ends complete: one line per item, with its value."""
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "journal.db"
 
     outcome = await resume.resume(path, COUNT, kills=kills, seed=7)
 
     assert resume.missed(outcome) == []
     assert len(outcome["killed_at"]) == kills
     assert 0 < outcome["killed_at"][0] < outcome["killed_at"][-1] < COUNT
-    assert all("rates" in line["value"] for line in resume.lines(path))
+    assert all("rates" in line["value"] for line in resume.rows(path))
 
 
 GOOD: dict[str, Any] = {

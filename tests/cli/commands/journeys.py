@@ -1,11 +1,11 @@
-"""A small job for the tests of the command, and what its file says."""
+"""A small job for the tests of the command, and what its journal says."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gateway_sdk.sandbox import Sandbox
+from tests.bulk.journal.journals import rows
 from tests.cli.ended import Ended
 
 Call = Callable[..., Ended]
@@ -21,17 +21,21 @@ SERIES_OF = "exchange_rate_series"
 
 
 def lines(out: Path) -> list[dict[str, Any]]:
-    """Read what stands in the file."""
-    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    """Read the rows of the journal, in the order in which series ended."""
+    return rows(journal_of(out))
+
+
+def journal_of(out: Path) -> Path:
+    return out.with_name(f"{out.name}.db")
 
 
 def states(out: Path) -> list[str]:
-    """Give what became of each series, in the order of the file."""
+    """Give what became of each series, in the order of the journal."""
     return [line["state"] for line in lines(out)]
 
 
 def keys(out: Path) -> set[str]:
-    """Give what tells the series of the file apart."""
+    """Give what tells the series of the journal apart."""
     return {line["key"] for line in lines(out)}
 
 

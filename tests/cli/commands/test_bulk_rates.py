@@ -1,13 +1,12 @@
-import csv
-import io
-from dataclasses import replace
+import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from starlette.responses import Response
 
-from gateway_sdk.bulk._journal.line import JournalLine
 from gateway_sdk.sandbox import Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
 from tests.cli.commands.journeys import (
@@ -19,7 +18,7 @@ from tests.cli.commands.journeys import (
     SERIES_OF,
     Call,
     asked,
-    keys,
+    journal_of,
     lines,
     states,
 )
@@ -27,101 +26,100 @@ from tests.cli.commands.journeys import (
 USD = {"2026-10-26": 1.1188, "2026-10-30": 1.1172}
 
 
-def test_series_go_into_the_file(call_gateway: Call, out: Path) -> None:
-    """Numbers are numbers there; standard output has nothing, standard error one line."""
+def told(out: Path, new: int, *, of: int = SERIES, rows: int) -> str:
+    return f"{of} of {of} series, {new} of them new\n{out}: {rows} rows\n"
+
+
+RATES = 44
+"""Two currencies on 22 days."""
+
+
+def test_rates_go_into_the_file_and_replies_into_the_journal(call_gateway: Call, out: Path) -> None:
+    """Numbers are numbers there; standard output has nothing, standard error two lines."""
     ended = call_gateway(*JOB, "--out", out, "--sandbox")
 
-    assert (ended.status, ended.out, ended.err) == (0, "", f"{out}: 6 of 6 series, 6 of them new\n")
+    assert (ended.status, ended.out, ended.err) == (0, "", told(out, 6, rows=RATES))
     assert states(out) == ["done"] * SERIES
     last = {"base": "EUR", "symbols": "USD", "startDate": "2026-10-21", "endDate": "2026-10-30"}
     rates = next(line["value"]["rates"] for line in lines(out) if line["item"] == last)
     assert {day: rates[day]["USD"] for day in USD} == USD
+    header, *rows = out.read_bytes().decode().split("\r\n")[:-1]
+    assert header == "base,symbol,date,rate"
+    assert rows == sorted(rows)
+    assert "EUR,USD,2026-10-30,1.1172" in rows
 
 
 def test_same_command_fetches_nothing_twice(call_gateway: Call, served: Sandbox, out: Path) -> None:
-    """What is in the file counts as done, and is told apart."""
-    assert call_gateway(*JOB, "--out", out).status == 0
+    """What is in the journal counts as done, is told apart, and gives the same file."""
+    assert call_gateway(*JOB, "--out", out, "--concurrency", "6").status == 0
     assert asked(served) == SERIES
+    before = out.read_bytes()
+    out.unlink()
 
     ended = call_gateway(*JOB, "--out", out)
 
-    assert (ended.status, ended.err) == (0, f"{out}: 6 of 6 series, 0 of them new\n")
+    assert (ended.status, ended.err) == (0, told(out, 0, rows=RATES))
     assert asked(served) == SERIES
+    assert out.read_bytes() == before
 
 
 def test_more_of_the_same_gateway_may_go_into_the_file(
-    call_gateway: Call, served: Sandbox, out: Path
-) -> None:
-    """Only what is new is fetched, and only what is asked for is counted."""
-    assert call_gateway(*JOB, "--out", out).status == 0
-
-    ended = call_gateway(
-        "bulk", "rates", "--base", "EUR,GBP", "--symbols", "USD", *OCTOBER, "--out", out
-    )
-
-    assert ended.err == f"{out}: 6 of 6 series, 3 of them new\n"
-    assert asked(served) == SERIES + 3
-    assert len(keys(out)) == SERIES + 3
-
-
-def test_rows_are_the_same_from_the_gateway_and_from_the_file(
-    call_gateway: Call, tmp_path: Path, out: Path
-) -> None:
-    """They stand in the order of currencies and days, whichever call ended first."""
-    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
-
-    fresh = call_gateway(*JOB, "--out", out, "--rows", first, "--concurrency", "6", "--sandbox")
-    again = call_gateway(*JOB, "--out", out, "--rows", second, "--sandbox")
-
-    header, *rows = csv.reader(io.StringIO(first.read_bytes().decode(), newline=""))
-    assert header == ["base", "symbol", "date", "rate"]
-    assert rows == sorted(rows, key=lambda row: (row[1] == "GBP", row[2]))
-    assert ["EUR", "USD", "2026-10-30", "1.1172"] in rows
-    assert fresh.err == (f"{out}: 6 of 6 series, 6 of them new\nRates in {first}: {len(rows)}\n")
-    assert again.status == 0
-    assert first.read_bytes() == second.read_bytes()
-
-
-def test_rates_are_counted(call_gateway: Call, tmp_path: Path, out: Path) -> None:
-    """The line is English, also for a single one."""
-    rows = tmp_path / "rates.csv"
-    day = ("--start", "2026-10-30", "--end", "2026-10-30")
-    job = ("bulk", "rates", "--base", "EUR", "--symbols", "USD", *day, "--sandbox")
-
-    assert call_gateway(*job, "--out", out, "--rows", rows).err.endswith(f"Rates in {rows}: 1\n")
-    assert rows.read_bytes() == b"base,symbol,date,rate\r\nEUR,USD,2026-10-30,1.1172\r\n"
-
-
-def test_failed_series_have_no_rows(
     call_gateway: Call, served: Sandbox, tmp_path: Path, out: Path
 ) -> None:
-    """The rows of the others are written all the same."""
-    rows = tmp_path / "rates.csv"
+    """Only what is new is fetched, and only what is asked for is counted."""
+    kept = ("--journal", tmp_path / "all.db")
+    assert call_gateway(*JOB, "--out", out, *kept).status == 0
+
+    ended = call_gateway(
+        "bulk", "rates", "--base", "EUR,GBP", "--symbols", "USD", *OCTOBER, "--out", out, *kept
+    )
+
+    assert ended.err == told(out, 3, rows=RATES + 22)
+    assert asked(served) == SERIES + 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.db", out.name]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".NDJSON", ".jsonl", ".parquet"])
+def test_a_journal_is_exported_in_each_format(call_gateway: Call, out: Path, suffix: str) -> None:
+    """As the command that made it does."""
+    assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
+    again = out.with_suffix(suffix)
+    again.unlink(missing_ok=True)
+
+    ended = call_gateway("bulk", "export", journal_of(out), again)
+
+    assert (ended.status, ended.out, ended.err) == (0, "", f"{again}: {RATES} rows\n")
+    assert again.exists()
+
+
+def test_failed_series_have_no_rows(call_gateway: Call, served: Sandbox, out: Path) -> None:
+    """The rows of the others are written all the same, also by an export, which says so."""
     served.faults.on(SERIES_OF, Fault.status(404), at=1, times=3)
 
-    ended = call_gateway(*JOB, "--out", out, "--rows", rows, *ONE_BY_ONE)
+    ended = call_gateway(*JOB, "--out", out, *ONE_BY_ONE)
+    exported = call_gateway("bulk", "export", journal_of(out), out)
 
-    written = rows.read_text(encoding="utf-8").splitlines()
+    written = out.read_text(encoding="utf-8").splitlines()
     assert ended.status == 3
     assert {line.split(",")[1] for line in written[1:]} == {"GBP"}
+    assert exported.status == 4
+    assert "3 items of the journal have no value" in exported.err
 
 
-def test_replies_of_another_shape_are_told_and_have_no_rows(
-    call_gateway: Call, tmp_path: Path, out: Path
-) -> None:
-    """They stay in the file as they came, for the interface leaves them open."""
-    rows = tmp_path / "rates.csv"
+def test_replies_of_another_shape_are_told_and_have_no_rows(call_gateway: Call, out: Path) -> None:
+    """They stay in the journal as they came, for the interface leaves them open."""
     assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
-    found = [JournalLine.decode(line) for line in out.read_bytes().splitlines()]
-    changed = [replace(line, value={"series": [1.5]}) for line in found[:2]] + found[2:]
-    out.write_bytes(b"".join(line.encode() for line in changed))
+    kept = lines(out)[2:]
+    with closing(sqlite3.connect(journal_of(out))) as database, database:
+        changed = json.dumps({"series": [1.5]})
+        database.execute("update items set value = ? where id <= 2", (changed,))
 
-    ended = call_gateway(*JOB, "--out", out, "--rows", rows, "--sandbox")
+    ended = call_gateway(*JOB, "--out", out, "--sandbox")
 
     assert ended.status == 0
     assert ended.err.endswith("another shape than days with rates, left out: 2\n")
-    rates = sum(len(line.value["rates"]) for line in found[2:])
-    assert len(rows.read_text(encoding="utf-8").splitlines()) == 1 + rates
+    rates = sum(len(line["value"]["rates"]) for line in kept)
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 1 + rates
 
 
 def test_all_are_the_currencies_of_all_countries(
@@ -140,8 +138,9 @@ def test_all_are_the_currencies_of_all_countries(
     assert "EUR" not in found
     assert ended.status == 0
     had = len(found) - len(failed)
-    first, second = ended.err.splitlines()
-    assert first == f"{out}: {had} of {had} series, {had} of them new"
+    first, second, third = ended.err.splitlines()
+    assert first == f"{had} of {had} series, {had} of them new"
+    assert third.startswith(f"{out}: ")
     assert second == f"Left out, because the gateway has no rates of them: {' '.join(failed)}"
 
 
@@ -157,7 +156,7 @@ def test_currencies_without_rates_cost_one_call_each(
     known = 30 + 1  # the ruble is known, without rates in this range
     assert (first.status, again.status) == (0, 0)
     assert calls <= 151 + 2 * known + 1
-    all_known = f"{out}: {3 * known} of {3 * known} series"
+    all_known = f"{3 * known} of {3 * known} series"
     assert f"{all_known}, {3 * known} of them new\n" in first.err
     assert f"{all_known}, 0 of them new\n" in again.err
     assert asked(served) == calls
@@ -167,28 +166,42 @@ def test_currencies_without_rates_cost_one_call_each(
 def test_failures_are_counted_by_kind_and_fetched_again_on_request(
     call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
-    """Without being asked to, a later run leaves them alone; with it, it fetches only them."""
-    served.faults.on(SERIES_OF, Fault.status(500), at=4, times=3)
-    served.faults.on(SERIES_OF, Fault.status(422), at=7)
+    """Only what may succeed then: a 422 is not asked for again."""
+    served.faults.on(SERIES_OF, Fault.status(422), at=1)
+    is_bad = True
+
+    async def apply(call: FaultyCall) -> None:
+        """Fail for the last days of USD."""
+        received = await call.receive()
+        bad = is_bad and b"USD" in received["body"] and b"2026-10-21" in received["body"]
+
+        async def receive() -> Any:
+            return received
+
+        await (Fault.status(500).apply(call) if bad else call._replace(receive=receive).proceed())
+
+    served.faults.on(SERIES_OF, Fault("a bad series", apply))
 
     failed = call_gateway(*JOB, "--out", out, *ONE_BY_ONE)
     left = call_gateway(*JOB, "--out", out)
-    after = asked(served)
+    after, is_bad = asked(served), False
     again = call_gateway(*JOB, "--out", out, "--retry-failed")
 
     assert failed.status == 4
-    assert failed.err.splitlines() == [
-        f"{out}: 4 of 6 series, 4 of them new",
+    first, _, *complaint = failed.err.splitlines()
+    assert first == "4 of 6 series, 4 of them new"
+    assert complaint == [
         "gateway: 2 of 6 series failed",
-        "  1 ServerError 500, such as GBP for EUR: “a fault on request”",
-        "  1 InvalidRequestError 422, such as GBP for EUR: “a fault on request”",
+        "  1 InvalidRequestError 422, such as USD for EUR: “a fault on request”",
+        "  1 ServerError 500, such as USD for EUR: “a fault on request”",
         "The same command fetches what is missing, and with --retry-failed what failed.",
     ]
     assert left.status == 4
     without_words = failed.err.replace(": “a fault on request”", "")
     assert left.err == without_words.replace("4 of them new", "0 of them new")
-    assert (again.status, again.err) == (0, f"{out}: 6 of 6 series, 2 of them new\n")
-    assert (after, asked(served)) == (8, 10)
+    assert again.status == 3
+    assert again.err.startswith("5 of 6 series, 1 of them new\n")
+    assert asked(served) == after + 1
 
 
 def test_long_waits_of_many_calls_are_not_told(
@@ -200,14 +213,14 @@ def test_long_waits_of_many_calls_are_not_told(
     ended = call_gateway(*JOB, "--out", out)
 
     assert [seconds for seconds in unhurried if seconds >= 9]
-    assert (ended.status, ended.err) == (0, f"{out}: 6 of 6 series, 6 of them new\n")
+    assert (ended.status, ended.err) == (0, told(out, 6, rows=RATES))
 
 
 def test_digits_that_no_float_holds_are_kept(
-    call_gateway: Call, served: Sandbox, tmp_path: Path, out: Path
+    call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
-    """The row has the number to its last digit, fresh and out of the file."""
-    number, rows = "1.12345678901234567890", tmp_path / "rates.csv"
+    """The row has the number to its last digit, fresh and out of the journal."""
+    number = "1.12345678901234567890"
     body = f'{{"rates": {{"2026-10-30": {{"USD": {number}}}}}}}'
 
     async def apply(call: FaultyCall) -> None:
@@ -216,8 +229,8 @@ def test_digits_that_no_float_holds_are_kept(
     served.faults.on(SERIES_OF, Fault("many digits", apply))
 
     for _ in range(2):
-        assert call_gateway(*JOB, "--out", out, "--rows", rows).status == 0
-        assert rows.read_bytes().count(f",{number}\r\n".encode()) == SERIES
+        assert call_gateway(*JOB, "--out", out).status == 0
+        assert out.read_bytes().count(f",{number}\r\n".encode()) == SERIES
     assert asked(served) == SERIES
 
 

@@ -14,6 +14,7 @@ from tests.cli.commands.journeys import (
     SERIES,
     SERIES_OF,
     Call,
+    journal_of,
     keys,
     lines,
     states,
@@ -83,18 +84,15 @@ def test_interruption_says_how_to_go_on(
     assert words in ended.err
 
 
-def test_interrupted_rows_leave_the_file_that_was_there(
+def test_interrupted_run_leaves_the_file_that_was_there(
     call_gateway: Call, served: Sandbox, tmp_path: Path, out: Path
 ) -> None:
-    """Rows are there as a whole, or not at all."""
-    rows = tmp_path / "rates.csv"
-    rows.write_text("before\n", encoding="utf-8")
+    """Rates are there as a whole, or not at all."""
+    out.write_text("before\n", encoding="utf-8")
 
-    ended = interrupt(
-        call_gateway, served, SERIES_OF, *JOB, "--out", str(out), "--rows", str(rows), *ONE_BY_ONE
-    )
+    ended = interrupt(call_gateway, served, SERIES_OF, *JOB, "--out", str(out), *ONE_BY_ONE)
 
     assert ended.status == 130
-    assert rows.read_text(encoding="utf-8") == "before\n"
-    assert {path.name for path in tmp_path.iterdir()} == {rows.name, out.name}
+    assert out.read_text(encoding="utf-8") == "before\n"
+    assert {path.name for path in tmp_path.iterdir()} == {out.name, journal_of(out).name}
     assert not keys(out)

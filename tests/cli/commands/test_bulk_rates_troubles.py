@@ -1,11 +1,13 @@
 """What ends a run before its time, what the user reads then, and how it goes on."""
 
+import errno
 import fcntl
 import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from starlette.responses import Response
@@ -20,12 +22,13 @@ from tests.cli.commands.journeys import (
     SERIES_OF,
     Call,
     asked,
+    journal_of,
     lines,
     states,
 )
 
 EUR = ("bulk", "rates", "--base", "EUR")
-THEN = "The run was ended. Then give the same command again, with --retry-failed."
+THEN = "The run was ended. Then give the same command again."
 
 
 @contextmanager
@@ -42,23 +45,26 @@ def room_for(size: int) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((*EUR, "--symbols", "USD", "--out", "x.jsonl"), "--start"),
+        ((*EUR, "--symbols", "USD", "--out", "x.csv"), "--start"),
         ((*EUR, "--symbols", "USD", "--start", "1y"), "--out"),
-        ((*EUR, "--start", "1y", "--out", "x.jsonl"), "--symbols"),
-        ((*JOB, "--out", "x.jsonl", "--start", "31.1."), "is not a day"),
-        ((*JOB, "--out", "x.jsonl", "--end", "2025-01-01"), "is after"),
-        ((*JOB, "--out", "x.jsonl", "--split", "30"), "not a number of days"),
-        ((*JOB, "--out", "x.jsonl", "--deadline", "0"), "--deadline"),
-        ((*JOB, "--out", "x.jsonl", "--deadline", "inf"), "deadline must be"),
-        ((*JOB, "--out", "x.jsonl", "--deadline", "nan"), "deadline"),
-        ((*JOB, "--out", "x.jsonl", "--concurrency", "many"), "--concurrency"),
-        ((*JOB, "--out", "x.jsonl", "--symbols", "all,USD"), "must stand alone"),
-        ((*JOB, "--out", "x.jsonl", "--symbols", "EUR"), "nothing to fetch"),
-        ((*JOB, "--out", "nowhere/x.jsonl"), "there is no folder nowhere"),
+        ((*EUR, "--start", "1y", "--out", "x.csv"), "--symbols"),
+        ((*JOB, "--out", "x.csv", "--start", "31.1."), "is not a day"),
+        ((*JOB, "--out", "x.csv", "--end", "2025-01-01"), "is after"),
+        ((*JOB, "--out", "x.csv", "--split", "30"), "not a number of days"),
+        ((*JOB, "--out", "x.csv", "--deadline", "0"), "--deadline"),
+        ((*JOB, "--out", "x.csv", "--deadline", "inf"), "deadline must be"),
+        ((*JOB, "--out", "x.csv", "--deadline", "nan"), "deadline"),
+        ((*JOB, "--out", "x.csv", "--concurrency", "many"), "--concurrency"),
+        ((*JOB, "--out", "x.csv", "--symbols", "all,USD"), "must stand alone"),
+        ((*JOB, "--out", "x.csv", "--symbols", "EUR"), "nothing to fetch"),
+        ((*JOB, "--out", "nowhere/x.csv"), "there is no folder nowhere"),
         ((*JOB, "--out", "."), "it is a folder"),
-        ((*JOB, "--out", "x.jsonl", "--rows", "nowhere/x.csv"), "there is no folder nowhere"),
-        ((*JOB, "--out", "x.jsonl", "--rows", "./x.jsonl"), "are the same file"),
-        ((*JOB, "--out", "/dev/null"), "is not an ordinary file"),
+        ((*JOB, "--out", "x.csv", "--journal", "nowhere/x.db"), "there is no folder nowhere"),
+        ((*JOB, "--out", "x.csv", "--journal", "./x.csv"), "are the same file"),
+        ((*JOB, "--out", "x.csv", "--journal", "/dev/null"), "is not an ordinary file"),
+        ((*JOB, "--out", "x.xlsx"), "must end with one of .csv, .ndjson, .jsonl, .parquet"),
+        (("bulk", "export", "x.db", "x.txt"), "must end with one of"),
+        (("bulk", "export", "x.db", "x.csv"), "there is no journal x.db"),
     ],
 )
 def test_misuse_is_told_before_anything_is_sent(
@@ -83,7 +89,7 @@ def test_misuse_is_told_before_anything_is_sent(
 def test_file_of_another_gateway_is_refused(call_gateway: Call, served: Sandbox, out: Path) -> None:
     """Rates of two gateways are never mixed: the file stays as it is."""
     assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
-    before = out.read_bytes()
+    before = journal_of(out).read_bytes()
 
     ended = call_gateway(*JOB, "--out", out)
 
@@ -91,41 +97,23 @@ def test_file_of_another_gateway_is_refused(call_gateway: Call, served: Sandbox,
     assert "belongs to the job 'exchange rates of the sandbox'" in ended.err
     assert "give another file" in ended.err
     assert not served.received
-    assert out.read_bytes() == before
+    assert journal_of(out).read_bytes() == before
 
 
 def test_file_that_is_no_journal_is_refused(call_gateway: Call, out: Path) -> None:
     """Nobody's other file is overwritten, or added to."""
-    out.write_text("dear diary\n", encoding="utf-8")
+    journal_of(out).write_text("dear diary\n", encoding="utf-8")
 
     ended = call_gateway(*JOB, "--out", out, "--sandbox")
 
     assert (ended.status, len(ended.err.splitlines())) == (2, 1)
-    assert f"the journal {out} is not a journal: see its line 1; give another file" in ended.err
-    assert out.read_text(encoding="utf-8") == "dear diary\n"
-
-
-def test_damaged_file_is_repaired_if_asked(call_gateway: Call, out: Path) -> None:
-    """The error says how; then only what was damaged is fetched."""
-    assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
-    whole = out.read_bytes()
-    damaged = whole.replace(b'"value":{', b'"value":[', 1)
-    out.write_bytes(damaged)
-
-    ended = call_gateway(*JOB, "--out", out, "--sandbox")
-
-    assert (ended.status, len(ended.err.splitlines())) == (2, 1)
-    assert "is damaged: see its line 1; a repair leaves" in ended.err
-    assert ended.err.endswith(" (--repair)\n")
-    assert out.read_bytes() == damaged
-    assert call_gateway(*JOB, "--out", out, "--sandbox", "--repair").status == 0
-    assert set(states(out)) == {"done"}
-    assert out.with_name(f"{out.name}.damaged").read_bytes() in damaged
+    assert f"the journal {journal_of(out)} is not a journal, because it is no SQLite" in ended.err
+    assert journal_of(out).read_text(encoding="utf-8") == "dear diary\n"
 
 
 def test_file_in_use_is_refused(call_gateway: Call, served: Sandbox, out: Path) -> None:
     """Two runs never write the same file, and the gateway's countries are not asked for either."""
-    with out.open("wb") as held:
+    with out.with_name(f"{out.name}.db-lock").open("wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
 
         ended = call_gateway(*ALL, "--out", out)
@@ -139,27 +127,38 @@ def test_full_disk_ends_a_run_that_goes_on_with_more_room(
     call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
     """What stands in the file is whole; the status is that of output that cannot be written."""
-    with room_for(2000):
-        ended = call_gateway(*JOB, "--out", out, *ONE_BY_ONE)
+    job, series = (*JOB[:-1], "1d"), 60
+    with room_for(100_000):
+        ended = call_gateway(*job, "--out", out, *ONE_BY_ONE)
     kept = len(lines(out))
     before = asked(served)
-    again = call_gateway(*JOB, "--out", out)
+    again = call_gateway(*job, "--out", out)
 
     assert (ended.status, len(ended.err.splitlines())) == (1, 1)
     assert "cannot be written" in ended.err
-    assert "so run the same again" in ended.err
-    assert 0 < kept < SERIES
-    assert again.err == f"{out}: 6 of 6 series, {SERIES - kept} of them new\n"
-    assert asked(served) - before == SERIES - kept
+    assert "its rows are kept: run the same again" in ended.err
+    assert 0 < kept < series
+    assert again.err.startswith(f"60 of 60 series, {series - kept} of them new\n")
+    assert asked(served) - before == series - kept
 
 
-def test_rows_that_cannot_be_written_cost_no_series(call_gateway: Call, out: Path) -> None:
-    """The file of replies is complete, and rows are made of it without asking again."""
-    ended = call_gateway(*JOB, "--out", out, "--rows", "/dev/full", "--sandbox")
+def test_file_that_cannot_be_written_costs_no_series(
+    call_gateway: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal is complete: the status is not that of a command that sent nothing."""
+    out, kept = tmp_path / "rates.csv", tmp_path / "kept.db"
 
-    assert ended.status == 2
-    assert "cannot write /dev/full: No space left on device" in ended.err
-    assert states(out) == ["done"] * SERIES
+    def fail(descriptor: int) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gateway_sdk.bulk._export.os.fsync", fail)
+        ended = call_gateway(*JOB, "--out", out, "--journal", kept, "--sandbox")
+    again = call_gateway(*JOB, "--out", out, "--journal", kept, "--sandbox")
+
+    assert ended.status == 1
+    assert f"cannot write {out}: No space left on device; the journal is complete" in ended.err
+    assert again.err.startswith("6 of 6 series, 0 of them new\n")
 
 
 def test_wrong_token_ends_a_run_at_once(
@@ -178,7 +177,8 @@ def test_wrong_token_ends_a_run_at_once(
         THEN,
     ]
     assert tried < SERIES
-    assert (again.status, again.err) == (0, f"{out}: 6 of 6 series, 6 of them new\n")
+    assert again.status == 0
+    assert again.err.startswith("6 of 6 series, 6 of them new\n")
 
 
 def test_refusal_of_the_countries_is_that_of_the_command(
@@ -209,21 +209,22 @@ def test_no_countries_are_no_success(call_gateway: Call, served: Sandbox, out: P
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_gateway_that_is_not_there_ends_a_run_at_once(
+def test_gateway_that_is_not_there_is_waited_for_as_long_as_asked(
     call_gateway: Call, monkeypatch: pytest.MonkeyPatch, out: Path
 ) -> None:
-    """Nobody waits for a thousand calls to an address that is wrong."""
+    """What is waited for is told at once, and the error says what to look at."""
     with socket.socket() as nobody:  # bound, and not listening
         nobody.bind(("127.0.0.1", 0))
         monkeypatch.setenv("GATEWAY_BASE_URL", f"http://127.0.0.1:{nobody.getsockname()[1]}")
         monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", SANDBOX_ACCESS_TOKEN)
 
-        ended = call_gateway(*JOB, "--out", out, *ONE_BY_ONE)
+        ended = call_gateway(*JOB, "--out", out, *ONE_BY_ONE, "--patience", "0")
 
     assert ended.status == 4
     assert "is GATEWAY_BASE_URL right?" in ended.err
-    assert ended.err.splitlines()[-1] == THEN
-    assert len(lines(out)) < SERIES
+    assert "The run waits and goes on by itself." in ended.err
+    assert "gateway: the run waited 0 s in vain: " in ended.err
+    assert not lines(out)
 
 
 @pytest.mark.parametrize(("at", "asked_for"), [(1, 1), (2, SERIES)])

@@ -1,4 +1,4 @@
-"""The command `gateway bulk rates`: its requests, the run and the count of its results.
+"""The commands `gateway bulk rates` and `gateway bulk export`.
 
 By import also the commands of a fleet.
 """
@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from gateway_sdk import errors
-from gateway_sdk.bulk import BulkResult, currencies_of
+from gateway_sdk import bulk, errors
+from gateway_sdk.bulk import BulkResult, Exported, Outage, Progress, currencies_of
 from gateway_sdk.cli.arguments import (
     DAY,
     choose_range,
@@ -27,25 +27,20 @@ from gateway_sdk.cli.arguments import (
 from gateway_sdk.cli.commands.fleet import collect, plan, status, submit, unknown, worker
 from gateway_sdk.cli.files import check_place
 from gateway_sdk.cli.output.console import counting_bar
-from gateway_sdk.cli.process import CommandError, Status, printable, say
-from gateway_sdk.cli.series import Rows, shortest, writing_rows
+from gateway_sdk.cli.process import CommandError, Status, printable, require, say
+from gateway_sdk.cli.series import shortest
 from gateway_sdk.cli.session import ask, explain, quote
 from gateway_sdk.errors import GatewayError, JournalError
 from gateway_sdk.models import ExchangeRateSeriesRequest as Query
+from gateway_sdk.operations import EXCHANGE_RATE_SERIES
 from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
 
-__all__ = ["collect", "plan", "rates", "status", "submit", "unknown", "worker"]
+__all__ = ["collect", "export", "plan", "rates", "status", "submit", "unknown", "worker"]
 
-HOPELESS: Final = (errors.AuthError, errors.UnauthorizedError)
-"""Errors that all further calls would have too."""
-
-HOPELESS_AT_FIRST: Final = (
-    errors.ConnectionFailedError,
-    errors.ForbiddenError,
-    errors.RedirectError,
-)
-"""Likewise as long as no series has arrived: then it is the gateway, and not one series."""
+HOPELESS_AT_FIRST: Final = (errors.ForbiddenError, errors.RedirectError)
+"""Errors that all further calls would have too, as long as no series has arrived: then it is the
+gateway, and not one series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,25 +162,55 @@ async def fetch(
             else:
                 yield query
 
-    results = gateway.currency.exchange_rate_series_bulk(queries(), **options)
+    watch = _OutageWatch()
+    results = gateway.currency.exchange_rate_series_bulk(
+        queries(), on_progress=watch.look, **options
+    )
     with counting_bar("Fetching") as show:
+        watch.show = lambda: show(tally.done, tally.total, tally.asked, *watch.notes(tally.failed))
         async with aclosing(results):
             async for result in results:
                 tally.add(result)
-                notes = (f"{tally.failed} failed",) if tally.failed else ()
                 # Results of earlier runs are there at once, and say nothing about the speed.
-                show(tally.done, tally.total, tally.asked, *notes)
+                watch.show()
                 _raise_if_hopeless(result, tally)
                 take(result)
+
+
+class _OutageWatch:
+    """Says what a run waits for: once in a line, and in the bar until the run goes on."""
+
+    def __init__(self) -> None:
+        self.show: Callable[[], None] = lambda: None
+        self._outage: Outage | None = None
+
+    def look(self, progress: Progress) -> None:
+        if progress.outage is self._outage:
+            return
+        self._outage = progress.outage
+        if self._outage:
+            say(
+                f"Since {self._outage.since:%H:%M:%S} UTC: {explain(self._outage.error)}\n{WAITING}"
+            )
+        self.show()
+
+    def notes(self, failed: int) -> Iterator[str]:
+        if failed:
+            yield f"{failed} failed"
+        if self._outage:
+            yield f"waiting since {self._outage.since:%H:%M:%S} UTC"
+
+
+WAITING: Final = "The run waits and goes on by itself. Ctrl-C ends it; the same command continues."
 
 
 def _raise_if_hopeless(result: BulkResult[Query, Any], tally: Tally) -> None:
     error = result.error
     if error is None or result.from_journal:
         return
-    hopeless = HOPELESS if tally.fetched else HOPELESS + HOPELESS_AT_FIRST
+    is_hopeless = isinstance(error, HOPELESS_AT_FIRST) and not tally.fetched
     # An error that is not of the SDK is a bug, and not a failed series.
-    if not isinstance(error, GatewayError) or isinstance(error, hopeless):
+    if not isinstance(error, GatewayError) or is_hopeless:
         raise error
 
 
@@ -197,35 +222,35 @@ def rates(
     start: Annotated[date, DAY],
     end: Annotated[date | None, DAY] = None,
     out: Annotated[Path, typer.Option()],
-    rows: Path | None = None,
+    journal: Path | None = None,
     split: Annotated[int | None, typer.Option(parser=parse_span)] = None,
     concurrency: str = "adaptive",
     retry_failed: bool = False,
-    repair: bool = False,
+    patience: Annotated[float, typer.Option(min=0)] = 3600.0,
     deadline: Annotated[float | None, typer.Option(min=0.001)] = None,
 ) -> None:
-    """Fetch the exchange rates of many currencies into a file of JSON lines.
+    """Fetch the exchange rates of many currencies into a file.
 
-    Each reply is written when it arrives. Whatever ends a run, the same command continues it and
-    fetches only what the file lacks. A start such as 1y counts back from today: write a date if you
-    may continue the run on another day.
+    Each reply is kept in a journal when it arrives, and the file is written at the end. Whatever
+    ends a run, the same command continues it and fetches only what the journal lacks. A start such
+    as 1y counts back from today: write a date if you may continue the run on another day.
 
     Args:
         base (CODES): The base currencies, such as EUR or EUR,USD.
         symbols (CODES): The other currencies, such as USD,GBP; "all" stands for the currencies of
             all countries of which the gateway has rates.
-        out (FILE): The file of JSON lines, which a later run continues.
-        rows (FILE): Also write all rates into this CSV file: base, symbol, date, rate.
+        out (FILE): The file of rates, .csv, .ndjson or .parquet: base, symbol, date, rate.
+        journal (FILE): The SQLite file of replies, which a later run continues. Default: the name
+            of --out with .db at its end.
         split (SPAN): The days of one request, such as 30d or 6w.
         concurrency (CALLS): Calls at a time; "adaptive" finds out how many the gateway accepts.
-        retry_failed: Fetch again what failed in an earlier run.
-        repair: Move damaged lines of the file to NAME.damaged, and fetch their series again.
+        retry_failed: Fetch again what failed in an earlier run and may succeed now.
+        patience (SECONDS): How long to wait for a gateway that is away, or for a login.
         deadline (SECONDS): Seconds for the whole run.
 
     Examples:
-        gateway bulk rates --base EUR --symbols USD,GBP --start 1m --out rates.jsonl
-        gateway bulk rates --base EUR --symbols USD --start 1y --split 9w --out usd
-        gateway bulk rates --base EUR --symbols all --start 1w --out all.jsonl
+        gateway bulk rates --base EUR --symbols USD,GBP --start 1m --out rates.csv
+        gateway bulk rates --base EUR --symbols all --start 1w --out all.csv
     """
     calls, codes = parse_concurrency(concurrency), parse_symbols(symbols)
     first, last = choose_range(start, end, days=0)
@@ -235,59 +260,102 @@ def rates(
         tally.total, _ = wanted.queries(codes)
         if not tally.total:
             raise typer.BadParameter("there is nothing to fetch: give other --symbols than --base")
-    for path in filter(None, (out, rows)):
-        check_place(path)
-    if rows is not None and rows.resolve() == out.resolve():
-        raise CommandError("--out and --rows are the same file")
-    options = {"journal": out, "concurrency": calls, "deadline": deadline, "repair": repair}
-    written = _fetch(ctx, wanted, tally, rows, {**options, "retry_failed": retry_failed})
-    _tell(tally, printable(str(out)), written, printable(str(rows)))
+    check_out(out)
+    kept = journal or out.with_name(f"{out.name}.db")
+    check_place(kept)
+    if kept.resolve() == out.resolve():
+        raise CommandError("--out and --journal are the same file")
+    options = {"journal": kept, "concurrency": calls, "deadline": deadline, "patience": patience}
+    _fetch(ctx, wanted, tally, {**options, "retry_failed": retry_failed})
+    complaint = tally.complaint()
+    if tally.total is not None:
+        say(f"{tally.there} of {tally.total} series, {tally.fetched} of them new")
+    if tally.left_out:
+        found = sorted({symbol for _, symbol in tally.left_out})
+        say(f"Left out, because the gateway has no rates of them: {printable(' '.join(found))}")
+    if tally.total is not None and tally.done == tally.total:
+        _write(kept, out, rates=True)
+    if complaint:
+        raise complaint
+    if not tally.total:
+        raise CommandError(
+            "there is nothing to fetch: the gateway has no rates of other currencies", Status.FAILED
+        )
 
 
-def _fetch(
-    ctx: typer.Context, wanted: Wanted, tally: Tally, rows: Path | None, options: dict[str, Any]
-) -> Rows | None:
+def _fetch(ctx: typer.Context, wanted: Wanted, tally: Tally, options: dict[str, Any]) -> None:
     # The journal is for one gateway, and each sandbox has another address.
     job = "exchange rates of the sandbox" if ctx.find_root().params["sandbox"] else None
 
-    async def fetching(gateway: GatewaySession) -> Rows | None:
-        with writing_rows(rows) as written:
-            # Ordered, so that rows are in the order of the requests.
-            more: dict[str, Any] = {"take": written.add, "ordered": True} if written else {}
-            await fetch(gateway, wanted, tally, job=job, **options, **more)
-        return written
+    async def fetching(gateway: GatewaySession) -> None:
+        await fetch(gateway, wanted, tally, job=job, **options)
 
     try:
-        return ask(ctx, fetching, tells_waits=False, parse_float=shortest)
+        ask(ctx, fetching, tells_waits=False, parse_float=shortest)
     except KeyboardInterrupt:
         # It may have written more than it counted.
         there = f"at least {tally.there} of {tally.total or 'all'} series, {tally.failed} failed"
         told = f"{printable(str(options['journal']))}: {there}\nThe same command continues."
         raise KeyboardInterrupt(told) from None
     except JournalError as error:
-        words = printable(error.problem) + (" (--repair)" if error.can_be_repaired else "")
-        raise CommandError(words, Status.FAILED if tally.opened else Status.MISUSED) from error
+        status = Status.FAILED if tally.opened else Status.MISUSED
+        raise CommandError(printable(str(error)), status) from error
+    except errors.OutageError as error:
+        cause = explain(error.__cause__) if isinstance(error.__cause__, GatewayError) else error
+        raise CommandError(
+            f"the run waited {options['patience']:g} s in vain: {cause}\n"
+            "The same command continues.",
+            Status.UNCHANGED,
+        ) from error
     except GatewayError as error:
-        if not tally.asked:
+        if error.operation != EXCHANGE_RATE_SERIES.name:
             raise
         failure = explain(error)
-        then = "The run was ended. Then give the same command again, with --retry-failed."
+        then = "The run was ended. Then give the same command again."
         raise CommandError(f"{failure}\n{then}", failure.status) from error
 
 
-def _tell(tally: Tally, out: str, rows: Rows | None, rows_path: str) -> None:
-    if tally.total is not None:
-        say(f"{out}: {tally.there} of {tally.total} series, {tally.fetched} of them new")
-    if tally.left_out:
-        codes = sorted({symbol for _, symbol in tally.left_out})
-        say(f"Left out, because the gateway has no rates of them: {printable(' '.join(codes))}")
-    if rows is not None:
-        say(f"Rates in {rows_path}: {rows.written}")
-        if rows.other_shapes:
-            say(f"Replies of another shape than days with rates, left out: {rows.other_shapes}")
-    if complaint := tally.complaint():
-        raise complaint
-    if not tally.total:
+def export(journal: Path, out: Path) -> None:
+    """Write what the journal of a bulk run holds into a file.
+
+    Rates are written as rows of base, symbol, date and rate; other values as one row per item, with
+    the value as JSON. The journal may be that of a run that is under way.
+
+    Args:
+        journal (RUN.db): The journal, such as that of `gateway bulk rates`.
+        out (FILE): The file, .csv, .ndjson or .parquet. Parquet needs the extra [parquet].
+
+    Examples:
+        gateway bulk export rates.csv.db rates.ndjson
+    """
+    check_out(out)
+    written = _write(journal, out)
+    if written.failed:
+        raise CommandError(f"{written.failed} items of the journal have no value", Status.UNCHANGED)
+
+
+def check_out(out: Path) -> None:
+    check_place(out)
+    if out.suffix.lower() not in bulk.EXPORT_SUFFIXES:
+        known = ", ".join(bulk.EXPORT_SUFFIXES)
         raise CommandError(
-            "there is nothing to fetch: the gateway has no rates of other currencies", Status.FAILED
+            f"{printable(str(out))} must end with one of {known}: this chooses the format"
         )
+    if out.suffix.lower() == ".parquet":
+        require("pyarrow")
+
+
+def _write(journal: Path, out: Path, *, rates: bool | None = None) -> Exported:
+    try:
+        written = bulk.export(journal, out, rates=rates)
+    except JournalError as error:
+        raise CommandError(printable(str(error))) from None
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise CommandError(
+            f"cannot write {printable(str(out))}: {why}; the journal is complete", Status.FAILED
+        ) from None
+    say(f"{printable(str(out))}: {written.rows} rows")
+    if written.other_shapes:
+        say(f"Replies of another shape than days with rates, left out: {written.other_shapes}")
+    return written

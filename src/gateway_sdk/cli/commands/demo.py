@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gateway_sdk.auth import ImplicitFlow, Token, login
-from gateway_sdk.bulk import BulkResult, currencies_of
+from gateway_sdk.bulk import BulkResult, export
 from gateway_sdk.cli.arguments import day_of
 from gateway_sdk.cli.commands.bulk import Tally, Wanted, fetch
 from gateway_sdk.cli.files import check_place, make_folder, write_file
@@ -31,7 +31,7 @@ from gateway_sdk.session import GatewaySession
 
 BASE: Final = "EUR"
 ACCOUNT: Final = "ada@example.com"
-FILES: Final = ("rates.jsonl", "rates.png")
+FILES: Final = ("rates.csv", "rates.png")
 LOGIN_TIMEOUT: Final = 30.0
 """Seconds."""
 LABELLED: Final = 4
@@ -50,23 +50,23 @@ def demo(out: Path = Path("gateway-demo")) -> None:
     needs no network.
 
     Args:
-        out (FOLDER): The folder for rates.jsonl and rates.png. Files of an earlier run are
+        out (FOLDER): The folder for rates.csv and rates.png. Files of an earlier run are
             replaced.
     """
     # The chart comes last, so what it needs is looked for first.
     require("matplotlib")
     began, console = time.monotonic(), make_console()
     make_folder(out)
-    journal_path, chart_path = paths = [out / name for name in FILES]
+    rates_path, chart_path = paths = [out / name for name in FILES]
     for path in paths:
         check_place(path)
     heading = "Gateway demo: a year of exchange rates, asked from a gateway"
     console.print(heading, style="bold", end="\n\n")
     # A run that is stopped leaves nothing behind.
     with tempfile.TemporaryDirectory() as draft:
-        journal = Path(draft) / FILES[0]
+        journal = Path(draft) / "rates.db"
         findings = asyncio.run(_fetch(journal, console))
-        write_file(journal_path, journal.read_bytes())
+        export(journal, rates_path, rates=True)
     console.print()
     console.out(to_terminal(make_table(findings), console)[0], highlight=False)
     note = f"Units for one {BASE}: a rise means that {BASE} gained. Each curve has its own scale."
@@ -74,7 +74,7 @@ def demo(out: Path = Path("gateway-demo")) -> None:
     with console.status("Drawing the chart"):
         write_file(chart_path, _draw(findings))
     print_key_values(console, summary(findings))
-    print_key_values(console, [("Files", str(journal_path)), ("", str(chart_path))])
+    print_key_values(console, [("Files", str(rates_path)), ("", str(chart_path))])
     seconds, calls = time.monotonic() - began, findings.tally.asked + 1
     print_key_values(console, [("Took", f"{seconds:.1f} s, for {calls} calls and the chart")])
     if findings.tally.failed:
@@ -85,9 +85,9 @@ def demo(out: Path = Path("gateway-demo")) -> None:
 class Findings:
     """What came back: the countries of each currency in words, and the rates of those known."""
 
-    users: Mapping[str, str]
+    users: dict[str, str]
     days: tuple[date, date]
-    tally: Tally = field(default_factory=lambda: Tally(leaves_out=True))
+    tally: Tally = field(default_factory=Tally)
     rates: dict[str, dict[date, Decimal]] = field(default_factory=dict)
 
     def take(self, result: BulkResult[Any, Any]) -> None:
@@ -128,7 +128,9 @@ async def _fetch(journal: Path, console: Console) -> Findings:
             "Range": f"{found.days[0]} to {last}, the last twelve months that it has",
         }
         print_key_values(console, facts.items())
-        wanted = Wanted([BASE], currencies_of(countries), *found.days)
+        # The gateway answers 404 for the others.
+        quoted = [code for code in found.users if code in reference_rates().currencies]
+        wanted = Wanted([BASE], sorted(quoted), *found.days)
         await fetch(gateway, wanted, found.tally, found.take, journal=journal)
     return found
 
@@ -189,8 +191,7 @@ def summary(findings: Findings) -> Iterator[KeyValue]:
         yield "Ended", f"{symbol}: its last rate is of {day}"
     if silent := " ".join(sorted(symbol for symbol, found in rates.items() if not found)):
         yield "No rates", f"{silent}: known to the gateway, but not quoted in this range"
-    if unknown := sorted(tally.left_out):
-        yield "Not quoted", f"{len(unknown)} currencies, of which the ECB publishes no rates"
-        yield "", f"The gateway answers for {unknown[0][1]}{tally.left_out[unknown[0]]}"
+    if unquoted := len(set(findings.users) - set(rates) - {BASE}):
+        yield "Not quoted", f"{unquoted} currencies, of which the ECB publishes no rates"
     for kind in tally.failures():
         yield "Failed", kind.strip()

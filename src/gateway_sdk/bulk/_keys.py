@@ -15,7 +15,6 @@ from typing import Any, Final, Generic, cast
 from uuid import UUID
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
-from pydantic_core import PydanticSerializationError
 
 from gateway_sdk.bulk._observers import ItemObserver
 from gateway_sdk.bulk.results import BulkResult, Item, Value
@@ -24,9 +23,6 @@ from gateway_sdk.models._base import MASK, Model
 
 DIGEST_BYTES: Final = 16
 """Two of a billion keys share one with a chance of 1 to 10**21."""
-
-UNWRITABLE: Final = (PydanticSerializationError, RecursionError, TypeError, ValueError)
-
 
 _ALIKE: Final = "holds a secret, and all secrets look the same"
 
@@ -171,27 +167,34 @@ class Dedup(Generic[Item, Value]):
         del item
         return None
 
-    def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value] | None:
-        """Return the result of an equal item that has ended; None if there is none."""
-        del item, digest
-        return None
+    def has(self, digest: bytes | None) -> bool:
+        """Tell whether an equal item has ended."""
+        del digest
+        return False
+
+    async def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value]:
+        """Return the result of an equal item that has ended."""
+        raise NotImplementedError
 
     async def record_intent(self, item: Item, digest: bytes | None) -> bool:
         """Called before a request that must not be sent twice; it is not sent after False."""
-        # It may be called several times for an item. False: it may have been sent before.
+        # It may be called several times for an item.
         del item, digest
         return True
 
-    def ended(
+    async def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> BulkResult[Item, Value]:
         del digest, observer
         return result
 
-    def interrupted(
+    async def interrupted(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> None:
         """Record an item whose call was ended early, by the deadline or by closing the run."""
+
+    async def withdraw(self, item: Item, digest: bytes | None) -> None:
+        """Called before an item waits that was refused: it has not begun."""
 
 
 class KeyedResults(Dedup[Item, Value]):
@@ -202,11 +205,13 @@ class KeyedResults(Dedup[Item, Value]):
     def digest(self, item: Item) -> bytes | None:
         return digest_of(self._key(item))
 
-    def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value] | None:
-        known = self._results.get(digest or b"")
-        return known and replace(known, item=item)
+    def has(self, digest: bytes | None) -> bool:
+        return digest in self._results
 
-    def ended(
+    async def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value]:
+        return replace(self._results[digest or b""], item=item)
+
+    async def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
     ) -> BulkResult[Item, Value]:
         del observer

@@ -1,0 +1,60 @@
+"""A lock that ends with the process that holds it."""
+
+import errno
+import importlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+_WINDOWS: Final = os.name == "nt"
+_TAKEN: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
+"""What the systems say of a lock that another holds."""
+
+
+class LockFile:
+    """A file that is there while its lock is held, or after its holder was killed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+
+    def acquire(self) -> bool:
+        """Take the lock; False if another holds it. Raises OSError where files have no locks."""
+        while self._descriptor < 0:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                _lock(descriptor)
+                # The last holder may have deleted the file meanwhile.
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(descriptor), self._path.stat()):
+                        self._descriptor = descriptor
+            except OSError as error:
+                if error.errno in _TAKEN:
+                    return False
+                raise
+            finally:
+                if self._descriptor < 0:
+                    os.close(descriptor)
+        return True
+
+    def release(self) -> None:
+        if self._descriptor < 0:
+            return
+        if not _WINDOWS:
+            self._path.unlink(missing_ok=True)
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
+        if _WINDOWS:  # where an open file cannot be deleted
+            with suppress(OSError):
+                self._path.unlink()
+
+
+def _lock(descriptor: int) -> None:
+    # Imported by name, because each module exists only on its own system.
+    if _WINDOWS:
+        windows: Any = importlib.import_module("msvcrt")
+        windows.locking(descriptor, windows.LK_NBLCK, 1)
+        return
+    posix: Any = importlib.import_module("fcntl")
+    posix.flock(descriptor, posix.LOCK_EX | posix.LOCK_NB)

@@ -1,0 +1,241 @@
+"""Exports of journals: what a run fetched, as CSV, NDJSON or Parquet."""
+
+import csv
+import io
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from importlib import import_module
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from secrets import token_hex
+from typing import IO, Any, Final, cast
+
+from gateway_sdk._extras import needing_extra
+from gateway_sdk.bulk.series import RateRow, rate_rows
+from gateway_sdk.errors import InvalidArgumentError, JournalError
+
+Row = Sequence[Any]
+
+ITEM_COLUMNS: Final = (
+    "item", "state", "value", "error", "message", "operation", "outcome", "status", "advice",
+    "attempts", "elapsed", "time",
+)  # fmt: skip
+
+_JSON: Final = frozenset({"item", "value"})
+_NUMBERS: Final = {"status": "int64", "attempts": "int64", "elapsed": "float64"}
+_BATCH: Final = 10_000
+"""Rows in one row group of Parquet, which is made in memory."""
+
+_MOST_DIGITS: Final = 76
+"""Of a decimal of Parquet. Rates have about seven."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export wrote.
+
+    Attributes:
+        rows: Rows of the file, without the header.
+        failed: Items of the journal without a value: they failed, or their outcome is unknown.
+        other_shapes: Values that are no rates and have no rows, where the file has rates.
+    """
+
+    rows: int
+    failed: int
+    other_shapes: int = 0
+
+
+def export(
+    journal: str | PathLike[str], out: str | PathLike[str], *, rates: bool | None = None
+) -> Exported:
+    """Write what a journal holds into a file, whole or not at all.
+
+    The rows are sorted by the JSON of their items, so the file does not depend on the order in
+    which calls ended. Numbers keep all their digits. The journal may be that of a run that is
+    under way. Blocks: call it with `asyncio.to_thread` in a service.
+
+    Args:
+        journal: The journal of a bulk run.
+        out: The file; its suffix decides: .csv, .ndjson, .jsonl or .parquet (which needs the extra
+            `parquet`). A file that is there is replaced.
+        rates: Whether to write the rates of the values: base, symbol, date (date32 in Parquet),
+            rate (an exact decimal there). Otherwise the file has one row per item: item and value
+            (as JSON), state, error, message, operation, outcome, status, advice, attempts,
+            elapsed (seconds), time (UTC). None: rates if the first value has the usual shape.
+
+    Raises:
+        InvalidArgumentError: *out* has another suffix.
+        JournalError: the journal is missing, damaged, or no journal.
+        MissingExtraError: pyarrow is not installed.
+        OSError: *out* cannot be written.
+    """
+    write = _writer_for(out)
+    with closing(_open(Path(journal))) as database:
+        try:
+            (failed,) = database.execute(_FAILED).fetchone()
+            values = _Values(database)
+            has_rates = values.are_rates() if rates is None else rates
+            with _whole(Path(out)) as file:
+                if has_rates:
+                    rows = write(file, RateRow._fields, values.rates)
+                else:
+                    rows = write(file, ITEM_COLUMNS, lambda: database.execute(_ITEMS))
+        except (sqlite3.Error, ValueError) as error:
+            if isinstance(error, InvalidArgumentError):
+                raise
+            raise JournalError(f"the journal {journal} cannot be read: {error}") from None
+    return Exported(rows, failed, values.other_shapes if has_rates else 0)
+
+
+_FAILED: Final = "select count(*) from items where state in ('failed', 'unknown')"
+_DONE: Final = "select item, value from items where state = 'done' order by item, id"
+_ITEMS: Final = """
+select item, state, value, error, message, operation, outcome, status, advice,
+  attempts, elapsed, time
+from items where state not in ('begun', 'interrupted') order by item, id
+"""
+
+
+def _open(journal: Path) -> sqlite3.Connection:
+    if not journal.is_file():
+        raise JournalError(f"there is no journal {journal}")
+    try:
+        return sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True)
+    except sqlite3.Error as error:
+        raise JournalError(f"the journal {journal} cannot be read: {error}") from None
+
+
+class _Values:
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self.other_shapes = 0
+
+    def are_rates(self) -> bool:
+        row = self._database.execute(_DONE).fetchone()
+        return row is not None and _rates_of(*row) is not None
+
+    def rates(self) -> Iterator[Row]:
+        self.other_shapes = 0
+        for item, value in self._database.execute(_DONE):
+            rows = _rates_of(item, value)
+            self.other_shapes += rows is None
+            yield from rows or ()
+
+
+def _rates_of(item: str | None, value: str | None) -> list[RateRow] | None:
+    query: Any = json.loads(item or "null")
+    base = cast("dict[str, Any]", query).get("base") if isinstance(query, dict) else None
+    reply = json.loads(value or "null", parse_float=Decimal)
+    rows = rate_rows(reply, base=base if isinstance(base, str) else "")
+    return rows and [row._replace(rate=Decimal(row.rate)) for row in rows]
+
+
+Writer = Callable[[IO[bytes], Sequence[str], Callable[[], Iterable[Row]]], int]
+
+
+def _writer_for(out: str | PathLike[str]) -> Writer:
+    writer = _WRITERS.get(Path(out).suffix.lower())
+    if writer is None:
+        raise InvalidArgumentError(
+            f"must end with one of {', '.join(_WRITERS)}: this chooses the format", field="out"
+        )
+    if writer is _write_parquet:
+        with needing_extra("parquet", "a Parquet file"):
+            import_module("pyarrow.parquet")
+    return writer
+
+
+@contextmanager
+def _whole(out: Path) -> Generator[IO[bytes]]:
+    """Open a draft, which replaces the file at the end."""
+    draft = out.with_name(f".{out.name}.{token_hex(4)}")
+    try:
+        with draft.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(out)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write_csv(file: IO[bytes], columns: Sequence[str], rows: Callable[[], Iterable[Row]]) -> int:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer, count = csv.writer(text), 0
+    writer.writerow(columns)
+    for row in rows():
+        writer.writerow([_plain(value) for value in row])
+        count += 1
+    text.detach()  # flushes it
+    return count
+
+
+def _write_ndjson(
+    file: IO[bytes], columns: Sequence[str], rows: Callable[[], Iterable[Row]]
+) -> int:
+    count = 0
+    for row in rows():
+        pairs = zip(columns, row, strict=True)
+        members = (f"{json.dumps(name)}:{_json(name, value)}" for name, value in pairs)
+        file.write(f"{{{','.join(members)}}}\n".encode())
+        count += 1
+    return count
+
+
+def _plain(value: Any) -> Any:
+    return format(value, "f") if isinstance(value, Decimal) else value
+
+
+def _json(name: str, value: Any) -> str:
+    if isinstance(value, Decimal) or (name in _JSON and value is not None):
+        return str(value)  # a Decimal is a number of JSON; the others are JSON already
+    return json.dumps(value if isinstance(value, str | int | float | None) else str(value))
+
+
+def _write_parquet(
+    file: IO[bytes], columns: Sequence[str], rows: Callable[[], Iterable[Row]]
+) -> int:
+    # As Any, because it has no annotations.
+    arrow: Any = import_module("pyarrow")
+    parquet: Any = import_module("pyarrow.parquet")
+    is_rates = columns == RateRow._fields
+    kinds = {"date": arrow.date32(), "rate": _decimal(arrow, rows)} if is_rates else _NUMBERS
+    schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in columns])
+    count, found = 0, iter(rows())
+    with parquet.ParquetWriter(file, schema) as writer:
+        while batch := list(islice(found, _BATCH)):
+            arrays = [list(column) for column in zip(*batch, strict=True)]
+            writer.write_table(arrow.table(arrays, schema=schema))
+            count += len(batch)
+    return count
+
+
+def _decimal(arrow: Any, rows: Callable[[], Iterable[Row]]) -> Any:
+    """Return the smallest type that has all digits of all rates."""
+    before = after = 1
+    for *_, rate in rows():
+        exponent = rate.as_tuple().exponent
+        before, after = max(before, rate.adjusted() + 1), max(after, -exponent)
+    if before + after > _MOST_DIGITS:
+        raise InvalidArgumentError(
+            f"a rate has more than {_MOST_DIGITS} digits: give a file of CSV", field="out"
+        )
+    kind = arrow.decimal128 if before + after <= _MOST_DIGITS // 2 else arrow.decimal256
+    return kind(before + after, after)
+
+
+_WRITERS: Final[dict[str, Writer]] = {
+    ".csv": _write_csv,
+    ".ndjson": _write_ndjson,
+    ".jsonl": _write_ndjson,
+    ".parquet": _write_parquet,
+}
+
+EXPORT_SUFFIXES: Final = tuple(_WRITERS)
+"""The suffixes of the files that `export` writes."""

@@ -1,0 +1,126 @@
+"""Tells an outage from a bad item, and lets one call at a time try whether the outage is over."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from gateway_sdk.bulk.results import Outage
+from gateway_sdk.errors import (
+    ConnectionFailedError,
+    GatewayError,
+    OutageError,
+    ServerError,
+    StatusError,
+)
+from gateway_sdk.outcome import Advice
+
+LATER_ROUNDS: Final = 2
+"""How often an item is tried again, later in the run, before its failure is its result."""
+
+_IN_A_ROW: Final = 5
+"""Different items that fail one after the other, with no success between them, are an outage."""
+
+_FIRST_PAUSE: Final = 1.0
+"""Seconds before the first call that tries; each that fails doubles them."""
+
+_LONGEST_PAUSE: Final = 30.0
+"""Seconds at which the doubling stops: then a gateway that is back is seen within them."""
+
+
+def was_answered(error: BaseException) -> bool:
+    """Tell whether an error proves that the gateway works."""
+    if not isinstance(error, StatusError) or isinstance(error, ServerError):
+        return False
+    return error.advice is not Advice.LOG_IN
+
+
+class Outages:
+    def __init__(
+        self,
+        patience: float | None,
+        *,
+        changed: Callable[[Outage | None], None],
+        wake: Callable[[], None],
+        end: Callable[[GatewayError], None],
+    ) -> None:
+        self._patience = patience
+        self._changed = changed
+        self._wake = wake
+        self._end = end
+        self._now: Outage | None = None
+        self._failed = 0  # items in a row
+        self._pause = 0.0
+        self._timers: list[asyncio.TimerHandle] = []
+        self._is_due = False
+
+    @property
+    def is_on(self) -> bool:
+        return self._now is not None
+
+    @property
+    def allows_call(self) -> bool:
+        """Whether a call may begin: any, or the one that tries whether the outage is over."""
+        return self._now is None or self._is_due
+
+    def take_probe(self) -> bool:
+        """Note that a call begins; True if it is the one that tries."""
+        is_probe, self._is_due = self._is_due, False
+        return is_probe
+
+    def failed(self, error: GatewayError, failures: int, *, is_first: bool) -> bool:
+        """Tell whether the failure of an item is its result; those in outages are not counted."""
+        if self._now is not None:
+            return False
+        # An item that fails again says nothing of the others: it may be a bad one.
+        self._failed += is_first
+        is_last = failures > LATER_ROUNDS
+        # That there is no connection cannot be the item's fault.
+        is_away = is_last and isinstance(error, ConnectionFailedError)
+        if self._failed >= _IN_A_ROW or is_away or error.advice is Advice.LOG_IN:
+            self._begin(error)
+            return False
+        return is_last
+
+    def _begin(self, error: GatewayError) -> None:
+        self._now = Outage(error, datetime.now(UTC))
+        self._pause = _FIRST_PAUSE / 2
+        self.probe_failed()
+        if self._patience is not None:
+            loop = asyncio.get_running_loop()
+            self._timers.append(loop.call_later(self._patience, self._give_up, self._now))
+        self._changed(self._now)
+
+    def probe_failed(self) -> None:
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        loop = asyncio.get_running_loop()
+        self._timers.append(loop.call_later(self._pause, self._let_one_try))
+
+    def _let_one_try(self) -> None:
+        self._is_due = True
+        self._wake()
+
+    def _give_up(self, outage: Outage) -> None:
+        error = OutageError(
+            f"there was no success for {self._patience:g} s, since {outage.since:%H:%M:%S} UTC: "
+            f"{outage.error}; the other items were not fetched"
+        )
+        error.advice = outage.error.advice
+        error.__cause__ = outage.error
+        self._end(error)
+
+    def over(self) -> None:
+        """Note that a call was answered: all that wait go on."""
+        self._failed = 0
+        if self._now is None:
+            return
+        self.close()
+        self._changed(None)
+        self._wake()
+
+    def close(self) -> None:
+        self._now = None
+        self._is_due = False
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()

@@ -1,0 +1,231 @@
+"""Exports of a journal: each format, exact numbers, whole or not at all."""
+
+import csv
+import json
+import sqlite3
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from pyarrow import parquet  # type: ignore[import-untyped]
+
+from gateway_sdk import InvalidArgumentError, JournalError, MissingExtraError, NotFoundError, bulk
+from tests.bulk.journal.journals import fetch
+
+MANY = "1.12345678901234567890"
+RATES = [
+    ["EUR", "GBP", "2026-01-02", "0.87"],
+    ["EUR", "USD", "2026-01-02", MANY],
+    ["EUR", "USD", "2026-01-05", "110"],
+]
+
+
+async def rates(item: dict[str, str]) -> Any:
+    """Reply as the sandbox does, in another order than that of the items."""
+    if item["symbols"] == "XXX":
+        raise NotFoundError("404", status=404)
+    if item["symbols"] == "USD":
+        return {"rates": {"2026-01-05": {"USD": 110}, "2026-01-02": {"USD": Decimal(MANY)}}}
+    return {"base": "EUR", "rates": {"2026-01-02": {"GBP": 0.87}}}
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> Path:
+    """Provide a journal of rates, in which one series failed."""
+    path = tmp_path / "run.db"
+    queries = [{"base": "EUR", "symbols": symbol} for symbol in ("USD", "XXX", "GBP")]
+
+    run = bulk.run(rates, queries, journal=path, job="test", concurrency=1)
+    assert len([result async for result in run]) == 3
+    return path
+
+
+def read_csv(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["base", "symbol", "date", "rate"]
+    return rows
+
+
+def read_ndjson(path: Path) -> list[list[str]]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [list(map(str, json.loads(line, parse_float=str).values())) for line in lines]
+
+
+def read_parquet(path: Path) -> list[list[str]]:
+    table = parquet.read_table(path)
+    assert [str(kind) for kind in table.schema.types] == [
+        *["string"] * 2, "date32[day]", "decimal128(23, 20)",
+    ]  # fmt: skip
+    rows = [list(row.values()) for row in table.to_pylist()]
+    return [[*map(str, row[:3]), format(row[3].normalize(), "f")] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "read"),
+    [
+        (".csv", read_csv),
+        (".NDJSON", read_ndjson),
+        (".jsonl", read_ndjson),
+        (".parquet", read_parquet),
+    ],
+)
+async def test_rates_have_all_digits_in_each_format(
+    journal: Path, suffix: str, read: Callable[[Path], list[list[str]]]
+) -> None:
+    """They are sorted, whichever call ended first; what failed is counted."""
+    out = journal.with_suffix(suffix)
+    out.write_text("before", encoding="utf-8")
+
+    written = bulk.export(journal, str(out))
+
+    assert written == bulk.Exported(rows=3, failed=1)
+    expected = RATES if suffix != ".parquet" else [[*row[:3], _short(row[3])] for row in RATES]
+    assert read(out) == expected
+    assert sorted(path.name for path in out.parent.iterdir()) == sorted([out.name, "run.db"])
+
+
+def _short(number: str) -> str:
+    return format(Decimal(number).normalize(), "f")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet"])
+async def test_what_is_no_rate_has_a_row_per_item(journal: Path, suffix: str) -> None:
+    """The failed ones too; item and value are JSON."""
+    out = journal.with_suffix(suffix)
+
+    written = bulk.export(journal, out, rates=False)
+
+    assert written == bulk.Exported(rows=3, failed=1)
+    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
+        ".csv": pl.read_csv,
+        ".ndjson": pl.read_ndjson,
+        ".parquet": pl.read_parquet,
+    }
+    table = readers[suffix](out)
+    assert table["state"].to_list() == ["done", "done", "failed"]
+    assert table["status"].to_list() == [None, None, 404]
+    assert table["error"].to_list() == [None, None, "NotFoundError"]
+
+
+async def test_values_of_another_shape_are_no_rates(tmp_path: Path) -> None:
+    """The first value decides, unless it is asked for; others have no rows then."""
+    path, out = tmp_path / "run.db", tmp_path / "out.ndjson"
+
+    async def call(item: int) -> Any:
+        return [item, 1e300] if item else {"rates": {"2026-01-02": {"USD": 1.5}}}
+
+    await fetch(path, [1, 2], call)
+    assert bulk.export(path, out) == bulk.Exported(rows=2, failed=0)
+    assert json.loads(out.read_text(encoding="utf-8").splitlines()[0])["value"] == [1, 1e300]
+    await fetch(path, [0], call)
+
+    assert bulk.export(path, out) == bulk.Exported(rows=1, failed=0, other_shapes=2)
+    assert bulk.export(path, out, rates=True) == bulk.Exported(rows=1, failed=0, other_shapes=2)
+    assert json.loads(out.read_text(encoding="utf-8")) == {
+        "base": "", "symbol": "USD", "date": "2026-01-02", "rate": 1.5,
+    }  # fmt: skip
+
+
+async def test_a_run_without_values_is_an_empty_file(tmp_path: Path) -> None:
+    path, out = tmp_path / "run.db", tmp_path / "out.csv"
+    await fetch(path, [], rates)
+
+    assert bulk.export(path, out, rates=True) == bulk.Exported(rows=0, failed=0)
+    assert out.read_bytes() == b"base,symbol,date,rate\r\n"
+
+
+async def test_a_journal_is_exported_during_its_run(tmp_path: Path) -> None:
+    """The result that was yielded last is in it."""
+    path, out = tmp_path / "run.db", tmp_path / "out.csv"
+
+    async def same(item: int) -> int:
+        return item
+
+    async for _ in bulk.run(same, range(3), journal=path, job="test", concurrency=1):
+        assert bulk.export(path, out).rows >= 1
+
+    assert bulk.export(path, out).rows == 3
+
+
+@pytest.mark.parametrize("rate", ["1e-90", "1E+90"])
+async def test_a_number_that_no_decimal_of_parquet_holds_is_refused(
+    tmp_path: Path, rate: str
+) -> None:
+    """CSV has no such limit."""
+    path, out = tmp_path / "run.db", tmp_path / "out.parquet"
+
+    async def call(_: int) -> Any:
+        return {"rates": {"2026-01-02": {"USD": Decimal(rate)}}}
+
+    await fetch(path, [1], call)
+
+    with pytest.raises(InvalidArgumentError, match="more than 76 digits: give a file of CSV"):
+        bulk.export(path, out)
+    assert bulk.export(path, tmp_path / "out.csv").rows == 1
+    assert not out.exists()
+
+
+def no_journal(path: Path) -> None:
+    path.write_bytes(b"precious")
+
+
+def nothing(_: Path) -> None: ...
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def closed(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (no_journal, "cannot be read: file is not a database"),
+        (closed, "cannot be read: no such table"),
+        (nothing, "there is no journal"),
+        (folder, "there is no journal"),
+    ],
+)
+def test_what_is_no_journal_is_refused(
+    tmp_path: Path, make: Callable[[Path], None], problem: str
+) -> None:
+    """The file that was there stays."""
+    path, out = tmp_path / "run.db", tmp_path / "out.csv"
+    make(path)
+    out.write_text("before", encoding="utf-8")
+
+    with pytest.raises(JournalError, match=problem):
+        bulk.export(path, out)
+
+    assert out.read_text(encoding="utf-8") == "before"
+
+
+async def test_a_journal_that_cannot_be_opened_is_named(
+    journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(sqlite3, "connect", fail)
+
+    with pytest.raises(JournalError, match="unable to open"):
+        bulk.export(journal, journal.with_suffix(".csv"))
+
+
+async def test_a_wrong_suffix_and_a_missing_extra_are_named(
+    journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is read."""
+    with pytest.raises(InvalidArgumentError, match=r"out must end with one of .csv, .ndjson"):
+        bulk.export(journal, "rates.xlsx")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtraError, match="parquet"):
+        bulk.export(journal, "rates.parquet")

@@ -1,0 +1,143 @@
+"""A ledger of the user: what a run asks of it, and what becomes of it when the run is cut."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway_sdk import InvalidArgumentError, JournalError, bulk
+from gateway_sdk._lock_file import LockFile
+from gateway_sdk.bulk import Entry, State
+from gateway_sdk.bulk._keys import Dedup
+from gateway_sdk.bulk._recorder import Batches
+from gateway_sdk.bulk._sqlite import SqliteLedger
+
+
+class Memory:
+    """Keeps entries in a dictionary, as slowly as its gate opens."""
+
+    def __init__(self) -> None:
+        self.entries: dict[bytes, Entry] = {}
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.at_gate = asyncio.Event()
+        self.error: Exception | None = None
+        self.is_open = False
+
+    async def _pass(self) -> None:
+        self.at_gate.set()
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+
+    async def open(self) -> None:
+        self.is_open = True
+
+    def has(self, key: bytes) -> bool:
+        return key in self.entries
+
+    async def read(self, keys: Sequence[bytes]) -> Sequence[Entry]:
+        return [self.entries[key] for key in keys]
+
+    async def write(self, entries: Sequence[Entry]) -> None:
+        await self._pass()
+        self.entries |= {entry.key: entry for entry in entries}
+
+    async def aclose(self) -> None:
+        await self._pass()
+        self.is_open = False
+
+
+async def same(item: Any) -> Any:
+    return item
+
+
+async def test_a_ledger_of_the_user_keeps_the_items() -> None:
+    """A second run reads them there."""
+    ledger = Memory()
+    for from_journal in (False, True):
+        run = bulk.run(same, [1, 2], journal=ledger, dump=str, load=int)
+        results = [result async for result in run]
+        assert {(one.item, one.value, one.from_journal) for one in results} == {
+            (1, 1, from_journal), (2, 2, from_journal),
+        }  # fmt: skip
+    assert {entry.value for entry in ledger.entries.values()} == {'"1"', '"2"'}
+    assert not ledger.is_open
+
+
+@pytest.mark.parametrize("more", [{"job": "x"}, {"retry_failed": True}])
+async def test_what_goes_with_a_file_is_refused(more: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match="go with a journal that is a file"):
+        bulk.run(same, [1], journal=Memory(), **more)
+
+
+async def test_a_run_that_is_cancelled_while_its_ledger_closes_waits_for_it() -> None:
+    """Else a next run would find it in use."""
+    ledger = Memory()
+    run = bulk.run(same, [1], journal=ledger)
+    await anext(run)
+    ledger.gate.clear()
+    ledger.at_gate.clear()
+    closing = asyncio.ensure_future(run.aclose())
+    await ledger.at_gate.wait()
+
+    closing.cancel()
+    asyncio.get_running_loop().call_soon(ledger.gate.set)
+    await asyncio.wait([closing])
+
+    assert closing.cancelled()
+    assert not ledger.is_open
+
+
+async def test_batches_wait_for_what_nobody_waits_for() -> None:
+    """A task that an item has left may have gone meanwhile, also if the ledger fails."""
+    ledger = Memory()
+    batches = Batches(ledger)
+    ledger.error = JournalError("full")
+    left, kept = (batches.write(Entry(key=key, state=State.DONE)) for key in (b"1", b"2"))
+    left.cancel()
+
+    await batches.finish()
+
+    with pytest.raises(JournalError, match="full"):
+        await kept
+
+
+async def test_a_cancelled_write_ends_with_its_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is never closed while a thread writes."""
+    ledger = SqliteLedger(tmp_path / "journal.db", "test", retry_failed=False)
+    await ledger.open()
+    at_it, door = asyncio.Event(), threading.Event()
+    loop, write = asyncio.get_running_loop(), ledger._write
+
+    def slow(entries: Sequence[Entry]) -> None:
+        loop.call_soon_threadsafe(at_it.set)
+        door.wait()
+        write(entries)
+
+    monkeypatch.setattr(ledger, "_write", slow)
+    writing = asyncio.ensure_future(ledger.write([Entry(key=b"1", state=State.DONE)]))
+    await at_it.wait()
+    writing.cancel()
+    loop.call_soon(door.set)
+    await asyncio.wait([writing])
+
+    assert writing.cancelled()
+    assert ledger.has(b"1")
+    await ledger.aclose()
+
+
+async def test_what_keeps_nothing_has_nothing_to_recall() -> None:
+    with pytest.raises(NotImplementedError):
+        await Dedup[int, int]().recall(1, None)
+
+
+def test_a_lock_that_is_not_held_is_released_without_effect(tmp_path: Path) -> None:
+    LockFile(tmp_path / "lock").release()
+
+    assert not list(tmp_path.iterdir())
