@@ -83,7 +83,7 @@ async def test_a_folder_in_which_each_draft_vanishes_is_an_error(
 async def test_tokens_are_stored_without_file_locks(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """Without locks a token is saved, loaded and deleted, and locking seems to succeed."""
+    """Without locks a token is saved, loaded and deleted."""
 
     def no_locks(descriptor: int, how: int) -> None:
         raise OSError(95, "Operation not supported")
@@ -98,11 +98,6 @@ async def test_tokens_are_stored_without_file_locks(
     store.path.with_name(f".{store.path.name}.0123").write_bytes(b"left")
     await store.delete()
     assert names_in(store.path.parent) == []
-    claims = [await store.claim_login() for _ in range(2)]
-    for claim in claims:
-        await claim.end(failed=False)
-
-    assert [claim.granted for claim in claims] == [True, True]
 
 
 async def test_a_link_in_place_of_a_draft_is_removed_and_not_followed(

@@ -2,7 +2,6 @@ import asyncio
 import gc
 import subprocess
 import sys
-import threading
 import warnings
 from collections import Counter
 from contextlib import suppress
@@ -17,10 +16,8 @@ from gateway_sdk.auth import (
     MemoryStore,
     SharedTokenSource,
     Token,
-    _login_coordination,
     login,
 )
-from gateway_sdk.auth.stores._base import LoginClaim
 from gateway_sdk.auth.token import CachedToken, text_of
 from tests.support.calls import CALLS
 from tests.support.logins import Clock, Person, Store, make_token
@@ -86,7 +83,7 @@ async def test_a_thousand_callers_share_one_login() -> None:
     tokens = await asyncio.gather(*(source.token() for _ in range(1000)))
 
     assert {id(token) for token in tokens} == {id(source.ready())}
-    assert (person.asked, store.loads, store.saves) == (1, 2, 1)
+    assert (person.asked, store.loads, store.saves) == (1, 1, 1)
 
 
 async def test_a_thousand_rejections_cost_one_login() -> None:
@@ -401,41 +398,3 @@ def test_a_source_serves_one_event_loop_after_the_other() -> None:
 
     assert (text_of(first), text_of(second)) == (f"{CANARY}-1", f"{CANARY}-2")
     assert asked == 2
-
-
-def test_a_source_serves_event_loops_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads, each with its event loop, use one source: one login serves both."""
-    monkeypatch.setattr(_login_coordination, "_POLL", 0.001)
-    both = threading.Barrier(2, timeout=30)
-    waits = threading.Event()
-    logins: list[str] = []
-
-    class Shared(MemoryStore):
-        async def claim_login(self) -> LoginClaim:
-            claim = await super().claim_login()
-            if not claim.granted:
-                waits.set()
-            return claim
-
-    async def acquire() -> Token:
-        logins.append(threading.current_thread().name)
-        await asyncio.to_thread(waits.wait, 30)  # so the other login has begun before this one ends
-        return make_token(threading.current_thread().name)
-
-    def storm() -> None:
-        async def all_of_them() -> list[Token]:
-            both.wait()
-            return await asyncio.gather(*(source.token() for _ in range(500)))
-
-        tokens.extend(asyncio.run(all_of_them()))
-
-    source = SharedTokenSource(Shared(), acquire)
-    tokens: list[Token] = []
-    threads = [threading.Thread(target=storm, name=name) for name in ("one", "two")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert len(logins) == 1
-    assert [text_of(token) for token in tokens] == [f"{CANARY}-{logins[0]}"] * 1000

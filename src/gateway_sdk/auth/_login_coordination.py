@@ -8,7 +8,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
-from gateway_sdk.auth.stores._base import LoginClaim, TokenStore
+from gateway_sdk._lock_file import LockFile
+from gateway_sdk.auth._receiver import DEFAULT_LOGIN_TIMEOUT
+from gateway_sdk.auth.stores._base import TokenStore
+from gateway_sdk.auth.stores._file import PrivateFileStore, prepare_folder
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import GatewayError, LoginError, TokenRejectedError, TokenStoreError
 
@@ -25,9 +28,6 @@ _KEPT: Final = 5.0
 
 _POLL: Final = 0.5
 """Seconds between two looks at the store while another process logs in."""
-
-_KEEP: Final = 10.0
-"""Seconds between two renewals of a claim, which lasts three times as long."""
 
 _logger = logging.getLogger("gateway_sdk.auth")
 
@@ -71,21 +71,6 @@ class StoreAccess:
     def forget(self) -> None:
         self._kept_until = -math.inf
 
-    async def claim_login(self) -> LoginClaim | None:
-        claim_login = getattr(self.store, "claim_login", None)
-        if claim_login is None:
-            return None
-        try:
-            async with asyncio.timeout(_TIMEOUT):
-                claim: LoginClaim = await claim_login()
-        except (Exception, asyncio.CancelledError) as error:  # the caller's store may raise both
-            if isinstance(error, asyncio.CancelledError) and is_cancelled():
-                raise
-            kind = type(error).__name__
-            _logger.info("other processes may ask for a login at the same time: %s", kind)
-            return None
-        return claim
-
     async def save(self, token: Token) -> None:
         self.forget()
         try:
@@ -104,11 +89,10 @@ def is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-class CrossProcessLogin:
-    """Lets one process at a time log in; the others wait for its token."""
+class LoginLock:
+    """Lets one process at a time log in, if they share a token file; the others wait."""
 
-    # This needs a store with `claim_login`. If the store has none, or it fails, each process logs
-    # in: a second window is better than no login.
+    # Where there is no such lock, each process logs in: a second window is better than no login.
 
     def __init__(
         self,
@@ -118,63 +102,35 @@ class CrossProcessLogin:
     ) -> None:
         self._access = access
         self._find = find
-        self._keep_token = keep
+        self._keep = keep
 
     async def log_in(self, log_in: Callable[[], Awaitable[Token]]) -> Token:
-        claim = await self._access.claim_login()
-        if claim is None:
+        store = self._access.store
+        if not isinstance(store, PrivateFileStore):
             return await self._log_in(log_in)
-        if claim.granted:
-            return await self._log_in_by(claim, log_in)
-        _logger.info("waiting for the login of another process")
-        return await self._wait(claim.failure, log_in)
-
-    async def _wait(self, failure: str, log_in: Callable[[], Awaitable[Token]]) -> Token:
-        """Return the token of the process that logs in; log in if it has ended without one."""
-        while True:
-            await asyncio.sleep(_POLL)
-            if (token := await self._find()) is not None:
-                return token
-            claim = await self._access.claim_login()
-            if claim is None:
-                return await self._log_in(log_in)
-            if claim.granted:
-                break
-        # No mark means no failure: in Redis the mark lapses with the claim of a killed process.
-        if claim.failure not in ("", failure):
-            await _end(claim, failed=False)
-            raise LoginError("the login failed, in another process that asked its user")
-        return await self._log_in_by(claim, log_in)
-
-    async def _log_in_by(self, claim: LoginClaim, log_in: Callable[[], Awaitable[Token]]) -> Token:
-        keeping = asyncio.create_task(_keep(claim), name="gateway_sdk-claim")
-        failed = False
+        lock = LockFile(store.path.with_suffix(".lock"))
+        try:
+            async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
+                await asyncio.to_thread(prepare_folder, store.path.parent)
+                # Not in a thread, where a cancelled task would leave the lock behind.
+                while not lock.acquire():
+                    await asyncio.sleep(_POLL)
+                    if (token := await self._find()) is not None:
+                        return token
+        except (OSError, TokenStoreError) as error:  # TimeoutError is an OSError
+            kind = type(error).__name__
+            _logger.info("other processes may ask for a login at the same time: %s", kind)
         try:
             self._access.forget()  # another process may have logged in since the store was read
             return await self._find() or await self._log_in(log_in)
-        except LoginError:
-            failed = True
-            raise
         finally:
-            keeping.cancel()
-            await _end(claim, failed=failed)
+            with suppress(OSError):  # such as a folder that has become read-only
+                lock.release()
 
     async def _log_in(self, log_in: Callable[[], Awaitable[Token]]) -> Token:
         token = await log_in()
-        await self._keep_token(token)
+        await self._keep(token)
         return token
-
-
-async def _end(claim: LoginClaim, *, failed: bool) -> None:
-    with suppress(Exception):  # the caller's store may raise anything; the login is valid
-        await claim.end(failed=failed)
-
-
-async def _keep(claim: LoginClaim) -> None:
-    while True:
-        await asyncio.sleep(_KEEP)
-        with suppress(Exception):  # the next renewal comes before the claim lapses
-            await claim.keep()
 
 
 class LoginCooldown:
@@ -189,9 +145,9 @@ class LoginCooldown:
         acquire: Callable[[], Awaitable[Token]],
         hold: float,
         clock: Callable[[], float],
-        cross_process: CrossProcessLogin,
+        lock: LoginLock,
     ) -> None:
-        self._cross_process = cross_process
+        self._lock = lock
         self._acquire = acquire
         self._hold = hold
         self._clock = clock
@@ -211,7 +167,7 @@ class LoginCooldown:
             )
         self._failure = None
         try:
-            token = await self._cross_process.log_in(self._run_login)
+            token = await self._lock.log_in(self._run_login)
         except LoginError as error:
             # A copy without the traceback, whose frames hold the login's secrets.
             self._token, self._failure, self._ended_at = None, copy.copy(error), self._clock()

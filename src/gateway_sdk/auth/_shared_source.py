@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, NoReturn
 from gateway_sdk._checks import check_wait
 from gateway_sdk._python import safe_repr
 from gateway_sdk.auth._login_coordination import (
-    CrossProcessLogin,
     LoginCooldown,
+    LoginLock,
     SingleFlight,
     StoreAccess,
     is_recent,
@@ -61,9 +61,9 @@ class SharedTokenSource:
     that wait. The login continues when they are cancelled, so that the next caller finds it: until
     it ends, its event loop is closed, or `aclose` ends it.
 
-    Of several processes and event loops that share the store, one at a time logs in; the others
-    wait for its token. It can be used in several event loops, one after the other or at the same
-    time.
+    Of several processes that share a token file, one at a time logs in; the others wait for its
+    token, but for 300 s at most. With another store each process logs in. It can be used in several
+    event loops, one after the other; at the same time, each may log in.
     """
 
     def __init__(
@@ -118,10 +118,8 @@ class SharedTokenSource:
         self._hold = check_wait("hold", hold)
         self._clock = clock
         self._monotonic = monotonic
-        cross_process = CrossProcessLogin(self._access, self._find, self._keep_token)
-        self._login = (
-            None if acquire is None else LoginCooldown(acquire, self._hold, clock, cross_process)
-        )
+        lock = LoginLock(self._access, self._find, self._keep_token)
+        self._login = None if acquire is None else LoginCooldown(acquire, self._hold, clock, lock)
         self._cached: CachedToken | None = None
         self._renew_again_at = -math.inf
         self._refused: dict[str, _Refusal] = {}

@@ -2,22 +2,14 @@
 
 from pathlib import Path
 
-from gateway_sdk.auth.stores._base import (
-    ClaimingTokenStore,
-    LoginClaim,
-    MemoryStore,
-    TokenKey,
-    TokenStore,
-)
+from gateway_sdk.auth.stores._base import MemoryStore, TokenKey, TokenStore
 from gateway_sdk.auth.stores._file import PrivateFileStore
 from gateway_sdk.auth.stores._keyring import KeyringStore
 from gateway_sdk.auth.stores._redis import RedisStore
 from gateway_sdk.errors import ConfigurationError
 
 __all__ = [
-    "ClaimingTokenStore",
     "KeyringStore",
-    "LoginClaim",
     "MemoryStore",
     "PrivateFileStore",
     "RedisStore",

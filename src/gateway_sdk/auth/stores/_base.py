@@ -1,11 +1,7 @@
-"""What the token stores share: keys, records and claims to log in; and the store in memory."""
+"""What the token stores share: keys and records; and the store in memory."""
 
-import asyncio
 import hashlib
 import json
-import os
-import secrets
-import threading
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
@@ -15,9 +11,6 @@ from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
 MAX_RECORD: Final = 256 * 1024
 """Bytes: a longer record was not written by this package."""
-
-MARK_BYTES: Final = 32
-"""The length of the mark of a failed login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,7 @@ class UnusableRecordError(TokenStoreError):
 
 
 class TokenStore(Protocol):
-    """Stores one token; it may also have a method `claim_login`, as `ClaimingTokenStore`."""
+    """Stores one token."""
 
     @property
     def key(self) -> TokenKey | None:
@@ -88,46 +81,6 @@ class TokenStore(Protocol):
             TokenStoreError: the store cannot be reached.
         """
         ...
-
-
-class LoginClaim(Protocol):
-    """A claim to log in and to save the token, which one caller at a time is granted.
-
-    Attributes:
-        granted: Whether this caller has it; if not, another one is logging in.
-        failure: A mark of the last login that failed; "" if there was none.
-    """
-
-    granted: bool
-    failure: str
-
-    async def keep(self) -> None:
-        """Keep a claim for the next 30 s; called every 10 s."""
-        ...
-
-    async def end(self, *, failed: bool) -> None:
-        """Give a granted claim back.
-
-        Args:
-            failed: Whether the login failed; callers that waited for it then get an error.
-        """
-        ...
-
-
-class ClaimingTokenStore(TokenStore, Protocol):
-    """A token store that lets one of several processes log in at a time."""
-
-    async def claim_login(self) -> LoginClaim:
-        """Claim to log in; the claim says whether it is granted. It does not wait.
-
-        Raises:
-            TokenStoreError: the store cannot be reached; then the caller logs in without a claim.
-        """
-        ...
-
-
-def new_mark() -> str:
-    return secrets.token_hex(MARK_BYTES // 2)
 
 
 def dump(token: Token, key: TokenKey) -> bytes:
@@ -167,50 +120,12 @@ def _read(record: Any, key: TokenKey) -> Token:
     )
 
 
-class MemoryClaims:
-    """Grants claims within this process, to one event loop at a time."""
-
-    def __init__(self) -> None:
-        self.failure = ""
-        self._holder: asyncio.AbstractEventLoop | None = None
-        self._pid = os.getpid()
-        self._taking = threading.Lock()
-
-    def take(self, loop: asyncio.AbstractEventLoop) -> bool:
-        with self._taking:
-            # A forked process has a copy of its parent's loop, which nothing runs and closes there.
-            is_held = self._holder is not None and not self._holder.is_closed()
-            if is_held and self._pid == os.getpid():
-                return False
-            self._holder, self._pid = loop, os.getpid()
-            return True
-
-    def give_back(self) -> None:
-        self._holder = None
-
-
-class MemoryClaim:
-    def __init__(self, claims: MemoryClaims) -> None:
-        self.granted = claims.take(asyncio.get_running_loop())
-        self.failure = claims.failure
-        self._claims = claims
-
-    async def keep(self) -> None:
-        """Do nothing: it lasts until it is given back, or its event loop is closed."""
-
-    async def end(self, *, failed: bool) -> None:
-        if failed:
-            self._claims.failure = new_mark()
-        self._claims.give_back()
-
-
 class MemoryStore:
     """Stores a token in this process only."""
 
     def __init__(self, key: TokenKey | None = None) -> None:
         self.key = key
         self._token: Token | None = None
-        self._claims = MemoryClaims()
 
     async def load(self) -> Token | None:
         """Return the token; None if there is none."""
@@ -223,10 +138,6 @@ class MemoryStore:
     async def delete(self) -> None:
         """Delete the token."""
         self._token = None
-
-    async def claim_login(self) -> LoginClaim:
-        """Claim to log in, for one event loop at a time."""
-        return MemoryClaim(self._claims)
 
     def __repr__(self) -> str:
         return "<MemoryStore>"

@@ -1,4 +1,4 @@
-"""The token store in a private file, and the claim to log in by a lock of a file."""
+"""The token store in a private file."""
 
 import asyncio
 import os
@@ -11,13 +11,10 @@ from typing import Final
 
 from gateway_sdk._python import safe_repr
 from gateway_sdk.auth.stores._base import (
-    MARK_BYTES,
     MAX_RECORD,
-    LoginClaim,
     TokenKey,
     UnusableRecordError,
     dump,
-    new_mark,
     parse,
 )
 from gateway_sdk.auth.token import Token
@@ -34,47 +31,10 @@ _HAS_MODES: Final = hasattr(os, "getuid")
 _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-_OPEN_CLAIM: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
 _LOCK: Final = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 _DRAFTS: Final = 10
 """Drafts that one save may lose to logouts in the instant before they are locked."""
-
-
-class FileClaim:
-    """A claim by a lock of a file; a process that ends, however it does, gives it back."""
-
-    _descriptor = -1
-
-    def __init__(self, path: Path) -> None:
-        self._pid = os.getpid()
-        self._descriptor = os.open(path, _OPEN_CLAIM, 0o600)
-        self.granted = try_lock(self._descriptor)
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        self.failure = os.read(self._descriptor, MARK_BYTES).decode("ascii", "replace")
-        if not self.granted:
-            self._close()
-
-    async def keep(self) -> None:
-        """Do nothing: a lock lasts until it is given back."""
-
-    async def end(self, *, failed: bool) -> None:
-        with suppress(OSError):  # without the mark, other processes ask their users again
-            if failed:
-                os.lseek(self._descriptor, 0, os.SEEK_SET)
-                os.write(self._descriptor, new_mark().encode())
-        self._close()
-
-    def _close(self) -> None:
-        if self._descriptor >= 0:
-            if os.getpid() == self._pid:  # a forked process has the file open, not the claim
-                unlock(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def __del__(self) -> None:
-        # A claim that was granted in a thread for a task that had been cancelled by then.
-        self._close()
 
 
 class PrivateFileStore:
@@ -129,23 +89,6 @@ class PrivateFileStore:
         """
         await asyncio.to_thread(self._delete)
 
-    async def claim_login(self) -> LoginClaim:
-        """Claim to log in, by a lock of a file beside the token's; on Windows it is not locked.
-
-        Raises:
-            TokenStoreError: that file cannot be opened.
-        """
-        return await asyncio.to_thread(self._claim_login)
-
-    def _claim_login(self) -> FileClaim:
-        path = self.path.with_suffix(".lock")
-        try:
-            _make_private_folder(path.parent)
-            self._check_folder()
-            return FileClaim(path)
-        except OSError as error:
-            raise TokenStoreError(f"the file {path} cannot be locked: {error.strerror}") from None
-
     def _load(self) -> Token | None:
         try:
             descriptor = os.open(self.path, _READ)
@@ -182,8 +125,7 @@ class PrivateFileStore:
     def _save(self, token: Token) -> None:
         record = dump(token, self.key)
         try:
-            _make_private_folder(self.path.parent)
-            self._check_folder()
+            prepare_folder(self.path.parent)
             for _ in range(_DRAFTS - 1):
                 with suppress(FileNotFoundError):  # a logout removed the draft
                     return self._replace(record)
@@ -200,19 +142,6 @@ class PrivateFileStore:
         finally:
             with suppress(OSError):  # it exists only after an error
                 draft.unlink()
-
-    def _check_folder(self) -> None:
-        if not _HAS_MODES:
-            return
-        status = self.path.parent.stat()
-        problem = "can be written by others" if status.st_mode & _OTHERS_WRITE else None
-        if status.st_uid != os.getuid():
-            problem = "belongs to another user"
-        if problem:
-            raise TokenStoreError(
-                f"the folder {self.path.parent} {problem}: choose one that only you can write, "
-                "such as a new folder in it"
-            )
 
     def _delete(self) -> None:
         try:
@@ -239,6 +168,26 @@ def default_folder() -> Path:
     return user_state_path("gateway-sdk", appauthor=False) / "tokens"
 
 
+def prepare_folder(folder: Path) -> None:
+    """Create a folder if it is missing; raise TokenStoreError if others can write to it."""
+    _make_private_folder(folder)
+    _check_folder(folder)
+
+
+def _check_folder(folder: Path) -> None:
+    if not _HAS_MODES:
+        return
+    status = folder.stat()
+    problem = "can be written by others" if status.st_mode & _OTHERS_WRITE else None
+    if status.st_uid != os.getuid():
+        problem = "belongs to another user"
+    if problem:
+        raise TokenStoreError(
+            f"the folder {folder} {problem}: choose one that only you can write, such as a new "
+            "folder in it"
+        )
+
+
 def _make_private_folder(folder: Path) -> None:
     """Create a folder and its missing parents, each with mode 0700 from the start."""
     # `Path.mkdir(parents=True)` would create the parents with the umask's mode.
@@ -249,7 +198,7 @@ def _make_private_folder(folder: Path) -> None:
 def _write(draft: Path, content: bytes, path: Path) -> None:
     """Write a draft, sync it to the disk, and let it replace a file; it is locked until then."""
     with os.fdopen(os.open(draft, _CREATE, 0o600), "wb") as file:
-        try_lock(file.fileno())
+        _try_lock(file.fileno())
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -265,7 +214,7 @@ def _is_being_written(draft: Path) -> bool:
     except OSError:
         return False
     try:
-        return not try_lock(descriptor)
+        return not _try_lock(descriptor)
     finally:
         os.close(descriptor)
 
@@ -279,7 +228,7 @@ def _sync(folder: Path) -> None:
             os.close(descriptor)
 
 
-def try_lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     if _fcntl is None:
         return True
     try:
@@ -289,10 +238,3 @@ def try_lock(descriptor: int) -> bool:
     except OSError:  # a file system without locks
         return True
     return True
-
-
-def unlock(descriptor: int) -> None:
-    """Unlock an open file, also for a forked process that has it open."""
-    if _fcntl is not None:
-        with suppress(OSError):  # a file system without locks
-            _fcntl.flock(descriptor, _fcntl.LOCK_UN)

@@ -6,8 +6,7 @@ from typing import Any, Final, TypeVar
 
 from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import safe_repr
-from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, parse
-from gateway_sdk.auth.stores._file import PrivateFileStore
+from gateway_sdk.auth.stores._base import TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import TokenStoreError
 
@@ -66,14 +65,6 @@ class KeyringStore:
             # Another process may have deleted it first.
             if await self._in_thread(self._keyring.get_password) is not None:
                 raise
-
-    async def claim_login(self) -> LoginClaim:
-        """Claim to log in, by a lock of a file in this user's folder for program state.
-
-        Raises:
-            TokenStoreError: that file cannot be opened.
-        """
-        return await PrivateFileStore(self.key).claim_login()
 
     async def _in_thread(self, function: Callable[..., T], *arguments: str) -> T:
         return await asyncio.to_thread(self._call_keyring, function, *arguments)

@@ -1,7 +1,6 @@
 """The token store in Redis, for many machines; needs the extra [redis]."""
 
-import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlsplit
@@ -9,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import safe_repr
 from gateway_sdk._url import is_loopback
-from gateway_sdk.auth.stores._base import LoginClaim, TokenKey, dump, new_mark, parse
+from gateway_sdk.auth.stores._base import TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
@@ -29,45 +28,6 @@ _TLS_OPTIONS: Final = (*_OPTIONS, "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 # Older versions of redis-py do not check the server's name by default.
 _CHECKED: Final[dict[str, Any]] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
-
-
-_CLAIM_LIFE: Final = "30000"
-"""Milliseconds that a claim lasts unless it is kept: the process may have been killed."""
-
-_MARK_LIFE: Final = "600000"
-"""Milliseconds for which the mark of a failed login is kept: far longer than one poll."""
-
-# The value is the holder of the claim, a space, and the mark of the last login that failed.
-_CLAIM: Final = """
-local holder, failure = string.match(redis.call('get', KEYS[1]) or ' ', '^(%S*) (%S*)$')
-if holder ~= '' and holder ~= ARGV[1] then return {0, failure} end
-redis.call('set', KEYS[1], ARGV[1] .. ' ' .. failure, 'PX', ARGV[2])
-return {1, failure}
-"""
-_END: Final = """
-local holder, failure = string.match(redis.call('get', KEYS[1]) or ' ', '^(%S*) (%S*)$')
-if holder ~= ARGV[1] then return end
-if ARGV[2] ~= '' then failure = ARGV[2] end
-redis.call('set', KEYS[1], ' ' .. failure, 'PX', ARGV[3])
-"""
-
-
-class _RedisClaim:
-    def __init__(self, run: Callable[..., Awaitable[Any]], name: str) -> None:
-        self.granted = False
-        self.failure = ""
-        self._run = run
-        self._name = name
-        self._holder = secrets.token_hex(16)
-
-    async def keep(self) -> None:
-        """Set the key for another 30 s, unless another holder has it."""
-        granted, failure = await self._run(_CLAIM, self._name, self._holder, _CLAIM_LIFE)
-        self.granted, self.failure = bool(granted), bytes(failure).decode()
-
-    async def end(self, *, failed: bool) -> None:
-        mark = new_mark() if failed else ""
-        await self._run(_END, self._name, self._holder, mark, _MARK_LIFE)
 
 
 class RedisStore:
@@ -127,20 +87,6 @@ class RedisStore:
         """
         async with self._connected() as redis:
             await redis.delete(self._name)
-
-    async def claim_login(self) -> LoginClaim:
-        """Claim to log in, by a key that lapses after 30 s unless it is kept.
-
-        Raises:
-            TokenStoreError: Redis cannot be reached.
-        """
-        claim = _RedisClaim(self._run, f"gateway-sdk:login:{self.key.digest}")
-        await claim.keep()
-        return claim
-
-    async def _run(self, script: str, name: str, *arguments: str) -> Any:
-        async with self._connected() as redis:
-            return await redis.eval(script, 1, name, *arguments)
 
     @asynccontextmanager
     async def _connected(self) -> "AsyncGenerator[Redis]":
