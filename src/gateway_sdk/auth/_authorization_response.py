@@ -47,9 +47,10 @@ _REASONS: Final = MappingProxyType(
     }
 )
 
-# Seconds, short enough for every date; int() would accept digits of other alphabets too.
-_SECONDS: Final = re.compile(r"[0-9]{1,10}")
-_NO_SECONDS: Final = re.compile(r"0{1,10}|-[0-9]+")
+# Seconds, short enough for every date; int() would accept digits of other alphabets too. Some
+# servers write a fraction, a plus or quotation marks. A fraction is left out: the token ends early.
+_SECONDS: Final = re.compile(r'("?)\+?([0-9]{1,10})(?:\.[0-9]*)?\1')
+_NO_SECONDS: Final = re.compile(r'("?)(?:\+?0{1,10}|-[0-9]+)(?:\.[0-9]*)?\1')
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -145,12 +146,13 @@ def _lifetime(given: dict[str, str]) -> int | None:
         return None
     if _NO_SECONDS.fullmatch(text):
         raise MalformedResponseError("the access token in the response has already expired")
-    if not _SECONDS.fullmatch(text):
+    seconds = _SECONDS.fullmatch(text)
+    if seconds is None:
         _logger.warning(
             "expires_in is not a number of seconds: the token is used until it is refused"
         )
         return None
-    return int(text)
+    return int(seconds[2])
 
 
 def _granted_scope(given: dict[str, str], asked: frozenset[str]) -> frozenset[str]:
