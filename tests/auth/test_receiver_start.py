@@ -34,12 +34,11 @@ async def test_it_leads_to_the_login_and_sets_a_cookie() -> None:
         await there.must_still_wait()
 
 
-async def test_at_a_fixed_port_it_clears_what_was_stored_there() -> None:
-    """A service worker of an earlier page is removed; at a free port nothing is deleted."""
-    async with waiting() as there:
-        assert "Clear-Site-Data" not in (await there.open()).headers
-    async with waiting(f"http://127.0.0.1:{free_port()}/callback") as there:
-        assert (await there.open()).headers["Clear-Site-Data"] == '"storage"'
+async def test_it_clears_what_was_stored_at_the_port() -> None:
+    """Service workers and cached pages are removed, at a chance port and at a fixed one."""
+    for port in (0, free_port()):
+        async with waiting(f"http://127.0.0.1:{port}/callback") as there:
+            assert (await there.open()).headers["Clear-Site-Data"] == '"cache", "storage"'
 
 
 async def test_a_second_browser_ends_the_wait() -> None:

@@ -82,25 +82,28 @@ class StartAddress:
     # a cookie and redirects to the authorization URL, and the response is accepted only with the
     # cookie.
 
-    def __init__(self, authorization_url: str, *, on_fixed_port: bool = False) -> None:
+    def __init__(self, authorization_url: str) -> None:
         self.path = f"/{secrets.token_urlsafe(32)}"  # it cannot be guessed
         self._leads_to = str(httpx.URL(authorization_url))  # ASCII, as a header must be
         # Cookies ignore ports: other logins and other programs at this host have theirs too.
         self._name = f"login-{secrets.token_hex(8)}"
         self._value = secrets.token_urlsafe(32)
         self._is_opened = False
-        # An earlier page at a fixed port may have left a service worker, which would receive the
-        # response. This header removes one that lets this address through; one that does not gets
-        # no reply, because requests of scripts are refused. It also deletes the origin's storage.
-        self._more = {"Clear-Site-Data": '"storage"'} if on_fixed_port else {}
 
     def open(self, cookies: str) -> dict[str, str] | None:
         """Return the headers of the redirect; None if another browser was redirected before."""
         if self._is_opened and not self.is_bound_to(cookies):
             return None
         self._is_opened = True
-        set_cookie = self._set_cookie(self._value, _MAX_AGE)
-        return {"Location": self._leads_to, "Set-Cookie": set_cookie, **self._more}
+        # An earlier page at this port may have left a service worker or a cached page, which would
+        # receive the response. Clear-Site-Data removes a worker that lets this address through; one
+        # that does not gets no reply, because requests of scripts are refused. It also deletes the
+        # origin's storage, but not cookies.
+        return {
+            "Location": self._leads_to,
+            "Set-Cookie": self._set_cookie(self._value, _MAX_AGE),
+            "Clear-Site-Data": '"cache", "storage"',
+        }
 
     def is_bound_to(self, cookies: str) -> bool:
         expected = f"{self._name}={self._value}".encode()

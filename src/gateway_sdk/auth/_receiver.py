@@ -74,9 +74,9 @@ class LoopbackReceiver:
 
         Args:
             redirect_uri: http on this machine, with any path; port 0 takes a free one, which
-                authorization servers must accept for 127.0.0.1 and ::1 (RFC 8252, 7.3). At a
-                fixed port, a login deletes what other pages there have stored in the browser: a
-                service worker among it could take the response.
+                authorization servers must accept for 127.0.0.1 and ::1 (RFC 8252, 7.3). A login
+                deletes what other pages at its port have stored in the browser: a service worker or
+                a cached page among it could take the response.
             bind: The IP address to listen at instead of the one in redirect_uri, such as 0.0.0.0
                 in a container whose port is forwarded. Every program that can reach it can send
                 responses.
@@ -90,7 +90,6 @@ class LoopbackReceiver:
         self._given = redirect_uri
         self._bind = bind
         self._sockets: list[socket.socket] = []
-        self._has_fixed_port = self._url.port != 0
         self._starts: list[StartAddress] = []
         self._connections: dict[asyncio.Task[None], None] = {}
 
@@ -128,7 +127,7 @@ class LoopbackReceiver:
             SessionStateError: the receiver is not open.
         """
         self._must_be_open()
-        start = StartAddress(authorization_url, on_fixed_port=self._has_fixed_port)
+        start = StartAddress(authorization_url)
         self._starts.append(start)
         return f"http://{authority_of(self._url)}{start.path}"
 
