@@ -1,5 +1,6 @@
 """The token store in Redis, for many machines; needs the extra [redis]."""
 
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -131,6 +132,12 @@ def _checked_place(url: str) -> str:
     kind = parts.scheme if url.lower().startswith(f"{parts.scheme}://") else None
     if kind == "unix" and parts.path:
         return parts.path
+    # A slash in a password ends the host: what is before it would be taken for host and port.
+    if kind in ("redis", "rediss") and not re.fullmatch(r"(/[0-9]*)?", parts.path):
+        raise ConfigurationError(
+            "the URL of Redis can have only the number of a database after its host: write a / in "
+            "a password as %2F"
+        )
     if kind == "rediss" or (kind == "redis" and is_loopback(host)):
         return f"{host}:{port}"
     raise ConfigurationError(
