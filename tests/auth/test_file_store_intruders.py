@@ -1,10 +1,11 @@
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from gateway_sdk import TokenStoreError
 from gateway_sdk.auth import PrivateFileStore
 from tests.support.file_store import failure, mode_of, names_in, refusal
 from tests.support.logins import KEY, make_token
@@ -121,6 +122,20 @@ async def test_a_folder_that_others_can_write_is_refused(
 
     assert f"the folder {store.path.parent} can be written by others" in await failure(store)
     assert names_in(store.path.parent) == []
+
+
+@pytest.mark.parametrize("use", [PrivateFileStore.load, PrivateFileStore.delete])
+async def test_a_folder_that_others_can_write_now_is_refused(
+    store: PrivateFileStore, use: Callable[[PrivateFileStore], Awaitable[object]]
+) -> None:
+    """Others could have put an old token there, or could put back what is deleted."""
+    await store.save(make_token("kept"))
+    store.path.parent.chmod(0o777)
+
+    with pytest.raises(TokenStoreError, match="can be written by others"):
+        await use(store)
+
+    assert names_in(store.path.parent) == [store.path.name]
 
 
 @ONLY_ROOT

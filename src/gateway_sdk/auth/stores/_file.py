@@ -97,6 +97,7 @@ class PrivateFileStore:
         except OSError as error:
             raise self._store_error("cannot be read", error) from None
         try:
+            _check_folder(self.path.parent)
             self._check(os.fstat(descriptor))
             # Only after the check: fdopen fails for a folder.
             with os.fdopen(descriptor, "rb", closefd=False) as file:
@@ -145,6 +146,8 @@ class PrivateFileStore:
 
     def _delete(self) -> None:
         try:
+            if self.path.parent.exists():
+                _check_folder(self.path.parent)
             # Also the drafts of processes that were killed while they wrote.
             for draft in self.path.parent.glob(f".{self.path.name}.*"):
                 if not _is_being_written(draft):
