@@ -18,6 +18,9 @@ from opentelemetry.trace import SpanContext, SpanKind
 from gateway_sdk.otel import OpenTelemetry
 from tests.support.raw_server import raw_server, read_request
 
+CANCELLING = "DELETE /wallet/1.0.0/{walletId}/orders/{orderId}"
+"""The name of the span of an attempt to cancel an order."""
+
 
 class Collector:
     """Collects spans and metrics in memory.

@@ -39,16 +39,26 @@ async def test_calls_and_attempts_are_counted_apart() -> None:
         (
             1,
             {
+                "gateway.operation": "order_history",
                 "http.request.method": "POST",
                 **server,
                 "http.response.status_code": 503,
                 "error.type": "503",
             },
         ),
-        (1, {"http.request.method": "POST", **server, "http.response.status_code": 200}),
         (
             1,
             {
+                "gateway.operation": "order_history",
+                "http.request.method": "POST",
+                **server,
+                "http.response.status_code": 200,
+            },
+        ),
+        (
+            1,
+            {
+                "gateway.operation": "cancel_order",
                 "http.request.method": "DELETE",
                 **server,
                 "http.response.status_code": 404,
@@ -144,6 +154,7 @@ async def test_cancelled_attempts_count_without_an_error() -> None:
 
     (attempt,) = collector.metrics()["http.client.request.duration"]
     assert set(attempt.attributes or ()) == {
+        "gateway.operation",
         "http.request.method",
         "server.address",
         "server.port",

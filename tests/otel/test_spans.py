@@ -13,6 +13,7 @@ from opentelemetry.trace import StatusCode
 from gateway_sdk import GatewayError, GatewaySession, Outcome, RetryPolicy
 from gateway_sdk.operations import SPOT_TRADING_AVAILABLE_BALANCE
 from tests.otel.telemetry import (
+    CANCELLING,
     Collector,
     Gateway,
     attributes_of,
@@ -72,7 +73,7 @@ async def test_a_call_and_its_attempt(collector: Collector) -> None:
         "gateway.attempts": 1,
     }
     assert (attempt.name, attempt.kind, parent_of(attempt)) == (
-        "DELETE",
+        CANCELLING,
         trace.SpanKind.CLIENT,
         id_of(call),
     )
@@ -80,7 +81,8 @@ async def test_a_call_and_its_attempt(collector: Collector) -> None:
         "http.request.method": "DELETE",
         "server.address": "127.0.0.1",
         "server.port": port,
-        "url.full": f"{gateway.url}/wallet/1.0.0/{{walletId}}/orders/{{orderId}}",
+        "url.full": f"{gateway.url}/wallet/1.0.0/REDACTED/orders/REDACTED",
+        "url.template": "/wallet/1.0.0/{walletId}/orders/{orderId}",
         "http.response.status_code": 200,
         "gateway.outcome": "APPLIED",
     }
@@ -254,7 +256,8 @@ async def test_two_tasks_share_a_session(collector: Collector) -> None:
         mine = [span for span in collector.spans if trace_of(span) == trace_of(outer)]
         calls = [span for span in mine if parent_of(span) == id_of(outer)]
         assert sorted(span.name for span in calls) == ["cancel_order", "order_history"]
-        assert {span.name for span in mine} == {"POST", "cancel_order", name, "order_history"}
+        attempt = "POST /wallet/1.0.0/orders"
+        assert {span.name for span in mine} == {attempt, "cancel_order", name, "order_history"}
         assert len(mine) == 4
     assert not trace.get_current_span().get_span_context().is_valid
 

@@ -21,7 +21,7 @@ from opentelemetry.util.types import Attributes
 from gateway_sdk import ConfigurationError, GatewaySession, Observer
 from gateway_sdk.operations import SPOT_TRADING_AVAILABLE_BALANCE
 from gateway_sdk.otel import OpenTelemetry, _spans
-from tests.otel.telemetry import Collector, attributes_of, serving
+from tests.otel.telemetry import CANCELLING, Collector, attributes_of, serving
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
 
@@ -147,7 +147,7 @@ async def test_a_provider_that_fails_changes_no_call(
     ("name", "value"), [("_SUPPRESS", None), ("_INSTRUMENTORS", "no.such.module")]
 )
 @pytest.mark.parametrize(
-    ("sampler", "spans"), [(ALWAYS_ON, ["DELETE", "cancel_order"]), (ALWAYS_OFF, [])]
+    ("sampler", "spans"), [(ALWAYS_ON, [CANCELLING, "cancel_order"]), (ALWAYS_OFF, [])]
 )
 async def test_without_instrumentors_nothing_is_suppressed(
     monkeypatch: pytest.MonkeyPatch, name: str, value: Any, sampler: Sampler, spans: list[str]
@@ -178,7 +178,7 @@ async def test_a_call_that_is_closed_in_another_context() -> None:
         call.close()
         await sending.aclose()
 
-    assert [span.name for span in collector.spans] == ["DELETE", "cancel_order"]
+    assert [span.name for span in collector.spans] == [CANCELLING, "cancel_order"]
     assert not trace.get_current_span().get_span_context().is_valid
 
 
@@ -210,7 +210,7 @@ async def test_a_processor_that_fails_leaves_no_span_current(
         assert await caller is INVALID_SPAN
 
     assert {record.getMessage() for record in caplog.records} == {"an observer failed"}
-    assert [span.name for span in collector.spans] == ["DELETE", "cancel_order"]
+    assert [span.name for span in collector.spans] == [CANCELLING, "cancel_order"]
 
 
 @pytest.mark.parametrize("hook", ["attempt_started", "attempt_finished"])
@@ -231,7 +231,7 @@ async def test_an_attempt_whose_end_is_not_told_ends_with_its_call(hook: str) ->
             await CALLS["cancel_order"](sending)
         assert trace.get_current_span() is INVALID_SPAN
 
-    assert [span.name for span in collector.spans] == ["DELETE", "cancel_order"]
+    assert [span.name for span in collector.spans] == [CANCELLING, "cancel_order"]
 
 
 async def test_an_operation_of_the_user_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,18 +240,53 @@ async def test_an_operation_of_the_user_is_told_as_it_is(monkeypatch: pytest.Mon
     gateway, _, _ = scripted(
         monkeypatch, lambda _: httpx.Response(200, json={}), observers=[collector.observer]
     )
-    own = replace(SPOT_TRADING_AVAILABLE_BALANCE, method="POST", path="/wallet/2.0.0/balance")
+    balance = SPOT_TRADING_AVAILABLE_BALANCE
+    own = replace(balance, method="POST", path="/wallet/2.0.0/{walletId}/balance")
 
-    for operation in (SPOT_TRADING_AVAILABLE_BALANCE, own, SPOT_TRADING_AVAILABLE_BALANCE):
-        await gateway.send(operation)
+    await gateway.send(balance)
+    await gateway.send(own, path={"walletId": "w-1"})
+    await gateway.send(balance)
 
-    paths = [
-        str(attributes_of(span)["url.full"]).partition(".test")[2] for span in collector.attempts
-    ]
     usual = SPOT_TRADING_AVAILABLE_BALANCE.path
-    assert paths == [usual, "/wallet/2.0.0/balance", usual]
-    assert [attributes_of(span)["http.request.method"] for span in collector.attempts] == [
-        "GET",
-        "POST",
-        "GET",
-    ]
+    own_name = "POST /wallet/2.0.0/{walletId}/balance"
+    assert [span.name for span in collector.attempts] == [f"GET {usual}", own_name, f"GET {usual}"]
+    told = [attributes_of(span) for span in collector.attempts]
+    templates = [f"{each['http.request.method']} {each['url.template']}" for each in told]
+    assert templates == [span.name for span in collector.attempts]
+    addresses = [str(each["url.full"]).partition(".test")[2] for each in told]
+    assert addresses == [usual, "/wallet/2.0.0/REDACTED/balance", usual]
+
+
+async def test_the_template_has_the_path_of_the_gateways_address() -> None:
+    """A template is that of the whole path."""
+    collector = Collector()
+    async with (
+        serving() as gateway,
+        GatewaySession(
+            f"{gateway.url}/behind", access_token="t", observers=[collector.observer]
+        ) as sending,
+    ):
+        await CALLS["order_history"](sending)
+
+    (attempt,) = collector.attempts
+    assert attempt.name == "POST /behind/wallet/1.0.0/orders"
+    assert attributes_of(attempt)["url.template"] == "/behind/wallet/1.0.0/orders"
+    assert attributes_of(attempt)["url.full"] == f"{gateway.url}/behind/wallet/1.0.0/orders"
+
+
+async def test_spans_and_metrics_name_their_conventions() -> None:
+    """Those who convert old names to new ones need the version of both."""
+    collector = Collector()
+    async with (
+        serving() as gateway,
+        GatewaySession(gateway.url, access_token="t", observers=[collector.observer]) as sending,
+    ):
+        await CALLS["cancel_order"](sending)
+
+    reader = collector._reader
+    data = reader.get_metrics_data()
+    assert data is not None
+    (scope,) = data.resource_metrics[0].scope_metrics
+    scopes = [span.instrumentation_scope for span in collector.spans]
+    named = {each.schema_url for each in scopes if each is not None}
+    assert named == {scope.schema_url} == {scope.scope.schema_url} == {_spans.SCHEMA}

@@ -6,6 +6,7 @@ from opentelemetry.metrics import Histogram, MeterProvider, get_meter
 
 from gateway_sdk._version import __version__
 from gateway_sdk.observer import CallInfo
+from gateway_sdk.otel._spans import SCHEMA
 from gateway_sdk.outcome import Attempt, Outcome
 
 _REQUEST: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
@@ -17,7 +18,7 @@ _CALL: Final = (*_REQUEST, 30, 60, 300, 600)
 
 class Metrics:
     def __init__(self, provider: MeterProvider | None) -> None:
-        self._meter = get_meter("gateway_sdk", __version__, provider)
+        self._meter = get_meter("gateway_sdk", __version__, provider, SCHEMA)
         self._requests = self._histogram(
             "http.client.request.duration", "Duration of HTTP client requests.", _REQUEST
         )
@@ -48,6 +49,7 @@ class Metrics:
 
     def attempt(self, call: CallInfo, attempt: Attempt, error: str | None) -> None:
         attributes: dict[str, str | int] = {
+            "gateway.operation": call.operation.name,
             "http.request.method": call.operation.method,
             "server.address": call.host,
             "server.port": call.port,

@@ -1,7 +1,9 @@
 """The observer that makes spans and metrics of calls and bulk runs."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from opentelemetry import context
 from opentelemetry.context import Context
@@ -26,6 +28,7 @@ from gateway_sdk.operations import Operation
 from gateway_sdk.otel._metrics import Metrics
 from gateway_sdk.otel._propagation import fields_of
 from gateway_sdk.otel._spans import (
+    SCHEMA,
     Current,
     end,
     error_of,
@@ -39,6 +42,9 @@ MOST_CHILDREN: Final = 1000
 
 _GAVE_UP: Final = ("CancelledError", "GeneratorExit")
 """Errors of an attempt that was ended from outside; the end of its call says by what."""
+
+_PLACEHOLDER: Final = re.compile(r"\{[^}]*\}")
+"""Of a path; `url.full` has to be an address, and the values are identifiers."""
 
 _RUN: Final = context.create_key("gateway_sdk.run")
 """The key of the span of a large run in the context of its items."""
@@ -86,11 +92,11 @@ class OpenTelemetry(Observer):
         _check("tracer_provider", tracer_provider, TracerProvider)
         _check("meter_provider", meter_provider, MeterProvider)
         self._propagate = check_switch("propagate", propagate)
-        self._tracer = get_tracer("gateway_sdk", __version__, tracer_provider)
+        self._tracer = get_tracer("gateway_sdk", __version__, tracer_provider, SCHEMA)
         self._metrics = Metrics(meter_provider)
         self._calls: dict[CallInfo, _Call] = {}
         self._runs: dict[RunInfo, Span] = {}
-        self._attributes: dict[tuple[str, str], tuple[Operation[Any], dict[str, Any]]] = {}
+        self._attempts: dict[tuple[str, str], tuple[Operation[Any], str, dict[str, Any]]] = {}
 
     def call_started(self, call: CallInfo) -> None:
         """Start the span of the call."""
@@ -200,24 +206,28 @@ class OpenTelemetry(Observer):
         self._metrics.attempt(call, attempt, error)
 
     def _attempt_span(self, call: CallInfo, number: int, outside: Context) -> Span:
-        attributes = self._attributes_of(call)
+        name, attributes = self._attempts_of(call)
         if number > 1:
             attributes = {**attributes, "http.request.resend_count": number - 1}
-        return self._tracer.start_span(call.operation.method, outside, SpanKind.CLIENT, attributes)
+        return self._tracer.start_span(name, outside, SpanKind.CLIENT, attributes)
 
-    def _attributes_of(self, call: CallInfo) -> dict[str, Any]:
-        """Return what every attempt of an operation has: twelve operations for each gateway."""
+    def _attempts_of(self, call: CallInfo) -> tuple[str, dict[str, Any]]:
+        """Return the name and attributes of every attempt: twelve operations for each gateway."""
         key = call.base_url, call.operation.name
-        operation, attributes = self._attributes.get(key, (None, {}))
+        operation, name, attributes = self._attempts.get(key, (None, "", {}))
         if operation is not call.operation:  # `send` takes operations of the user, of any name
+            operation = call.operation
+            template = urlsplit(call.base_url).path + operation.path
+            name = f"{operation.method} {template}"
             attributes = {
-                "http.request.method": call.operation.method,
+                "http.request.method": operation.method,
                 "server.address": call.host,
                 "server.port": call.port,
-                "url.full": call.base_url + call.operation.path,
+                "url.full": call.base_url + _PLACEHOLDER.sub("REDACTED", operation.path),
+                "url.template": template,
             }
-            self._attributes[key] = call.operation, attributes
-        return attributes
+            self._attempts[key] = operation, name, attributes
+        return name, attributes
 
 
 def _links(outside: Context) -> list[Link] | None:

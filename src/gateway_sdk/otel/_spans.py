@@ -18,6 +18,9 @@ _INSTRUMENTORS: Final = "opentelemetry.instrumentation.utils"
 
 _FIRST_FAILURE: Final = 400
 
+SCHEMA: Final = "https://opentelemetry.io/schemas/1.30.0"
+"""The version of the semantic conventions that the names of attributes are from."""
+
 
 class Current:
     """A context that is current from now on until `leave`."""
