@@ -186,6 +186,7 @@ class TestOfUnittest(unittest.TestCase):
         ('gateway_fault("*", "status")', "*status() missing 1 required positional argument*"),
         ('gateway_fault("*", "status", 200)', "status is out of range: 200"),
         ('gateway_fault("*", "cut_body", at=0)', "at must be a whole number of at least 1: 0"),
+        ('gateway_fault("*", "status", "500")', "status must be a whole number: '500'"),
         ('gateway_fault("*", "cut_body", rate="1")', "rate must be a number from 0 to 1"),
         ('gateway_fault("*", "cut_body", when=1)', "*unexpected keyword argument 'when'"),
     ],

@@ -156,19 +156,24 @@ async def test_call_is_noted_while_it_is_held_up(connect: Connect) -> None:
     [
         (lambda: Fault.status(200), "status is out of range: 200"),
         (lambda: Fault.status(600), "status is out of range: 600"),
-        (lambda: Fault.of_kind("status", 450.5), "status is out of range: 450.5"),
-        (lambda: Fault.of_kind("status", 429.0), "status is out of range: 429.0"),
-        (lambda: Fault.of_kind("malformed_error", 500.0), "status is out of range: 500.0"),
-        (lambda: Fault.of_kind("drip", 0, pieces=2.5), "pieces is out of range: 2.5"),
+        (lambda: Fault.of_kind("status", 450.5), "status must be a whole number: 450.5"),
+        (lambda: Fault.of_kind("status", 429.0), "status must be a whole number: 429.0"),
+        (lambda: Fault.of_kind("malformed_error", 500.0), "status must be a whole number: 500.0"),
+        (lambda: Fault.of_kind("drip", 0, pieces=2.5), "pieces must be a whole number: 2.5"),
         (lambda: Fault.malformed_error(302), "status is out of range: 302"),
         (lambda: Fault.latency(-1), "seconds is out of range: -1"),
         (lambda: Fault.drip(-0.1), "delay is out of range: -0.1"),
+        (lambda: Fault.latency(float("nan")), "seconds is out of range: nan"),
         (lambda: Fault.drip(0, pieces=0), "pieces is out of range: 0"),
+        (lambda: Fault.of_kind("status", "500"), "status must be a whole number: '500'"),
+        (lambda: Fault.of_kind("drip", 0, pieces=True), "pieces must be a whole number: True"),
+        (lambda: Fault.of_kind("latency", "1"), "seconds must be a number: '1'"),
+        (lambda: Fault.of_kind("drip", "x"), "delay must be a number: 'x'"),
     ],
 )
 def test_impossible_fault_is_refused(make: Callable[[], Fault], message: str) -> None:
-    """A number out of range is refused by its name."""
-    with pytest.raises(ValueError, match=message):
+    """What is no number, or out of its range, is refused by its name."""
+    with pytest.raises((TypeError, ValueError), match=message):
         make()
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from random import Random
 from typing import Any, NamedTuple, Self
 
@@ -65,7 +66,7 @@ class Fault:
     @classmethod
     def latency(cls, seconds: float) -> Self:
         """Wait *seconds* before the call is served."""
-        _require(seconds >= 0, "seconds", seconds)
+        _check_number("seconds", seconds)
 
         async def apply(call: FaultyCall) -> None:
             await call.sleep(seconds)
@@ -76,7 +77,7 @@ class Fault:
     @classmethod
     def status(cls, status: int, *, headers: dict[str, str] | None = None) -> Self:
         """Refuse with this status, 400 to 599, and an ErrorPayload; nothing is applied."""
-        _require(isinstance(status, int) and status in range(400, 600), "status", status)
+        _check_whole("status", status, 400, 599)
 
         async def apply(call: FaultyCall) -> None:
             await call.reply(error_reply(call.scope, status, "a fault on request", headers))
@@ -101,7 +102,7 @@ class Fault:
     @classmethod
     def malformed_error(cls, status: int) -> Self:
         """Refuse with this status and a body of incomplete JSON, of the media type JSON."""
-        _require(isinstance(status, int) and status in range(400, 600), "status", status)
+        _check_whole("status", status, 400, 599)
 
         async def apply(call: FaultyCall) -> None:
             body = f'{{"status": {status}, "reason'
@@ -132,8 +133,8 @@ class Fault:
     @classmethod
     def drip(cls, delay: float, *, pieces: int = 10) -> Self:
         """Send the reply's body in *pieces* pieces, with *delay* seconds before each."""
-        _require(delay >= 0, "delay", delay)
-        _require(isinstance(pieces, int) and pieces >= 1, "pieces", pieces)
+        _check_number("delay", delay)
+        _check_whole("pieces", pieces, 1)
 
         async def apply(call: FaultyCall) -> None:
             await call.proceed(_dripping(call, delay, pieces))
@@ -194,8 +195,17 @@ def _retry_after(value: int | str | None) -> dict[str, str] | None:
     return None if value is None else {"Retry-After": str(value)}
 
 
-def _require(fits: bool, name: str, value: float) -> None:  # noqa: FBT001 - reads as a sentence
-    if not fits:
+def _check_number(name: str, value: object) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number: {value!r}")
+    if not value >= 0:  # nor nan
+        raise ValueError(f"{name} is out of range: {value}")
+
+
+def _check_whole(name: str, value: object, lowest: int, highest: float = inf) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number: {value!r}")
+    if not lowest <= value <= highest:
         raise ValueError(f"{name} is out of range: {value}")
 
 
