@@ -16,7 +16,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
-EVERYTHING = ".[demo,fleet,keyring,otel,parquet,redis]"
+EVERYTHING = ".[all]"
 SOURCES = ("src", "tests", "examples", "benchmarks", "noxfile.py")
 
 
