@@ -134,6 +134,18 @@ def bare(session: nox.Session) -> None:
     session.run("pytest", "tests/bare")
 
 
+@nox.session(python="3.11", default=False)
+def floors(session: nox.Session) -> None:
+    """Make calls, use the plugin and the command line with the lowest versions that we accept."""
+    session.install("uv")
+    lowest = ("--resolution", "lowest-direct")
+    session.run("uv", "pip", "install", *lowest, "-e", EVERYTHING)
+    session.run("uv", "pip", "install", *(name for name in group("test") if "pytest" in name))
+    session.run("uv", "pip", "install", "hypothesis")
+    session.run("pytest", "tests/bare", "tests/kit/test_fixtures.py")
+    session.run("gateway", "rates", "--help", silent=True)
+
+
 @nox.session(python=MEASURED, default=False)
 def frozen(session: nox.Session) -> None:
     """Make an app of one file with PyInstaller, and run it."""
@@ -230,6 +242,7 @@ def full(session: nox.Session) -> None:
         "on_uvloop",
         "beside_httpx2",
         "bare",
+        "floors",
         "frozen",
         "real",
         "docs",
