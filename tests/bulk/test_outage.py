@@ -146,17 +146,24 @@ def run_with(
     return virtual_time.run(main())
 
 
-def test_an_outage_at_the_end_of_a_run_is_waited_out_too() -> None:
-    """A single item is left, and there is no connection: that cannot be the item's fault."""
+def test_an_outage_at_the_end_of_a_run_is_waited_out_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A single item is left, and there is no connection: that cannot be the item's fault.
+
+    Who has no `on_progress` finds it in the log.
+    """
 
     async def call(item: int) -> int:
         if virtual_time.now() < 60.0:
             raise ConnectionFailedError("away")
         return item
 
+    caplog.set_level("WARNING", "gateway_sdk.bulk")
     (result,) = run_with(call, 1, patience=None)
 
     assert result.error is None
+    assert caplog.messages == ["a bulk run waits, because of: away", "a bulk run goes on"]
 
 
 def test_a_refused_token_that_cannot_be_renewed_ends_the_run_at_once() -> None:

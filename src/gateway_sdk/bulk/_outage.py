@@ -1,6 +1,7 @@
 """Tells an outage from a bad item, and lets one call at a time try whether the outage is over."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -14,6 +15,8 @@ from gateway_sdk.errors import (
     StatusError,
 )
 from gateway_sdk.outcome import Advice
+
+_logger = logging.getLogger("gateway_sdk.bulk")
 
 LATER_ROUNDS: Final = 2
 """How often an item is tried again, later in the run, before its failure is its result."""
@@ -84,6 +87,7 @@ class Outages:
 
     def _begin(self, error: GatewayError) -> None:
         self._now = Outage(error, datetime.now(UTC))
+        _logger.warning("a bulk run waits, because of: %s", error)
         self._pause = _FIRST_PAUSE / 2
         self.probe_failed()
         if self._patience is not None:
@@ -115,6 +119,7 @@ class Outages:
         if self._now is None:
             return
         self.close()
+        _logger.warning("a bulk run goes on")
         self._changed(None)
         self._wake()
 

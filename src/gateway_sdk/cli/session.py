@@ -65,6 +65,8 @@ def ask(
         # The SDK's log has no values and no secrets. It ends with the process.
         _logger.addHandler(logging.StreamHandler())
         _logger.setLevel(logging.DEBUG)
+    # Commands say in their own words what a bulk run waits for.
+    logging.getLogger("gateway_sdk.bulk").setLevel(logging.ERROR)
 
     async def asking() -> T:
         more = {"parse_float": parse_float, "observers": [witness]}
