@@ -75,4 +75,4 @@ def test_the_pages_for_language_models_are_complete(site: Path) -> None:
     for page in pages:
         assert f"<{page.with_suffix('.md').as_posix()}>" in listed
         assert (site / page.with_suffix(".md")).read_text().splitlines()[0] in full
-    assert "cancel_order(wallet_id: str, order_id: str)" in full
+    assert "cancel_order(\n    wallet_id: str,\n    order_id: str," in full

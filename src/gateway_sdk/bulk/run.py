@@ -89,7 +89,7 @@ def run(
             are ended, and each item without a result gets a `DeadlineExceededError`, whose
             `outcome` says whether anything was sent. Items without a length, such as those of a
             generator, are not read further.
-        patience: Seconds for which the run waits during an outage (see below), and one item after
+        patience: Seconds for which the run waits during an outage (see above), and one item after
             refusals with 429; None for no limit. When they have passed, an outage ends the run
             with an `OutageError`, and the 429 is the result of its item. 0 does not wait.
         on_progress: Called with a `Progress` before each result, and when an outage begins or
