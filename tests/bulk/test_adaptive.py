@@ -24,6 +24,7 @@ from gateway_sdk import (
     ServerError,
     bulk,
 )
+from gateway_sdk.bulk._controller import Controller
 from gateway_sdk.bulk._limit import AdaptiveLimit
 from tests.bulk.gateways import Gateway
 from tests.support import virtual_time
@@ -343,3 +344,14 @@ def test_a_timer_that_fires_early_does_not_end_the_run() -> None:
 
     with asyncio.Runner(loop_factory=CoarseLoop) as runner:
         runner.run(main())
+
+
+@pytest.mark.parametrize("refused", [None, True])
+def test_waits_after_cuts_stop_no_other_item(refused: bool | None) -> None:
+    """Only if nearly all items wait after refusals are no new ones begun."""
+    controller = Controller(maximum=100, start=4)
+    for slot in [controller.begin(0.0) for _ in range(4)]:
+        controller.attempt_ended(slot, 0.1, refused=refused, is_429=bool(refused))
+        controller.waits(slot, 0.1, 10.0)
+
+    assert controller.has_room(0.2, 0) is (refused is None)

@@ -54,6 +54,7 @@ class Slot:
         self.began = began  # its attempt; in the future if it waits for a retry
         self.stage = stage  # of its first attempt
         self.was_asleep = False  # True from its first retry on
+        self.was_refused = False  # its last attempt
 
 
 class Controller:
@@ -66,6 +67,7 @@ class Controller:
         self._step = 1
         self._slots: set[Slot] = set()
         self._sleeping: set[Slot] = set()
+        self._refused: set[Slot] = set()  # those that sleep after a refusal
         self._duration = 0.0
         self._base = BaseRate(_MEMORY)
         self._pace = Pace()
@@ -83,9 +85,9 @@ class Controller:
         return self._stage.size
 
     def has_room(self, now: float, waiting: int) -> bool:
-        if len(self._sleeping) >= max(2, self.size):
+        if len(self._refused) >= max(2, self.size):
             return False  # nearly all are refused: wait for their retries first
-        awaited = self._sleeping if self._pace.is_stopped else ()
+        awaited = self._refused if self._pace.is_stopped else ()
         if awaited and min(slot.began for slot in awaited) > now:
             return False  # the gateway accepts nothing: wait for the next retry
         soon = now + 2 * self._duration
@@ -107,18 +109,24 @@ class Controller:
 
     def waits(self, slot: Slot, now: float, seconds: float) -> None:
         """Free the place of an item that waits for its retry."""
-        self._pace.waits(now, seconds)
+        if slot.was_refused:
+            self._pace.waits(now, seconds)
+            self._refused.add(slot)
+        else:  # a cut teaches nothing, and stops no other item
+            self._pace.begin(now)
         slot.began = now + seconds
         slot.was_asleep = True
         self._sleeping.add(slot)
 
     def ended(self, slot: Slot) -> None:
-        self._slots.discard(slot)
-        self._sleeping.discard(slot)
+        for slots in (self._slots, self._sleeping, self._refused):
+            slots.discard(slot)
 
     def attempt_ended(self, slot: Slot, now: float, *, refused: bool | None, is_429: bool) -> None:
         """Learn from an attempt that has ended; None is neither a refusal nor a success."""
         self._sleeping.discard(slot)
+        self._refused.discard(slot)
+        slot.was_refused = refused is True
         if refused is None:
             return
         if refused:
