@@ -51,6 +51,17 @@ async def test_a_token_in_memory_costs_no_wait() -> None:
     assert store.loads == 0
 
 
+async def test_a_token_that_came_meanwhile_is_found_without_the_store() -> None:
+    """Who waited for the lock of a login asks before it logs in."""
+    store = Store(make_token("kept"))
+    source = SharedTokenSource(store)
+    token = await source.token()
+    store.loads = 0
+
+    assert await source._find() == token
+    assert store.loads == 0
+
+
 @pytest.mark.parametrize(
     ("life", "leeway", "seconds_left"),
     [

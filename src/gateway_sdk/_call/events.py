@@ -2,6 +2,7 @@
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
 from functools import lru_cache
@@ -21,15 +22,15 @@ from gateway_sdk.outcome import Attempt, Outcome
 _logger = logging.getLogger("gateway_sdk")
 
 
-class RunItem(Observer):
+class RunItem(Observer, ABC):
     """An item of a bulk run: it observes the calls that are made in its context, until it ends."""
 
     # A task that the item has started may outlive it: its calls are none of the item's then.
     is_open = True
 
+    @abstractmethod
     def take_retry(self) -> bool:
         """Take a retry out of the budget of the run; False if none is left."""
-        return True
 
     async def record_intent(self) -> None:
         """Called before the first attempt of a call that must not be sent twice."""

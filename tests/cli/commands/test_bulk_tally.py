@@ -1,15 +1,18 @@
 import io
 import re
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from rich.progress import Progress
 
-from gateway_sdk.bulk import BulkResult
-from gateway_sdk.cli.commands.bulk import Tally
+from gateway_sdk import bulk
+from gateway_sdk.bulk import BulkResult, Outage
+from gateway_sdk.cli.commands.bulk import Tally, _OutageWatch
 from gateway_sdk.cli.output.console import Notes, counting_bar, progress
 from gateway_sdk.errors import (
+    ConnectionFailedError,
     DeadlineExceededError,
     GatewayError,
     NotFoundError,
@@ -173,3 +176,17 @@ def test_nothing_is_drawn_without_a_terminal(
         show(1, 2)
 
     assert stderr is None or not stderr.getvalue()
+
+
+def test_what_a_run_waits_for_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a line when it begins, and in the bar until the run goes on."""
+    watch, since = _OutageWatch(), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    outage = Outage(ConnectionFailedError("no connection"), since)
+    notes: list[list[str]] = []
+    watch.show = lambda: notes.append(list(watch.notes(2)))
+
+    for found in (outage, outage, None, None):
+        watch.look(bulk.Progress(0, 0, 0, None, found))
+
+    assert capsys.readouterr().err.startswith("Since 03:04:05 UTC: no connection\n")
+    assert notes == [["2 failed", "waiting since 03:04:05 UTC"], ["2 failed"]]
