@@ -4,14 +4,13 @@ import asyncio
 import errno
 import os
 import random
-import resource
 import shutil
 import sqlite3
 import stat
 import sys
 import types
-from collections.abc import Callable, Iterator
-from contextlib import aclosing, closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import aclosing, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk import JournalError, _lock_file, bulk
-from tests.bulk.journal.journals import JOB, fetch, refused, rows
+from tests.bulk.journal.journals import JOB, fetch, refused, room_for, rows
 
 HOLD = """
 import asyncio, sys
@@ -309,17 +308,6 @@ async def test_a_row_that_others_changed_is_no_result(
         await fetch(path, [3, 1], call, ordered=True, concurrency=1)
 
 
-@contextmanager
-def room(size: int) -> Iterator[None]:
-    """Let no file of this process grow beyond a size, as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 async def test_a_full_disk_ends_the_run_and_the_next_one_goes_on(tmp_path: Path) -> None:
     """What was yielded is kept."""
     path, yielded = tmp_path / "journal.db", 0
@@ -332,7 +320,10 @@ async def test_a_full_disk_ends_the_run_and_the_next_one_goes_on(tmp_path: Path)
         async for _ in bulk.run(large, range(100), journal=path, job=JOB):
             yielded += 1
 
-    with room(400_000), pytest.raises(JournalError, match=r"cannot be written: .* rows are kept"):
+    with (
+        room_for(400_000),
+        pytest.raises(JournalError, match=r"cannot be written: .* rows are kept"),
+    ):
         await run()
     results = await fetch(path, range(100), large)
 

@@ -2,10 +2,7 @@
 
 import errno
 import fcntl
-import resource
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,6 +11,7 @@ from starlette.responses import Response
 
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
+from tests.bulk.journal.journals import room_for
 from tests.cli.commands.journeys import (
     ALL,
     JOB,
@@ -29,17 +27,6 @@ from tests.cli.commands.journeys import (
 
 EUR = ("bulk", "rates", "--base", "EUR")
 THEN = "The run was ended. Then give the same command again."
-
-
-@contextmanager
-def room_for(size: int) -> Iterator[None]:
-    """Have the system refuse what goes beyond so many bytes of a file, as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize(
