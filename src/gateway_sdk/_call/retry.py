@@ -34,7 +34,7 @@ soon, and one that is away is not asked without a pause."""
 _FAILURES: Final = range(400, 600)
 _TOO_LONG: Final = "the gateway asks for a longer wait than retry_after_max"
 _TOO_LATE: Final = "the deadline leaves no time for another attempt"
-_NO_BUDGET: Final = "no retry is left in the retry_budget of the session"
+_NO_BUDGET: Final = "no retry is left in the retry_budget of the session or of the bulk run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
