@@ -132,6 +132,20 @@ async def test_a_cancelled_write_ends_with_its_thread(
     await ledger.aclose()
 
 
+async def test_nothing_replaces_a_value(tmp_path: Path) -> None:
+    """Also not what a slow twin of the call says later."""
+    ledger = SqliteLedger(tmp_path / "journal.db", "test", retry_failed=True)
+    await ledger.open()
+
+    for state in (State.BEGUN, State.DONE, State.FAILED, State.INTERRUPTED):
+        value = "1" if state is State.DONE else None
+        await ledger.write([Entry(key=b"1", state=state, value=value)])
+    (entry,) = await ledger.read([b"1"])
+    await ledger.aclose()
+
+    assert (entry.state, entry.value) == (State.DONE, "1")
+
+
 async def test_what_keeps_nothing_has_nothing_to_recall() -> None:
     with pytest.raises(NotImplementedError):
         await Dedup[int, int]().recall(1, None)

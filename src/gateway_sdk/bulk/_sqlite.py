@@ -201,7 +201,8 @@ class SqliteLedger:
                     self._opened.execute("rollback")
                 raise
         for entry, row in zip(entries, rows, strict=True):
-            self._places[entry.key] = row[0] if _has_ended(entry) else -row[0]
+            has_ended = _has_ended(entry) or self.has(entry.key)  # for good
+            self._places[entry.key] = row[0] if has_ended else -row[0]
 
     def _row(self, entry: Entry, now: str) -> tuple[Any, ...]:
         if entry.key not in self._places:
