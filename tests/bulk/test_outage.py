@@ -19,8 +19,10 @@ from gateway_sdk import (
     LoginRequiredError,
     OutageError,
     ReplyLostError,
+    RetryBudget,
     RetryPolicy,
     ServerError,
+    SessionStateError,
     UnauthorizedError,
     bulk,
 )
@@ -263,8 +265,8 @@ async def test_an_item_that_waits_for_its_next_round_has_no_row(tmp_path: Path) 
     assert 0 not in {row["item"] for row in rows(path)}
 
 
-def test_retries_of_a_run_leave_the_budget_of_its_session_alone() -> None:
-    """A fifth of the replies are cut, and each item is fetched at last."""
+def test_a_fifth_of_the_replies_may_be_cut_and_each_item_is_fetched() -> None:
+    """With the retries of a run, and its later rounds."""
     chance = iter(range(10**9))
     transport = Slow(lambda request: cut(request) if next(chance) % 5 == 0 else done(request))
 
@@ -274,3 +276,48 @@ def test_retries_of_a_run_leave_the_budget_of_its_session_alone() -> None:
 
     assert [result.error for result in results] == [None] * 610
     assert max(result.attempts for result in results) <= 6
+
+
+def test_retries_of_a_run_leave_the_budget_of_its_session_alone() -> None:
+    """Afterwards the session has the one retry that it had."""
+    asked: set[str] = set()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path in asked:
+            return done(request)
+        asked.add(request.url.path)
+        return cut(request)
+
+    async def main() -> None:
+        gateway = GatewaySession(
+            "http://localhost",
+            access_token="-",
+            transport=Slow(answer),
+            retry_budget=RetryBudget(reserve=1, share=0, per_second=0),
+        )
+        async with gateway:
+            run = bulk.run(lambda item: orders(gateway, item), range(20))
+            assert [result.attempts async for result in run] == [2] * 20
+            assert await orders(gateway, 20) == {}
+
+    virtual_time.run(main())
+
+
+def test_a_session_that_is_closed_stays_closed() -> None:
+    """Its error may pass with another session, which a run cannot have: nothing is waited for."""
+    calls: list[int] = []
+
+    async def main() -> list[bulk.BulkResult[int, Any]]:
+        gateway = GatewaySession("http://localhost", access_token="-")
+        await gateway.aclose()
+
+        async def call(item: int) -> Any:
+            calls.append(item)
+            return await orders(gateway, item)
+
+        return [result async for result in bulk.run(call, range(20))]
+
+    results = virtual_time.run(main())
+
+    assert all(isinstance(result.error, SessionStateError) for result in results)
+    assert sorted(calls) == list(range(20))
