@@ -80,17 +80,12 @@ class AmlArea(Area):
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
             NotFoundError: there is no such document.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
-                `ServerError`, `RedirectError`.
-            GatewayError: its `outcome` says whether the status may have changed.
+            GatewayError: its `outcome` says whether the status may have changed. Every call may
+                raise `ConfigurationError`, `SessionStateError`, `AuthError`,
+                `ConnectionFailedError`, `ReplyLostError`, `DeadlineExceededError`,
+                `UnexpectedReplyError`, and by the status of the reply a `StatusError`:
+                `InvalidRequestError`, `UnauthorizedError`, `ForbiddenError`, `NotFoundError`,
+                `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 8
         return await self._caller.value(
@@ -161,17 +156,12 @@ class AmlArea(Area):
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
             NotFoundError: there is no such document.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
-                `ServerError`, `RedirectError`.
-            GatewayError: its `outcome` says whether the document may have been replaced.
+            GatewayError: its `outcome` says whether the document may have been replaced. Every
+                call may raise `ConfigurationError`, `SessionStateError`, `AuthError`,
+                `ConnectionFailedError`, `ReplyLostError`, `DeadlineExceededError`,
+                `UnexpectedReplyError`, and by the status of the reply a `StatusError`:
+                `InvalidRequestError`, `UnauthorizedError`, `ForbiddenError`, `NotFoundError`,
+                `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 9, whose placeholder is named docid
         return await self._caller.value(
@@ -238,17 +228,12 @@ class AmlArea(Area):
         Raises:
             InvalidArgumentError: the content is missing, of no such type or cannot be read.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `NotFoundError`, `ConflictError`,
-                `RateLimitedError`, `ServerError`, `RedirectError`.
-            GatewayError: its `outcome` says whether the document may have been taken in.
+            GatewayError: its `outcome` says whether the document may have been taken in. Every
+                call may raise `ConfigurationError`, `SessionStateError`, `AuthError`,
+                `ConnectionFailedError`, `ReplyLostError`, `DeadlineExceededError`,
+                `UnexpectedReplyError`, and by the status of the reply a `StatusError`:
+                `InvalidRequestError`, `UnauthorizedError`, `ForbiddenError`, `NotFoundError`,
+                `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 10
         return await self._caller.value(

@@ -31,17 +31,12 @@ class CountryDataArea(Area):
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the list does not fit the interface, or is a web page.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `NotFoundError`, `ConflictError`,
-                `RateLimitedError`, `ServerError`, `RedirectError`.
-            GatewayError: the list did not come; asking again does no harm.
+            GatewayError: the list did not come; asking again does no harm. Every call may raise
+                `ConfigurationError`, `SessionStateError`, `AuthError`, `ConnectionFailedError`,
+                `ReplyLostError`, `DeadlineExceededError`, `UnexpectedReplyError`, and by the
+                status of the reply a `StatusError`: `InvalidRequestError`, `UnauthorizedError`,
+                `ForbiddenError`, `NotFoundError`, `ConflictError`, `RateLimitedError`,
+                `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 12; Country record
         return await self._caller.value(operations.LIST_COUNTRIES, **call)

@@ -81,17 +81,12 @@ class CurrencyArea(Area):
         Raises:
             InvalidArgumentError: an argument is of the wrong type, or there are no symbols.
             NotFoundError: the gateway has no rates of such a currency.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
+            GatewayError: the rates did not come; asking again does no harm. Every call may raise
+                `ConfigurationError`, `SessionStateError`, `AuthError`, `ConnectionFailedError`,
+                `ReplyLostError`, `DeadlineExceededError`, `UnexpectedReplyError`, and by the
+                status of the reply a `StatusError`: `InvalidRequestError`, `UnauthorizedError`,
+                `ForbiddenError`, `NotFoundError`, `ConflictError`, `RateLimitedError`,
                 `ServerError`, `RedirectError`.
-            GatewayError: the rates did not come; asking again does no harm.
         """
         # Interface: Endpoints 3; Exchange rate series request
         request = {

@@ -60,17 +60,12 @@ class CustomerArea(Area):
 
         Raises:
             InvalidArgumentError: the request does not fit, or the session has no `tenant_id`.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `NotFoundError`, `ConflictError`,
-                `RateLimitedError`, `ServerError`, `RedirectError`.
-            GatewayError: its `outcome` says whether the customer may have been created.
+            GatewayError: its `outcome` says whether the customer may have been created. Every call
+                may raise `ConfigurationError`, `SessionStateError`, `AuthError`,
+                `ConnectionFailedError`, `ReplyLostError`, `DeadlineExceededError`,
+                `UnexpectedReplyError`, and by the status of the reply a `StatusError`:
+                `InvalidRequestError`, `UnauthorizedError`, `ForbiddenError`, `NotFoundError`,
+                `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 1
         from gateway_sdk.models.customer import CreateRequest  # noqa: PLC0415 - built in 20 ms
@@ -127,17 +122,12 @@ class CustomerArea(Area):
         Raises:
             InvalidArgumentError: there is no revision, or one does not have two strings.
             NotFoundError: there is no such customer.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
-                `ServerError`, `RedirectError`.
-            GatewayError: its `outcome` says whether the customer may have been changed.
+            GatewayError: its `outcome` says whether the customer may have been changed. Every call
+                may raise `ConfigurationError`, `SessionStateError`, `AuthError`,
+                `ConnectionFailedError`, `ReplyLostError`, `DeadlineExceededError`,
+                `UnexpectedReplyError`, and by the status of the reply a `StatusError`:
+                `InvalidRequestError`, `UnauthorizedError`, `ForbiddenError`, `NotFoundError`,
+                `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 2; Revision entry
         entries = _revisions(revisions)

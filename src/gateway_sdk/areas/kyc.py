@@ -30,17 +30,12 @@ class KycArea(Area):
         Raises:
             InvalidArgumentError: the content is of no such type or cannot be read.
             UploadFailedError: the content could not be read to its end, or changed meanwhile.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: a web page came, from a proxy or a portal.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `NotFoundError`, `ConflictError`,
-                `RateLimitedError`, `ServerError`, `RedirectError`.
-            GatewayError: its `outcome` says whether the gateway may have received it.
+            GatewayError: its `outcome` says whether the gateway may have received it. Every call
+                may raise `ConfigurationError`, `SessionStateError`, `AuthError`,
+                `ConnectionFailedError`, `ReplyLostError`, `DeadlineExceededError`,
+                `UnexpectedReplyError`, and by the status of the reply a `StatusError`:
+                `InvalidRequestError`, `UnauthorizedError`, `ForbiddenError`, `NotFoundError`,
+                `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 11; Events
         await self._caller.value(

@@ -52,17 +52,12 @@ class WalletArea(Area):
 
         Raises:
             InvalidArgumentError: an argument is not an integer.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `NotFoundError`, `ConflictError`,
-                `RateLimitedError`, `ServerError`, `RedirectError`.
-            GatewayError: the page did not come; asking again does no harm.
+            GatewayError: the page did not come; asking again does no harm. Every call may raise
+                `ConfigurationError`, `SessionStateError`, `AuthError`, `ConnectionFailedError`,
+                `ReplyLostError`, `DeadlineExceededError`, `UnexpectedReplyError`, and by the
+                status of the reply a `StatusError`: `InvalidRequestError`, `UnauthorizedError`,
+                `ForbiddenError`, `NotFoundError`, `ConflictError`, `RateLimitedError`,
+                `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 4; Order history page request
         body = checked(operations.ORDER_HISTORY, OrderHistoryPage, {"page": page, "take": take})
@@ -145,17 +140,12 @@ class WalletArea(Area):
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
             NotFoundError: there is no such customer.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
+            GatewayError: the orders did not come; asking again does no harm. Every call may raise
+                `ConfigurationError`, `SessionStateError`, `AuthError`, `ConnectionFailedError`,
+                `ReplyLostError`, `DeadlineExceededError`, `UnexpectedReplyError`, and by the
+                status of the reply a `StatusError`: `InvalidRequestError`, `UnauthorizedError`,
+                `ForbiddenError`, `NotFoundError`, `ConflictError`, `RateLimitedError`,
                 `ServerError`, `RedirectError`.
-            GatewayError: the orders did not come; asking again does no harm.
         """
         # Interface: Endpoints 5
         path = {"customerId": customer_id}
@@ -194,17 +184,12 @@ class WalletArea(Area):
 
         Raises:
             InvalidArgumentError: an argument is wrong; nothing was sent.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `NotFoundError`, `ConflictError`,
-                `RateLimitedError`, `ServerError`, `RedirectError`.
-            GatewayError: the balance did not come; asking again does no harm.
+            GatewayError: the balance did not come; asking again does no harm. Every call may raise
+                `ConfigurationError`, `SessionStateError`, `AuthError`, `ConnectionFailedError`,
+                `ReplyLostError`, `DeadlineExceededError`, `UnexpectedReplyError`, and by the
+                status of the reply a `StatusError`: `InvalidRequestError`, `UnauthorizedError`,
+                `ForbiddenError`, `NotFoundError`, `ConflictError`, `RateLimitedError`,
+                `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 6
         return await self._caller.value(
@@ -251,17 +236,12 @@ class WalletArea(Area):
             InvalidArgumentError: an argument is wrong; nothing was sent.
             NotFoundError: there is no such order. If `outcome` is UNKNOWN, an earlier attempt was
                 lost and may have cancelled the order.
-            ConfigurationError: `verify` or `cert` cannot be read, at the first call.
-            SessionStateError: the session is closed, or belongs to another event loop or process.
-            AuthError: there is no usable access token, or a renewed one was refused too.
-            ConnectionFailedError: the last attempt was not sent.
-            ReplyLostError: it was sent, and no complete reply came.
-            DeadlineExceededError: the whole call took longer than its deadline.
-            UnexpectedReplyError: the body does not fit `into`, is a web page, or is broken JSON.
-            StatusError: any other error status: `InvalidRequestError` (400, 422),
-                `UnauthorizedError`, `ForbiddenError`, `ConflictError`, `RateLimitedError`,
-                `ServerError`, `RedirectError`.
-            GatewayError: its `outcome` says whether the order may have been cancelled.
+            GatewayError: its `outcome` says whether the order may have been cancelled. Every call
+                may raise `ConfigurationError`, `SessionStateError`, `AuthError`,
+                `ConnectionFailedError`, `ReplyLostError`, `DeadlineExceededError`,
+                `UnexpectedReplyError`, and by the status of the reply a `StatusError`:
+                `InvalidRequestError`, `UnauthorizedError`, `ForbiddenError`, `NotFoundError`,
+                `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 7
         path = {"walletId": wallet_id, "orderId": order_id}
