@@ -1,5 +1,6 @@
 """What each method says of its reply and errors, and what one call can have of its own."""
 
+import dataclasses
 import inspect
 import json
 import re
@@ -186,3 +187,16 @@ async def test_wrong_options_of_a_call(given: dict[str, Any], message: str) -> N
         await gateway_of(Sandbox()).country_data.list_countries(**given)
 
     assert caught.value.operation == "list_countries"
+
+
+async def test_an_operation_of_the_user_may_have_placeholders_of_its_own() -> None:
+    """`send` takes it, and names the placeholder if its value cannot be sent."""
+    own = dataclasses.replace(operations.CANCEL_ORDER, name="own", path="/own/{thing}")
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, text=request.url.path))
+
+    async with GatewaySession(
+        "http://localhost", access_token="t", tenant_id="t", transport=transport
+    ) as gateway:
+        assert (await gateway.send(own, path={"thing": "a b"})).value == "/own/a b"
+        with pytest.raises(InvalidArgumentError, match="thing is empty"):
+            await gateway.send(own, path={"thing": ""})

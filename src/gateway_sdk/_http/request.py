@@ -161,7 +161,7 @@ def check_path(operation: Operation[Any], values: Mapping[str, str]) -> None:
 
 def _segment(placeholder: str, value: object) -> str:
     """Encode one path segment; refuse a value that would address something else."""
-    name = _ARGUMENTS[placeholder]
+    name = _ARGUMENTS.get(placeholder, placeholder)  # `send` takes operations of the user too
     if not isinstance(value, str):
         raise InvalidArgumentError("must be a string", field=name)
     if _PLAIN.fullmatch(value) and value not in (".", ".."):
