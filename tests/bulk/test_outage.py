@@ -249,6 +249,26 @@ def test_the_deadline_ends_an_outage() -> None:
     assert all(isinstance(error, GatewayError) for error in errors)
 
 
+async def test_an_item_that_fails_while_the_run_is_closed_has_no_row(tmp_path: Path) -> None:
+    """Nothing is started for it any more: the journal is being closed."""
+    path, gate, failing = tmp_path / "journal.db", asyncio.Event(), asyncio.Event()
+
+    async def call(item: int) -> int:
+        if item == 1:
+            await gate.wait()
+            failing.set()  # whoever waits for it goes on before this task has ended
+            raise ConnectionFailedError("bad")
+        return item
+
+    run = bulk.run(call, range(2), concurrency=2, journal=path, job="test")
+    await anext(run)
+    gate.set()
+    await failing.wait()
+    await run.aclose()
+
+    assert [row["item"] for row in rows(path)] == [0]
+
+
 async def test_an_item_that_waits_for_its_next_round_has_no_row(tmp_path: Path) -> None:
     """A run that is closed or killed meanwhile begins it again."""
     path = tmp_path / "journal.db"

@@ -253,6 +253,8 @@ class Runner(Generic[Item, Value]):
             pending.result = await self._dedup.ended(pending.digest, result, observer)
 
     def _put_off(self, pending: PendingItem[Item, Value]) -> None:
+        if self._closing:  # the next run begins it again
+            return
         if self._expired:
             self._start(pending, self._give_up(pending))
         else:
@@ -267,7 +269,7 @@ class Runner(Generic[Item, Value]):
     async def _call_until_taken(
         self, pending: PendingItem[Item, Value], observer: ItemObserver, ticket: Ticket
     ) -> Value:
-        """Make one call, and repeat it after each 429 and each outage as long as this is safe."""
+        """Make one call, and repeat it after each 429 as long as this is safe."""
         backoff = Backoff(self._patience)
         while True:
             is_probe, pending.is_probe = pending.is_probe, False
@@ -351,7 +353,7 @@ class Runner(Generic[Item, Value]):
         return BulkResult(item=pending.item, error=error, elapsed=0.0, _value=None)
 
     def _fail(self, error: BaseException) -> None:
-        """End the run, because its results cannot be written."""
+        """End the calls, and then the run with this error."""
         self._run_error = self._run_error or error
         self._closing = True
         self._outages.close()
