@@ -94,6 +94,7 @@ def export(
 
 
 _FAILED: Final = "select count(*) from items where state in ('failed', 'unknown')"
+_FIRST: Final = "select item, value from items where state = 'done' order by item, id limit 1"
 _DONE: Final = "select item, value from items where state = 'done' order by item, id"
 _ITEMS: Final = """
 select item, state, value, error, message, operation, outcome, status, advice,
@@ -117,7 +118,7 @@ class _Values:
         self.other_shapes = 0
 
     def are_rates(self) -> bool:
-        row = self._database.execute(_DONE).fetchone()
+        row = self._database.execute(_FIRST).fetchone()
         return row is not None and _rates_of(*row) is not None
 
     def rates(self) -> Iterator[Row]:
