@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
-from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 import httpx
@@ -116,6 +115,7 @@ class Call:
         self._success: Attempt | None = None  # made of these when it is asked for: it takes 2 µs
         self._renewed = False
         self._no_retry = ""
+        self._is_intended = False  # a bulk run has recorded that the request is sent
         self._watch: Watch | None = None
 
     @property
@@ -229,7 +229,7 @@ class Call:
             spend=self._client.take_retry,
             ended=lambda why: setattr(self, "_no_retry", why),
             scheduled=scheduled,
-            sleep=self._client.sleep,
+            sleep=self._sleep,
         )
 
     @property
@@ -263,6 +263,7 @@ class Call:
             if error.outcome is not Outcome.REFUSED or not self._can_be_sent:
                 invalidate(source, token)  # for the next call
                 raise
+            await self._withdraw_intent()
             renewed = await self._renewed_token(error, token)
             if text_of(renewed) == text_of(token):
                 error.token_is_static = is_static(source)
@@ -281,10 +282,10 @@ class Call:
             raise token_rejected(error) from None
 
     async def _attempt(self, token: AccessToken) -> Any:
-        if self._repeatability is Repeatability.ONCE and not self._failed:
-            await _record_intent()
         request = self._request_with(token)
         how, self._reply = request.transmission, None
+        if self._repeatability is Repeatability.ONCE:
+            how.on_admitted = self._record_intent
         began = time.monotonic()
         try:
             try:
@@ -310,6 +311,22 @@ class Call:
                 self._watch.ended(self.attempts[-1])
         note_success(self._options.access_token, token)
         return value
+
+    async def _record_intent(self) -> None:
+        self._is_intended = True
+        for item in ITEMS.get():
+            await item.record_intent()
+
+    async def _withdraw_intent(self) -> None:
+        """Forget what was recorded, before a wait: a kill in it leaves no doubt then."""
+        if self._is_intended:
+            self._is_intended = False
+            for item in ITEMS.get():
+                await item.withdraw_intent()
+
+    async def _sleep(self, seconds: float) -> None:
+        await self._withdraw_intent()
+        await self._client.sleep(seconds)
 
     def _request_with(self, token: AccessToken) -> Request:
         request = Request(
@@ -352,14 +369,6 @@ class Call:
 def _refuse_for_json(*of_document: object) -> None:
     if of_document != (None, None):
         raise InvalidArgumentError("content_type and on_progress need a document as content")
-
-
-async def _record_intent() -> None:
-    for item in ITEMS.get():
-        try:
-            await item.record_intent()
-        except GatewayError as error:  # other calls may hold it too
-            raise copy(error) from error.__cause__
 
 
 async def _feed(reader: BodyReader, piece: bytes) -> None:

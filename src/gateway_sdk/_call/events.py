@@ -33,7 +33,10 @@ class RunItem(Observer, ABC):
         """Take a retry out of the budget of the run; False if none is left."""
 
     async def record_intent(self) -> None:
-        """Called before the first attempt of a call that must not be sent twice."""
+        """Called when a request that must not be sent twice is about to be sent."""
+
+    async def withdraw_intent(self) -> None:
+        """Called when such a request was not carried out, before the next attempt waits."""
 
 
 ITEMS: Final[ContextVar[tuple[RunItem, ...]]] = ContextVar("items of bulk runs", default=())

@@ -11,6 +11,7 @@ from gateway_sdk._http.reply import RawReply
 from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.transmission import (
     Request,
+    Transmission,
     send_by_httpx,
     unread,
     with_content,
@@ -144,13 +145,21 @@ class CustomTransport:
 
     async def exchange(self, request: Request) -> RawReply:
         transmission = request.transmission
-        if self._limiter is not None:
-            transmission.sent = False  # while it waits, nothing is sent
-            await self._limiter.admit(transmission)
-            transmission.sent = True
-            transmission.end_turn()
+        if self._limiter is not None or transmission.on_admitted is not None:
+            await self._admit(transmission)
         transmission.is_awaited = self._tells_what_was_sent
         return await send_by_httpx(self._transport, request)
+
+    async def _admit(self, transmission: Transmission) -> None:
+        may_be_sent, transmission.sent = transmission.sent, False  # while it waits, nothing is
+        try:
+            if self._limiter is not None:
+                await self._limiter.admit(transmission)
+            if transmission.on_admitted is not None:
+                await transmission.on_admitted()
+        finally:
+            transmission.end_turn()
+        transmission.sent = may_be_sent
 
     async def aclose(self) -> None:
         await self._transport.aclose()

@@ -50,6 +50,8 @@ class Engine:
             await self._admission.enter(timeout.pool, transmission)
         connection = None
         try:
+            if transmission.on_admitted is not None:
+                await transmission.on_admitted()
             if is_mocked():
                 return await self._exchange_by_httpx(request)
             connection = self._pool.take(base.origin)

@@ -1,6 +1,6 @@
 """What a call gives to a transport, and what the transport reports."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol, cast
 
 import httpx
@@ -44,6 +44,8 @@ class Transmission:
     status: int | None = None  # once the head of the reply has arrived
     slot_wait: float = 0.0  # seconds for a slot
     rate_wait: float = 0.0  # seconds under the rate limit
+    # Awaited when nothing is left to wait for but a connection; if it raises, nothing is sent.
+    on_admitted: Callable[[], Awaitable[None]] | None = None
     on_sent: Callable[[], None] | None = None  # once, when the first byte leaves or none will
     is_awaited = False  # whether our own transport inside the user's client sets `sent`
     # What that transport raised before it had sent anything. Whoever

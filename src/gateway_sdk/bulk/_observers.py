@@ -40,10 +40,13 @@ class ItemObserver(RunItem):
         ticket: Ticket,
         budget: Bucket,
         record_intent: Callable[["ItemObserver"], Awaitable[None]],
+        withdraw: Callable[[], Awaitable[None]],
     ) -> None:
         self.attempts = 0
         self._budget = budget
         self._record_intent = record_intent
+        self._withdraw = withdraw
+        self._intended = 0  # calls whose request is sent, or was, and was not refused
         self._loop = asyncio.get_running_loop()
         self.sends_once = False  # whether a request is sent that must not be sent twice
         self._ticket = ticket
@@ -55,7 +58,19 @@ class ItemObserver(RunItem):
 
     async def record_intent(self) -> None:
         if self.is_open:
+            self._intended += 1
             await self._record_intent(self)
+
+    async def withdraw_intent(self) -> None:
+        if self.is_open:
+            self._intended -= 1
+            if not self._intended:
+                await self._withdraw()
+
+    async def withdraw(self) -> None:
+        """Note that the item waits, with no call in flight: it has not begun."""
+        self._intended = 0
+        await self._withdraw()
 
     def call_started(self, call: CallInfo) -> None:
         self._calls[call] = ()

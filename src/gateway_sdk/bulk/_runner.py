@@ -175,7 +175,12 @@ class Runner(Generic[Item, Value]):
         pending.is_later, pending.is_probe = False, self._outages.take_probe()
         self._budget.calls += 1
         ticket = self._limit.begin(self.wake)
-        observer = ItemObserver(ticket, self._budget, partial(self._record_intent, pending))
+        observer = ItemObserver(
+            ticket,
+            self._budget,
+            partial(self._record_intent, pending),
+            partial(self._dedup.withdraw, pending.item, pending.digest),
+        )
         context = copy_context()
         around = (item for item in ITEMS.get() if item.is_open)
         context.run(ITEMS.set, (*around, observer))
@@ -247,7 +252,7 @@ class Runner(Generic[Item, Value]):
             await self._dedup.interrupted(pending.digest, result, observer)
             pending.result = result if self._run_error is None else None
         elif pending.is_later and not (self._closing or self._expired):
-            await self._dedup.withdraw(pending.item, pending.digest)
+            await observer.withdraw()
             pending.failure = result, observer
         else:
             pending.result = await self._dedup.ended(pending.digest, result, observer)
@@ -293,7 +298,7 @@ class Runner(Generic[Item, Value]):
             else:
                 self._outages.over()
                 return value
-            await self._dedup.withdraw(pending.item, pending.digest)
+            await observer.withdraw()
             ticket.retry_scheduled(seconds)
             await asyncio.sleep(seconds)
 

@@ -87,8 +87,9 @@ class Ledger(Protocol):
     async def write(self, entries: Sequence[Entry]) -> None:
         """Return when the end of the process cannot lose the entries.
 
-        An entry in the state BEGUN must survive the end of the machine too: its request is sent
-        after this.
+        An entry in the state BEGUN must survive the end of the machine too: its request has its
+        connection slot and its permit of the rate limit, and is sent after this. If this raises,
+        it is not sent.
         """
         ...
 

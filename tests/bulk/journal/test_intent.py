@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+import respx
 
 from gateway_sdk import (
     Advice,
@@ -19,6 +21,7 @@ from gateway_sdk import (
     InvalidArgumentError,
     JournalError,
     Outcome,
+    RateLimit,
     SessionStateError,
     bulk,
 )
@@ -282,10 +285,10 @@ async def test_an_invalid_request_has_no_row_before_it(
 REFUSED: list[Step] = [httpx.ConnectError("no"), httpx.Response(429), created]
 
 
-async def test_a_retry_does_not_write_the_row_again(
+async def test_a_call_that_waits_after_a_refusal_has_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One row stands for all attempts of an item."""
+    """A kill during the wait leaves no doubt."""
     disk = Disk(monkeypatch)
     path = tmp_path / "journal.db"
     gateway, engine, _ = scripted(monkeypatch, *REFUSED)
@@ -294,7 +297,41 @@ async def test_a_retry_does_not_write_the_row_again(
 
     assert (results["Ada"].error, results["Ada"].attempts) == (None, 3)
     assert len(engine.requests) == 3
+    states = [state for _, states in disk.states for state in states]
+    assert states == [*["begun", "interrupted"] * 2, "begun", "done"]
+
+
+async def test_what_another_call_of_the_item_did_stays_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch)
+    gateway, _, _ = scripted(monkeypatch, created, httpx.Response(429), created)
+
+    async def call(name: str) -> None:
+        await creating(gateway)(name)
+        await creating(gateway)(name)
+
+    async with gateway:
+        await fetch(tmp_path / "journal.db", ["Ada"], call)
+
     assert [state for _, states in disk.states for state in states] == ["begun", "done"]
+
+
+@pytest.mark.parametrize("transport", [None, httpx.MockTransport(created)])
+async def test_a_call_that_waits_for_the_rate_limit_has_not_begun(
+    tmp_path: Path, transport: Any
+) -> None:
+    path = tmp_path / "journal.db"
+    limit = RateLimit(1, seconds=3600)
+    given: Any = {"rate_limit": limit, "access_token": "token-1", "tenant_id": "acme"}
+    with respx.mock(assert_all_called=False) as mocked:
+        mocked.route().mock(side_effect=created)
+        async with GatewaySession("https://gateway.test", transport=transport, **given) as gateway:
+            run = bulk.run(creating(gateway), ["Ada", "Bob"], journal=path, job=JOB, concurrency=2)
+            async with aclosing(run) as results:
+                assert (await anext(results)).error is None
+                assert [row["state"] for row in rows(path)] == ["done"]
+    assert [row["state"] for row in rows(path)] == ["done"]
 
 
 async def test_an_equal_item_waits_for_the_call_in_flight(
