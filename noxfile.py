@@ -47,9 +47,6 @@ MEASURED = list(FOUND)[-1]
 REDIS = shutil.which("redis-server")
 # Debian installs it in a folder that is not on the PATH of an ordinary user.
 NATS = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
-RABBITMQ = shutil.which("epmd") and (
-    shutil.which("rabbitmq-server", path="/usr/lib/rabbitmq/bin") or shutil.which("rabbitmq-server")
-)
 _POSTGRES_FOLDERS = os.pathsep.join(map(str, Path("/usr/lib/postgresql").glob("*/bin")))
 POSTGRES = all(
     shutil.which(name) or shutil.which(name, path=_POSTGRES_FOLDERS)
@@ -57,10 +54,8 @@ POSTGRES = all(
 )
 # The files whose lines are not all covered without a program.
 NEEDING = (
-    (REDIS, ("*/stores/_redis.py", "*/fleet/_permits.py")),
-    (POSTGRES, ("*/fleet/_postgres.py", "*/fleet/_postgres_store.py")),
-    (RABBITMQ and NATS, ("*/fleet/_deliveries.py",)),
-    (RABBITMQ or NATS, ("*/fleet/_taskiq.py",)),
+    (REDIS, ("*/stores/_redis.py",)),
+    (POSTGRES, ("*/fleet/*", "*/cli/commands/fleet.py")),
 )
 # They have their own sessions.
 APART = tuple(f"--ignore=tests/{folder}" for folder in ("bare", "frozen", "real", "site"))
@@ -112,15 +107,13 @@ def coverage(session: nox.Session) -> None:
 def install_for_tests(session: nox.Session) -> None:
     """Install what the suite needs, and warn of the tests that are skipped without a program."""
     if not REDIS:
-        session.warn("not tested, because no redis-server was found: Redis, for tokens and limits")
+        session.warn("not tested, because no redis-server was found: Redis, for tokens")
     if not CHROMIUM:
         session.warn("not tested, because no Chromium was found: logging in with a real browser")
     if not NATS:
-        session.warn("not tested, because no nats-server was found: workers on NATS")
+        session.warn("not tested, because no nats-server was found: the example worker")
     if not POSTGRES:
-        session.warn("not tested, because no postgres was found: the store of a fleet")
-    if not RABBITMQ:
-        session.warn("not tested, because no rabbitmq-server was found: workers on RabbitMQ")
+        session.warn("not tested, because no postgres was found: fleets")
     groups = ("test", "browser", "examples", "fleet")
     packages = (package for name in groups for package in group(name))
     # Else each of the parallel processes compiles all packages, at the same time as the others.

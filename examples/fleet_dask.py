@@ -1,30 +1,31 @@
-"""A plan on Dask: its scheduler hands out the chunks, and the store knows what is done.
+"""A plan on Dask: its scheduler hands out the chunks, and the database knows what is done.
 
-It needs `pip install '.[fleet]' distributed`. FLEET_DATABASE is the address of a PostgreSQL. Run it
-in the root of the project, against the sandbox (`gateway sandbox` prints the variables to set):
+It needs `pip install '.[fleet]' distributed`, and the database and gateway of `fleet_rates`:
 
-    python -m examples.fleet_dask rates.parquet
+    python -m examples.fleet_dask rates.csv
 
-If a worker dies, Dask runs its chunk elsewhere. If the scheduler dies, run this again: only what
-the store lacks is done.
+If a worker dies, Dask runs its chunk elsewhere. If the scheduler dies, run this again: only what is
+missing is done.
 """
 
 import asyncio
 import sys
 
 from distributed import Client, LocalCluster
-from examples.fleet_rates import queries, rates, run_chunk
+from examples.fleet_rates import PLAN, queries, rates, run_chunk
 
 
-def step(address: str, chunk: int) -> None:
+def step(number: int) -> None:
     """Run one chunk in a worker of Dask."""
-    asyncio.run(run_chunk(address, chunk))
+    if not asyncio.run(run_chunk(PLAN, number)):
+        raise RuntimeError("another worker has the chunk: run it again later")
 
 
 async def main(path: str) -> None:
     """Plan, run what is missing, and collect."""
-    plan = await rates.plan(queries(), chunk=10)
-    if chunks := [chunk async for chunk in plan.missing()]:
+    await rates.init()
+    await rates.plan(PLAN, queries(), chunk=10, queue=False)
+    if numbers := await rates.chunks(PLAN):
         # With a cluster of several machines: Client("tcp://scheduler:8786").
         with (
             LocalCluster(  # type: ignore[no-untyped-call]
@@ -34,8 +35,8 @@ async def main(path: str) -> None:
             ) as cluster,
             Client(cluster) as client,  # type: ignore[no-untyped-call]
         ):
-            client.gather(client.map(step, [plan.address] * len(chunks), chunks, retries=5))
-    print(await plan.collect(path), "series in", path)
+            client.gather(client.map(step, numbers, retries=5))
+    print((await rates.collect(PLAN, path)).rows, "rates in", path)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,28 @@
-"""The job of the examples `fleet_dask` and `fleet_procrastinate`: what all their processes import.
+"""A job and the items of its plan: what all processes of a fleet import.
 
-FLEET_DATABASE is the address of a PostgreSQL, which all processes must reach.
+Its database is that of libpq's environment variables (PGHOST, PGDATABASE, PGUSER, PGPASSFILE, ...).
+Run this in the root of the project, against the sandbox (`gateway sandbox` prints the variables to
+set), once to make the tables and the plan:
+
+    gateway fleet init examples.fleet_rates:rates
+    python -m examples.fleet_rates
+
+and this on as many machines as you like:
+
+    gateway fleet worker examples.fleet_rates:rates
 """
 
-import os
+import asyncio
 from collections.abc import Iterator
 from datetime import date
 
-from gateway_sdk import fleet
+from gateway_sdk import RateLimit, fleet
 from gateway_sdk.models import ExchangeRateSeriesRequest
 
+PLAN = "rates-2026-01"
 CURRENCIES = ("USD", "GBP", "JPY", "CHF", "SEK", "NOK", "DKK", "PLN")
 
-rates = fleet.Job(
-    "rates-2026-01",
-    operation="exchange_rate_series",
-    store=fleet.PostgresStore(os.environ["FLEET_DATABASE"]),
-)
+rates = fleet.Job("rates", operation="exchange_rate_series", rate_limit=RateLimit(200))
 
 
 def queries() -> Iterator[ExchangeRateSeriesRequest]:
@@ -32,7 +38,11 @@ def queries() -> Iterator[ExchangeRateSeriesRequest]:
                 )
 
 
-async def run_chunk(address: str, chunk: int) -> None:
-    """Run one chunk, with a session of its own."""
+async def run_chunk(plan: str, number: int) -> bool:
+    """Run one chunk, with a session of its own: for other queues than the one of the fleet."""
     async with rates.worker() as worker:
-        await worker.run(address, chunk)
+        return await worker.run_chunk(plan, number)
+
+
+if __name__ == "__main__":
+    asyncio.run(rates.plan(PLAN, queries(), chunk=10))

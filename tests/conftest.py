@@ -54,15 +54,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = 0
 
 
-@pytest.fixture
-def collectable() -> Iterator[None]:
-    """Give back to the collector what a fleet's worker kept out of its sight, and its pace."""
-    pace = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*pace)
-
-
 @pytest.fixture(scope="session")
 def running_postgres() -> "Iterator[PostgresServer]":
     from tests.support.postgres_server import PostgresServer  # noqa: PLC0415 - needs an extra

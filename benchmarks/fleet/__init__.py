@@ -1,1 +1,1 @@
-"""A plan on several workers, while workers, the queue and the store are killed."""
+"""A fleet whose workers, gateway and database are killed, stopped and taken away."""

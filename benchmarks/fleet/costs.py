@@ -1,122 +1,122 @@
-"""What a fleet costs beside `bulk.run`: CPU time per query, and of the start of a process."""
+"""What a fleet costs: permits, CPU time of an item, and a million items."""
 
 import asyncio
-import sys
-from dataclasses import astuple, dataclass
+import json
+import multiprocessing
+import time
 from pathlib import Path
-from statistics import median
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from benchmarks.fleet.jobs import items, make_job
-from benchmarks.fleet.kills import environment, gateway_variables, submit
-from benchmarks.processes import child, server
-from benchmarks.tables import head, row
+import psycopg
 
-CPU_BUDGET: Final = 1.3
-"""Of the CPU time of a query of `bulk.run` in one process; of chunks of the default size."""
+from benchmarks.fleet import jobs, trials
+from benchmarks.processes import memory
+from gateway_sdk import GatewaySession, RateLimit, bulk
+from gateway_sdk.fleet import Job
+from gateway_sdk.fleet._database import Database
+from gateway_sdk.fleet._limiter import ReservingLimiter
 
-DEFAULT_CHUNK: Final = 250
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One way to make the queries."""
-
-    kind: str  # of `benchmarks.fleet.cost`
-    queue: str = ""  # of a worker: "rabbitmq", "nats"
-    chunk: int = DEFAULT_CHUNK
-    keeps: bool = False  # whether `bulk.run` writes a journal
-
-    @property
-    def name(self) -> str:
-        """What the table calls it."""
-        if self.kind == "bulk.run":
-            return "`bulk.run`, journal" if self.keeps else "`bulk.run`"
-        place = f"worker, {self.queue}" if self.queue else "`--here`"
-        return f"{place}, chunks of {self.chunk}"
+CALLERS = 25
 
 
-PEER: Final = Way("bulk.run")
-KEPT: Final = Way("bulk.run", keeps=True)
-WAYS: Final = (
-    PEER,
-    KEPT,
-    Way("here"),
-    *(Way("worker", queue) for queue in ("rabbitmq", "nats")),
-    *(Way("worker", "rabbitmq", chunk) for chunk in (100, 1000)),
-)
+async def _take(dsn: str, rate: int, start: float, seconds: float) -> list[float]:
+    async with Database(dsn) as database:
+        limiter = ReservingLimiter(database, f"r{rate}", RateLimit(rate))
+        taken: list[float] = []
+
+        async def call() -> None:
+            while time.time() < start + seconds:
+                await limiter.enter()
+                if time.time() < start + seconds:
+                    taken.append(time.time())
+
+        await asyncio.sleep(max(0.0, start - time.time()))
+        await asyncio.gather(*(call() for _ in range(CALLERS)))
+    return taken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """The cost of a way, medians of all rounds."""
-
-    way: str
-    query: float  # CPU milliseconds, without the start
-    beside: float  # the same divided by `bulk.run` in the same round
-    beside_journal: float  # and by `bulk.run` with a journal
-    start: float  # CPU seconds until the first query, as if none had been made
+def _process(dsn: str, rate: int, start: float, seconds: float, results: Any) -> None:
+    results.put(asyncio.run(_take(dsn, rate, start, seconds)))
 
 
-async def costs(
-    folder: Path, dsn: str, queues: dict[str, str], *, number: int, rounds: int
-) -> list[Cost]:
-    """Measure all ways in turn, in rounds, with so many queries in each process."""
-    found: dict[Way, list[tuple[float, float]]] = {way: [] for way in WAYS}
-    with server("fleet.gateway") as gateway, environment(**gateway_variables(gateway)):
-        for turn in range(rounds):
-            for place, way in enumerate(WAYS):
-                name = f"cost-{turn}-{place}"
-                with environment(
-                    FLEET_JOB=name,
-                    FLEET_BROKER=queues.get(way.queue, ""),
-                    FLEET_STORE=dsn,
-                    FLEET_RATE="0",
-                    FLEET_STARTS="9",
-                    FLEET_LEASE="30",
-                ):
-                    found[way].append(await _measured(way, number, folder / f"{name}.jsonl"))
-    peer, kept = ([query for query, _ in found[way]] for way in (PEER, KEPT))
-    return [
-        Cost(
-            way=way.name,
-            query=median(query for query, _ in figures),
-            beside=median(q / p for (q, _), p in zip(figures, peer, strict=True)),
-            beside_journal=median(q / k for (q, _), k in zip(figures, kept, strict=True)),
-            start=median(start for _, start in figures),
+def permits(where: trials.Place, rate: int, processes: int, seconds: float = 10) -> dict[str, Any]:
+    """Let processes take permits; return how many each got, and the most in any second."""
+    results: Any = multiprocessing.Queue()
+    given = (where.dsn, rate, time.time() + 2, seconds, results)
+    running = [multiprocessing.Process(target=_process, args=given) for _ in range(processes)]
+    for process in running:
+        process.start()
+    taken = [results.get() for _ in running]
+    for process in running:
+        process.join()
+    each = sorted(len(times) for times in taken)
+    every = sorted(at for times in taken for at in times)
+    first = most = 0
+    for index, at in enumerate(every):
+        while every[first] <= at - 1:
+            first += 1
+        most = max(most, index - first + 1)
+    return {"rate": rate, "processes": processes, "each": each, "most_in_a_second": most}
+
+
+async def cpu(where: trials.Place, number: int = 4000) -> dict[str, float]:
+    """Return milliseconds of CPU time per item: of `bulk.run` with a journal, and of a worker."""
+    found = {}
+    items = list(jobs.items(number, 0))
+    async with GatewaySession(where.gateway, access_token="t", tenant_id="t") as gateway:  # noqa: S106
+
+        async def call(item: dict[str, Any]) -> Any:
+            return await jobs.call(gateway, item)
+
+        with TemporaryDirectory() as folder:
+            kept: dict[str, Any] = {"journal": Path(folder) / "j.db", "job": "j"}
+            runs: dict[str, dict[str, Any]] = {"bulk.run": {}, "with a journal": kept}
+            for name, more in runs.items():
+                began = time.process_time()
+                async for _ in bulk.run(call, items, concurrency=50, **more):
+                    pass
+                found[name] = (time.process_time() - began) / number * 1000
+    job = Job(
+        "trial", function=jobs.call, database=where.dsn, concurrency=50,
+        session={"base_url": where.gateway, "access_token": "t", "tenant_id": "t"},
+    )  # fmt: skip
+    await job.plan("cpu", items)
+    async with job.worker() as worker:
+        began = time.process_time()
+        running = asyncio.create_task(worker.run())
+        while not (await job.status("cpu")).is_complete:  # noqa: ASYNC110 - a trial
+            await asyncio.sleep(0.5)
+        found["a worker"] = (time.process_time() - began) / number * 1000
+        worker.stop()
+        await running
+    return {name: round(ms, 3) for name, ms in found.items()}
+
+
+async def million(where: trials.Place, number: int = 1_000_000) -> dict[str, Any]:
+    """Plan and collect a million items, whose results are made in the database."""
+    job, found = where.job(), {}
+    began = time.perf_counter()
+    await job.plan("m", jobs.items(number, 0))
+    found["plan, s"] = time.perf_counter() - began
+    value = json.dumps(
+        {"base": "EUR", "rates": {f"2026-01-{n:02}": {"USD": 1 + n / 100} for n in range(1, 31)}}
+    )
+    async with await psycopg.AsyncConnection.connect(where.dsn, autocommit=True) as connection:
+        await connection.execute(
+            "insert into gateway_fleet.result select id, n, 'done', false, %s::json, null, 1, 0,"
+            " null from gateway_fleet.plan, generate_series(0, %s) n",
+            [value, number - 1],
         )
-        for way, figures in found.items()
-    ]
-
-
-async def _measured(way: Way, number: int, journal: Path) -> tuple[float, float]:
-    """Return CPU milliseconds per query and CPU seconds of the start of one process."""
-    if way.kind != "bulk.run":
-        async with make_job() as job:
-            plan = await job.plan(items(number, 0), chunk=way.chunk)
-            if way.queue:
-                await submit(plan, job)
-    command = [sys.executable, "-m", "benchmarks.fleet.cost", way.kind, str(number)]
-    command += [str(journal)] if way.keeps else []
-    output, *_ = await asyncio.to_thread(child, command)
-    query, start = map(float, output.split())
-    return query, start
-
-
-def lines(found: list[Cost]) -> list[str]:
-    """Return a table."""
-    columns = ("CPU of one process", "ms per query", "÷ `bulk.run`", "÷ with a journal", "start, s")
-    return [head(columns)] + [
-        row([name, *(f"{figure:.3f}" for figure in figures)])
-        for name, *figures in map(astuple, found)
-    ]
-
-
-def missed(found: list[Cost]) -> list[str]:
-    """Say what costs too much, with chunks of the default size."""
-    judged = {way.name for way in WAYS if way.kind != "bulk.run" and way.chunk == DEFAULT_CHUNK}
-    return [
-        f"CPU of {cost.way}: {cost.beside:.2f} > {CPU_BUDGET}"
-        for cost in found
-        if cost.way in judged and cost.beside > CPU_BUDGET
-    ]
+        await connection.execute("update gateway_fleet.chunk set done = total, open = false")
+    began = time.perf_counter()
+    await job.status("m")
+    found["status, ms"] = (time.perf_counter() - began) * 1000
+    before, began = memory(), time.perf_counter()
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "m.ndjson"
+        rows = (await job.collect("m", out, rates=False)).rows
+        found["collect, s"] = time.perf_counter() - began
+        found["file, MB"] = out.stat().st_size / 1e6
+    found["more memory, MiB"] = memory() - before
+    return {"rows": rows, **{name: round(figure, 1) for name, figure in found.items()}}

@@ -1,6 +1,6 @@
 """A gateway that takes 20 ms for each request, and counts how often it got each body.
 
-`GET /statistics` tells it. The sandbox could not keep up with a fleet on one machine.
+`GET /statistics` tells it; `GET /mode/503` and `/mode/200` change what it answers.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ LATENCY: Final = 0.02
 """Seconds that each request takes."""
 
 CUSTOMERS: Final = b"/customer/"
+MODE: Final = b"/mode/"
 CUSTOMER: Final = reply(200, {"id": 1})
 RATES: Final = reply(
     200,
@@ -30,6 +31,7 @@ class Counts:
         self._latency = latency
         self._queries: Counter[bytes] = Counter()
         self._customers: Counter[str] = Counter()
+        self._status = 200
 
     def answer(self, target: bytes, body: bytes) -> tuple[float, bytes]:
         """Count a request; return how many seconds to wait, and then what to reply."""
@@ -40,6 +42,11 @@ class Counts:
                 "customers": dict(self._customers),
             }
             return 0.0, reply(200, figures)
+        if target.startswith(MODE):
+            self._status = int(target.removeprefix(MODE))
+            return 0.0, reply(200, {})
+        if self._status != 200:  # noqa: PLR2004 - the status
+            return self._latency, reply(self._status, {})
         if target.startswith(CUSTOMERS):
             self._customers[json.loads(body)["person"]["firstName"]["name"]] += 1
             return self._latency, CUSTOMER

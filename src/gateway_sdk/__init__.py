@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from gateway_sdk._call.retry import RetryBudget as RetryBudget, RetryPolicy as RetryPolicy
     from gateway_sdk._http.multipart import Multipart as Multipart
     from gateway_sdk._transport.public import GatewayTransport as GatewayTransport
-    from gateway_sdk._transport.rate_limit import RateLimit as RateLimit
     from gateway_sdk._version import __version__ as __version__
     from gateway_sdk.auth import Token as Token, TokenSource as TokenSource
     from gateway_sdk.errors import *
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
         Repeatability as Repeatability,
         Reply as Reply,
     )
+    from gateway_sdk.rate_limit import Limiter as Limiter, RateLimit as RateLimit
     from gateway_sdk.session import GatewaySession as GatewaySession
 else:
     from gateway_sdk._python import lazy
@@ -44,7 +44,7 @@ else:
             "gateway_sdk._call.retry": "RetryBudget RetryPolicy",
             "gateway_sdk._http.multipart": "Multipart",
             "gateway_sdk._transport.public": "GatewayTransport",
-            "gateway_sdk._transport.rate_limit": "RateLimit",
+            "gateway_sdk.rate_limit": "Limiter RateLimit",
             "gateway_sdk._version": "__version__",
             "gateway_sdk.auth": "",
             "gateway_sdk.auth.source": "TokenSource",
@@ -55,7 +55,7 @@ else:
                 ConnectionFailedError DeadlineExceededError ForbiddenError GatewayError
                 InvalidArgumentError InvalidRequestError JournalError LoginError
                 LoginRequiredError LoginTimeoutError MalformedResponseError MissingExtraError
-                NotFoundError OutageError PlanStoreError PoisonChunkError RateLimitedError
+                NotFoundError OutageError RateLimitedError
                 ReceiverUnavailableError RedirectError ReplyLostError ReplyTimeoutError
                 ServerError SessionStateError StateMismatchError StatusError
                 TokenRejectedError TokenStoreError UnauthorizedError UnexpectedReplyError

@@ -6,9 +6,7 @@
     ├── InvalidArgumentError          also ValueError: a wrong argument, before anything is sent
     ├── SessionStateError             also RuntimeError: closed, another event loop, after a fork
     ├── OutageError                   a bulk run waited in vain for the gateway or a login
-    ├── JournalError                  the journal of a bulk run cannot be used
-    │   └── PlanStoreError            the store of a fleet's plan cannot be used
-    ├── PoisonChunkError              a chunk of a fleet's plan was started too often
+    ├── JournalError                  the journal of a bulk run, or a fleet's database, fails
     ├── ConnectionFailedError         the last attempt was not sent
     ├── UploadFailedError             the content raised an error or changed while it was sent
     ├── ReplyLostError                sent, but no complete reply came
@@ -220,7 +218,7 @@ class SessionStateError(GatewayError, RuntimeError):
 
 
 class JournalError(GatewayError):
-    """The journal of a bulk run cannot be used; its content stays complete."""
+    """The journal of a bulk run, or the database of a fleet, cannot be used; nothing is lost."""
 
 
 class OutageError(GatewayError):
@@ -230,14 +228,6 @@ class OutageError(GatewayError):
     """
 
     _advice = Advice.REPEAT
-
-
-class PlanStoreError(JournalError):
-    """The store of a fleet's plan cannot be used; nothing that is stored is lost."""
-
-
-class PoisonChunkError(GatewayError):
-    """A chunk of a fleet's plan was started too often without an end: it needs to be looked at."""
 
 
 class ConnectionFailedError(GatewayError):

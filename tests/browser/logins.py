@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,12 +22,23 @@ NOT_OURS = "This response belongs to another login"
 ANOTHER_BROWSER = "The login was started in another browser"
 
 
-class UnderWay(NamedTuple):
-    """A login that waits: the URL that the browser opens, the redirect URI, the result."""
+@dataclass
+class UnderWay:
+    """A login that waits: the URL that the browser opens, the redirect URI, the result.
+
+    Attributes:
+        leads_to: Where the start address led: it can be opened once, and this more often.
+    """
 
     url: str
     redirect_uri: str
     token: asyncio.Task[Token]
+    leads_to: str = ""
+
+    async def open(self, page: Page) -> None:
+        """Go to the authorization server: the first time from the start address."""
+        await page.goto(self.leads_to or self.url)
+        self.leads_to = self.leads_to or page.url
 
 
 @asynccontextmanager
@@ -49,9 +61,9 @@ async def under_way(flow: ImplicitFlow, **options: Any) -> AsyncGenerator[UnderW
         await asyncio.wait([task])
 
 
-async def decide(page: Page, url: str, decision: str = "allow") -> None:
+async def decide(page: Page, waiting: UnderWay, decision: str = "allow") -> None:
     """Open the authorization server, and press the given button."""
-    await page.goto(url)
+    await waiting.open(page)
     await page.click(f"#{decision}")
 
 
@@ -61,7 +73,7 @@ async def shows(page: Page, heading: str, text: str = "") -> None:
 
 
 async def log_in(page: Page, waiting: UnderWay) -> str:
-    await decide(page, waiting.url)
+    await decide(page, waiting)
     await shows(page, LOGGED_IN)
     return (await waiting.token).value.get_secret_value()
 

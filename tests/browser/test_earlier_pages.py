@@ -1,4 +1,4 @@
-"""A page that an earlier server at the port has left in the browser's cache."""
+"""A page that an earlier server at the port has left in the browser's cache, and other ports."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 from playwright.async_api import Page
+from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.types import Receive, Scope, Send
 
+from gateway_sdk import LoginError
 from gateway_sdk.auth import ImplicitFlow, _loopback, _receiver as receiver
 from gateway_sdk.sandbox._server import serve
 from tests.browser.logins import Witness, log_in, under_way
@@ -20,7 +22,14 @@ _THIEF = """<!doctype html><link rel="icon" href="data:,">
 
 
 class Earlier:
-    """Answers every path with a page that takes the fragment and may be cached for a year."""
+    """Answers every path with a page that takes the fragment and may be cached for a year.
+
+    Attributes:
+        cookies: The cookies of each request.
+    """
+
+    def __init__(self) -> None:
+        self.cookies: list[str] = []
 
     @asynccontextmanager
     async def serve(self) -> AsyncGenerator[str]:
@@ -29,6 +38,7 @@ class Earlier:
             yield url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.cookies.append(Request(scope).headers.get("cookie", ""))
         reply = HTMLResponse(_THIEF, headers={"Cache-Control": "max-age=31536000"})
         await reply(scope, receive, send)
 
@@ -70,3 +80,24 @@ async def test_a_cached_page_gets_no_token(
         await log_in(page, waiting)
 
     assert [method for method, _ in witness.at("/callback")] == ["GET", "POST"]
+
+
+async def test_a_server_at_another_port_cannot_use_the_login(
+    page: Page, sandbox_flow: ImplicitFlow, witness: Witness
+) -> None:
+    """Its pages get no cookie, except at the answer's path; with that one it gets no state."""
+    other = Earlier()
+    async with other.serve() as url, under_way(sandbox_flow) as waiting:
+        await page.goto(waiting.url)
+        await page.goto(url)
+        await page.goto(f"{url}/callback")
+        assert other.cookies[0] == ""
+        cookie = other.cookies[1]
+        assert cookie.startswith("login-")
+        async with httpx.AsyncClient() as thief:
+            reply = await thief.get(waiting.url, headers={"Cookie": cookie})
+        with pytest.raises(LoginError, match="opened twice"):
+            await waiting.token
+
+    assert (reply.status_code, "location" in reply.headers) == (409, False)
+    assert witness.starts == [302, 409]

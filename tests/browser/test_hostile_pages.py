@@ -137,7 +137,7 @@ async def test_a_redirect_with_a_forged_answer_is_refused(
 ) -> None:
     """Our own page posts what it is redirected with: there the state decides."""
     async with under_way(sandbox_flow) as waiting:
-        await (await context.new_page()).goto(waiting.url)
+        await waiting.open(await context.new_page())
         page = await context.new_page()
         await page.goto(origin)
         await page.evaluate(
@@ -155,7 +155,7 @@ async def test_a_window_with_a_forged_answer_is_refused(
 ) -> None:
     """A page in a window that another page opened is like any other: the state decides."""
     async with under_way(sandbox_flow) as waiting:
-        await (await context.new_page()).goto(waiting.url)
+        await waiting.open(await context.new_page())
         page = await context.new_page()
         await page.goto(origin)
         async with page.expect_popup() as opened:

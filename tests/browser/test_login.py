@@ -32,7 +32,7 @@ async def test_a_login_returns_the_issued_token(
 
     context.on("response", note)
     async with under_way(flow, clock=lambda: 1000.0) as waiting:
-        await decide(page, waiting.url)
+        await decide(page, waiting)
         await shows(page, LOGGED_IN, "You can close this tab and return to the program.")
         token = await waiting.token
 
@@ -46,7 +46,7 @@ async def test_a_login_returns_the_issued_token(
 async def test_a_user_who_refuses_is_not_logged_in(page: Page, flow: ImplicitFlow) -> None:
     """A denial ends the login with its reason, in the program and on the page."""
     async with under_way(flow) as waiting:
-        await decide(page, waiting.url, "deny")
+        await decide(page, waiting, "deny")
         await shows(page, NOT_LOGGED_IN, "The login was refused (access_denied).")
         with pytest.raises(AuthorizationDeniedError) as caught:
             await waiting.token
@@ -60,7 +60,7 @@ async def test_a_response_to_another_login_is_refused(
 ) -> None:
     """A response with a wrong state does not end the login; the valid one after it does."""
     async with under_way(flow) as waiting:
-        await page.goto(waiting.url)
+        await waiting.open(page)
         await page.goto(f"{waiting.redirect_uri}#access_token=evil&token_type=Bearer&state=wrong")
         await shows(page, NOT_OURS, "another state")
         assert page.url == waiting.redirect_uri

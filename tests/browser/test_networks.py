@@ -116,7 +116,7 @@ async def test_an_authorization_server_on_the_internet_reaches_this_machine(
         assert await page.evaluate(fetched, hostile.url) == "refused"
         assert hostile.requests == []
 
-        await decide(page, waiting.url)
+        await decide(page, waiting)
         await shows(page, "You are logged in")
         await waiting.token
 

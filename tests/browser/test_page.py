@@ -80,7 +80,7 @@ async def test_without_scripts_the_address_can_be_pasted(
     """A page that cannot deliver the response explains what to do, and that works."""
     pasted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with under_way(flow, paste=lambda: pasted) as waiting:
-        await decide(page_without_scripts, waiting.url)
+        await decide(page_without_scripts, waiting)
         await shows(page_without_scripts, "One step is left")
         explanation = page_without_scripts.locator("noscript p").first
         await expect(explanation).to_contain_text("Copy the whole address of this page")

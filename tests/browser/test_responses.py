@@ -95,7 +95,7 @@ async def test_an_error_in_the_query_is_understood(
     """An error in the query is the same as one in the fragment; the address bar is cleared too."""
     foreign_server.reshape = all_in_the_query
     async with under_way(foreign_flow) as waiting:
-        await decide(page, waiting.url, "deny")
+        await decide(page, waiting, "deny")
         await shows(page, NOT_LOGGED_IN, "The login was refused (access_denied).")
         with pytest.raises(AuthorizationDeniedError, match="access_denied"):
             await waiting.token
@@ -109,7 +109,7 @@ async def test_a_token_in_the_query_is_refused(
     """It may be in a log by now: the page and the program say what is wrong."""
     foreign_server.reshape = all_in_the_query
     async with under_way(foreign_flow) as waiting:
-        await decide(page, waiting.url)
+        await decide(page, waiting)
         await shows(
             page, NOT_LOGGED_IN, "The response has its token in the query, not the fragment."
         )

@@ -34,7 +34,7 @@ class Held:
     async def log_in(self, waiting: UnderWay) -> None:
         """Log in until the page is loaded and wants to post."""
         await self.page.route(lambda url: url.startswith(waiting.redirect_uri), self._hold)
-        await decide(self.page, waiting.url)
+        await decide(self.page, waiting)
         await self._holding.wait()
 
     def let_go(self) -> None:

@@ -27,12 +27,16 @@ COMMANDS = (
     "bulk",
     "bulk rates",
     "bulk export",
-    "bulk plan",
-    "bulk submit",
-    "bulk worker",
-    "bulk status",
-    "bulk unknown",
-    "bulk collect",
+    "fleet",
+    "fleet init",
+    "fleet plan",
+    "fleet worker",
+    "fleet status",
+    "fleet collect",
+    "fleet failed",
+    "fleet unknown",
+    "fleet retry",
+    "fleet delete",
     "customer",
     "customer create",
     "customer example",
@@ -302,8 +306,17 @@ def test_every_option_and_argument_is_described(call_gateway: Call, command: str
     text, _, shown = call_gateway(*command.split(), "--help").out.partition("\nOptions:\n")
 
     options = re.findall(r"^  (?:-\w, )?(--[a-z-]+(?: \S+)?)  +\S", shown, re.MULTILINE)
-    switches = {"--json", "--csv", "--plot", "--all", "--yes", "--help", "--retry-failed"}
-    switches |= {"--browser", "--no-browser", "--paste", "--here", "--partial"}
+    switches = {
+        "--json",
+        "--csv",
+        "--plot",
+        "--all",
+        "--yes",
+        "--help",
+        "--retry-failed",
+        "--watch",
+    }
+    switches |= {"--browser", "--no-browser", "--paste", "--check", "--partial"}
     assert {option for option in options if " " not in option} <= switches
     assert len(options) == len(re.findall(r"^  -", shown, re.MULTILINE))
     assert "Args:" not in text

@@ -186,7 +186,7 @@ def test_message_without_standard_error_is_dropped(monkeypatch: pytest.MonkeyPat
 
 def test_missing_needs_of_a_fleet_are_named() -> None:
     """The queue's library is one of them."""
-    assert str(how_to_install("taskiq")).startswith("this needs the extra [fleet]: ")
+    assert str(how_to_install("procrastinate")).startswith("this needs the extra [fleet]: ")
 
 
 @pytest.mark.parametrize("module", sum(EXTRAS.values(), ()))

@@ -24,8 +24,6 @@ TABLE: dict[type[GatewayError], Advice] = {
     errors.SessionStateError: FIX,
     errors.JournalError: FIX,
     errors.OutageError: REPEAT,
-    errors.PlanStoreError: FIX,
-    errors.PoisonChunkError: FIX,
     errors.ConnectionFailedError: REPEAT,
     errors.UploadFailedError: FIX,
     errors.ReplyLostError: REPEAT,

@@ -7,7 +7,7 @@ import pytest
 
 from tests.bulk.journal.journals import rows
 from tests.support import documents
-from tests.support.postgres_server import POSTGRES
+from tests.support.postgres_server import POSTGRES, point_libpq_at
 
 # Each starts several processes, which takes a while on a busy machine.
 pytestmark = pytest.mark.timeout(180)
@@ -27,10 +27,10 @@ def database(
     request: pytest.FixtureRequest, block: documents.Block, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Provide the database that a page tells its reader to have."""
-    if "FLEET_DATABASE" in block.document.read_text():
+    if "fleet.Job(" in block.document.read_text():
         if not POSTGRES:
             pytest.skip("not tested, because no postgres was found")
-        monkeypatch.setenv("FLEET_DATABASE", request.getfixturevalue("dsn"))
+        point_libpq_at(request.getfixturevalue("dsn"), monkeypatch)
 
 
 @pytest.mark.parametrize("block", PROGRAMS, ids=by_name)

@@ -1,135 +1,124 @@
-"""Plans on engines that are not ours, in processes of their own."""
+"""Plans of the examples, on the fleet's queue and on others, in processes of their own."""
 
 import asyncio
-import os
-import signal
+import shlex
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from pyarrow import parquet  # type: ignore[import-untyped]
+import yaml  # type: ignore[import-untyped]
 
-from gateway_sdk.fleet import Job, Plan, PostgresStore
+from gateway_sdk.fleet import Job
 from gateway_sdk.sandbox import Sandbox
 from tests.support.documents import ROOT, Ended, run
-from tests.support.postgres_server import NEEDS_POSTGRES
-from tests.support.rabbitmq_server import NEEDS_RABBITMQ, shared_rabbitmq
+from tests.support.postgres_server import NEEDS_POSTGRES, point_libpq_at
+from tests.support.redis_server import NEEDS_REDIS, RedisServer
 
 # Each starts several processes, which takes a while on a busy machine.
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [NEEDS_POSTGRES, pytest.mark.timeout(180)]
 QUERIES = 8 * 7
+JOB = "examples.fleet_rates:rates"
 
 
 @pytest.fixture
-def database(dsn: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Point the examples at an empty database."""
-    monkeypatch.setenv("FLEET_DATABASE", dsn)
-    monkeypatch.setenv("FLEET_LEASE", "3")
-    return dsn
+def job(dsn: str, monkeypatch: pytest.MonkeyPatch, gateway_env: dict[str, str]) -> Job:
+    """Point the examples at an empty database and the sandbox."""
+    point_libpq_at(dsn, monkeypatch)
+    return Job("rates", operation="exchange_rate_series")
 
 
 async def call(module: str, *arguments: str) -> Ended:
     return await run(sys.executable, "-m", module, *arguments, folder=ROOT)
 
 
-@NEEDS_POSTGRES
-async def test_dask_runs_what_the_store_lacks(
-    gateway_env: dict[str, str], gateway_sandbox: Sandbox, database: str, tmp_path: Path
+@asynccontextmanager
+async def worker(*command: str) -> AsyncIterator[None]:
+    """Start a worker, which ends when it is asked to."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", *command, cwd=ROOT, stdout=DEVNULL, stderr=DEVNULL
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def until_complete(job: Job) -> None:
+    while not (await job.status("rates-2026-01")).is_complete:  # noqa: ASYNC110 - other processes
+        await asyncio.sleep(0.1)
+
+
+async def test_the_queue_of_the_fleet(job: Job, gateway_sandbox: Sandbox, tmp_path: Path) -> None:
+    assert (await call("gateway_sdk.cli", "fleet", "init", JOB)).status == 0
+    assert (await call("examples.fleet_rates")).err == ""
+    async with worker("gateway_sdk.cli", "fleet", "worker", JOB):
+        await until_complete(job)
+    out = tmp_path / "rates.csv"
+    command = ("gateway_sdk.cli", "fleet", "collect", JOB, "rates-2026-01", str(out))
+    assert (await call(*command)).status == 0
+    assert len(gateway_sandbox.received) == QUERIES
+
+
+async def test_dask_runs_what_is_missing(
+    job: Job, gateway_sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """A second run asks the gateway for nothing."""
-    place = tmp_path / "rates.parquet"
+    place = tmp_path / "rates.csv"
 
     first = await call("examples.fleet_dask", str(place))
     asked = len(gateway_sandbox.received)
     second = await call("examples.fleet_dask", str(place))
 
-    assert first.out == second.out == f"{QUERIES} series in {place}\n", first.err
+    assert first.out == second.out, first.err
+    assert first.out.endswith(f" rates in {place}\n"), first.err
     assert asked == len(gateway_sandbox.received) == QUERIES
-    assert set(parquet.read_table(place)["state"].to_pylist()) == {"done"}
 
 
-@pytest.fixture
-def queue(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Point the examples at a RabbitMQ, in which no other test uses their queue."""
-    monkeypatch.setenv("FLEET_BROKER", shared_rabbitmq(request))
-
-
-PROCRASTINATE = ("examples.fleet_procrastinate", "worker")
-TASKIQ = ("taskiq", "worker", "examples.fleet_taskiq:broker", "--max-async-tasks", "2")
-
-
-@asynccontextmanager
-async def worker(*command: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Start a worker, which ends when it is asked to."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", *command, cwd=ROOT, stderr=PIPE, start_new_session=True
-    )
-    assert process.stderr
-    log = asyncio.create_task(process.stderr.read())
+@NEEDS_REDIS
+async def test_celery_delivers_the_chunks(
+    job: Job, gateway_sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = RedisServer(tmp_path)
     try:
-        yield process
+        server.start()
+        monkeypatch.setenv("CELERY_BROKER_URL", server.url.replace("unix:", "redis+socket:"))
+        assert (await call("examples.fleet_celery")).err == ""
+        async with worker("celery", "-A", "examples.fleet_celery", "worker", "--concurrency", "2"):
+            await until_complete(job)
     finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-        await log
+        server.kill()
 
-
-async def until_complete(plan: Plan) -> None:
-    """Look at the store until nothing is missing; the time-out of the test is the limit."""
-    while not (await plan.status()).is_complete:  # noqa: ASYNC110 - other processes work
-        await asyncio.sleep(0.2)
-
-
-@NEEDS_POSTGRES
-@pytest.mark.gateway_fault("exchange_rate_series", "latency", seconds=60, at=1)
-async def test_procrastinate_revives_what_a_dead_worker_left(
-    gateway_env: dict[str, str], gateway_sandbox: Sandbox, database: str
-) -> None:
-    """A worker is killed in the middle of its first chunks; another one ends the plan."""
-    procrastinate = (sys.executable, "-m", "procrastinate", "--app")
-    applied = await run(
-        *procrastinate, "examples.fleet_procrastinate.app", "schema", "--apply", folder=ROOT
-    )
-    assert applied.status == 0, applied.err
-    submitted = await call("examples.fleet_procrastinate", "submit")
-    assert submitted.out == "6 chunks submitted\n", submitted.err
-    store = PostgresStore(database)
-    plan = await Job("rates-2026-01", operation="exchange_rate_series", store=store).load()
-
-    async with worker(*PROCRASTINATE) as first:
-        while not gateway_sandbox.received:  # noqa: ASYNC110 - another process works
-            await asyncio.sleep(0.05)
-        os.kill(first.pid, signal.SIGKILL)
-        await first.wait()
-    assert not (await plan.status()).is_complete
-    async with worker(*PROCRASTINATE):
-        await until_complete(plan)
-
-    assert (await plan.status()).done == QUERIES
-    await store.aclose()
-
-
-@NEEDS_POSTGRES
-@NEEDS_RABBITMQ
-async def test_taskiq_does_a_plan_once(
-    gateway_env: dict[str, str],
-    gateway_sandbox: Sandbox,
-    database: str,
-    queue: None,
-    tmp_path: Path,
-) -> None:
-    """Two workers share it; the same command again asks the gateway for nothing."""
-    place = tmp_path / "rates.parquet"
-
-    async with worker(*TASKIQ, "--workers", "2"):
-        first = await call("examples.fleet_taskiq", str(place))
-    second = await call("examples.fleet_taskiq", str(place))
-
-    assert first.out.endswith(f"{QUERIES} series in {place}\n"), first.err
-    assert second.out == f"{QUERIES} series in {place}\n", second.err
     assert len(gateway_sandbox.received) == QUERIES
-    assert set(parquet.read_table(place)["state"].to_pylist()) == {"done"}
+
+
+async def test_the_image_and_the_services_name_what_there_is(
+    job: Job, gateway_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """As far as they can be tried without Docker: their commands, files and variables."""
+    folder = ROOT / "examples" / "fleet"
+    services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
+    lines = (folder / "Dockerfile").read_text().replace("\\\n", "").splitlines()
+    copied = [line.split()[1:] for line in lines if line.startswith("COPY")]
+    assert copied == [[".", "gateway-sdk"], ["examples/fleet_rates.py", "jobs.py"]]
+    (tmp_path / "jobs.py").write_text((ROOT / copied[1][0]).read_text())
+    build = services["worker"]["build"]
+    assert (folder / build["context"] / build["dockerfile"]).samefile(folder / "Dockerfile")
+    assert {"PGHOST", "PGUSER", "PGDATABASE", "PGPASSWORD", "GATEWAY_BASE_URL"} < set(
+        services["worker"]["environment"]
+    )
+
+    async def gateway(words: list[str]) -> int:
+        assert words[0] == "gateway"
+        command = (sys.executable, "-m", "gateway_sdk.cli", *words[1:])
+        return (await run(*command, folder=tmp_path)).status
+
+    (check,) = [line.partition("CMD ")[2] for line in lines if line.startswith("HEALTHCHECK")]
+    assert await gateway(services["tables"]["command"]) == 0
+    assert await gateway(yaml.safe_load(check)) == 1  # nothing runs
+    assert shlex.split("gateway fleet worker jobs:rates") == yaml.safe_load(
+        lines[-1].removeprefix("CMD ")
+    )

@@ -1,55 +1,45 @@
-"""A gateway that counts what it does, and sessions, jobs and items for it."""
+"""A gateway that counts what it does, and jobs and items for it."""
 
-import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, LiteralString
 
 import httpx
+import psycopg
 
 from gateway_sdk import GatewaySession
-from gateway_sdk.fleet import Job, Plan
-from gateway_sdk.fleet._store import ItemRecord, State
-from tests.support.memory_store import MemoryStore
+from gateway_sdk.fleet import Job
 
-ADDRESS = "https://gateway.example.com"
-CUSTOMERS = "/customer/1.0.0/create"
-
-Answer = Callable[[str, Any], Awaitable[httpx.Response | None]]
+Answer = Callable[[Any], Awaitable[httpx.Response | None]]
 
 
 class CountingGateway(httpx.AsyncBaseTransport):
     """Does everything, and counts it by the body.
 
     Attributes:
-        answer: Awaited with the path and the JSON body before anything is done; may answer.
-        after: Awaited after something was done, before the reply.
+        answer: Awaited with the JSON body before anything is done; may answer.
         done: How often each body was done.
+        requests: How many came.
     """
 
     def __init__(self) -> None:
         self.answer: Answer | None = None
-        self.after: Answer | None = None
         self.done: Counter[str] = Counter()
         self.requests = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self.requests += 1
         text = (await request.aread()).decode()
-        body = json.loads(text) if text[:1] == "{" else text
-        if self.answer and (reply := await self.answer(request.url.path, body)):
+        body = json.loads(text) if text else None
+        if self.answer and (reply := await self.answer(body)):
             return reply
         self.done[text] += 1
-        if self.after and (reply := await self.after(request.url.path, body)):
-            return reply
         return httpx.Response(200, json={"seen": body})
 
-
-def session(gateway: httpx.AsyncBaseTransport, **settings: Any) -> GatewaySession:
-    settings = {"retry": None, "access_token": "t", **settings}
-    return GatewaySession(ADDRESS, tenant_id="acme", transport=gateway, **settings)
+    def settings(self, **more: Any) -> dict[str, Any]:
+        given = {"access_token": "t", "tenant_id": "acme", "retry": None}
+        return {"base_url": "https://gateway.example.com", "transport": self, **given, **more}
 
 
 def series(number: int) -> dict[str, Any]:
@@ -65,6 +55,12 @@ def customer(number: int) -> dict[str, Any]:
     return {"person": {"firstName": {"name": f"c{number}"}}}
 
 
+def number_of(body: Any) -> int:
+    """Return the number of the item that a body is of."""
+    name = body["base"] if "base" in body else body["person"]["firstName"]["name"]
+    return int(name[1:])
+
+
 async def either(gateway: GatewaySession, item: dict[str, Any]) -> Any:
     """Create a customer, or fetch a series."""
     if "person" in item:
@@ -72,37 +68,16 @@ async def either(gateway: GatewaySession, item: dict[str, Any]) -> Any:
     return await gateway.currency.exchange_rate_series(**item)
 
 
-def rates_job(store: Any = None, **settings: Any) -> Job:
-    store = MemoryStore() if store is None else store
-    return Job("rates", operation="exchange_rate_series", store=store, **settings)
+def job(gateway: CountingGateway, dsn: str, **settings: Any) -> Job:
+    given = {"function": either, "concurrency": 4, "lease": 60.0, **settings}
+    return Job("either", database=dsn, session=gateway.settings(), **given)
 
 
-def customers_job(store: Any = None, **settings: Any) -> Job:
-    store = MemoryStore() if store is None else store
-    return Job("customers", operation="create_customer", store=store, **settings)
+async def rows_of(dsn: str, query: LiteralString, *values: object) -> list[Any]:
+    async with await psycopg.AsyncConnection.connect(dsn) as connection:
+        return await (await connection.execute(query, values)).fetchall()
 
 
-async def run_all(plan: Plan, gateway: GatewaySession) -> None:
-    """Run every chunk that lacks something, one after the other."""
-    async for chunk in plan.missing():
-        await plan.run(chunk, gateway)
-
-
-def states(store: MemoryStore) -> dict[int, str]:
-    return {index: record.state.value for (_, index), record in sorted(store.states.items())}
-
-
-def records(store: MemoryStore) -> list[ItemRecord]:
-    return [record for _, record in sorted(store.states.items())]
-
-
-def all_done(store: MemoryStore, count: int) -> bool:
-    return states(store) == dict.fromkeys(range(count), State.DONE.value)
-
-
-@contextmanager
-def cancelled_at_end(task: asyncio.Task[Any]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        task.cancel()
+async def change(dsn: str, statement: LiteralString, *values: object) -> None:
+    async with await psycopg.AsyncConnection.connect(dsn) as connection:
+        await connection.execute(statement, values)

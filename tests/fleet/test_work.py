@@ -1,19 +1,17 @@
 """Items: what can be seen to be wrong is refused when the plan is made."""
 
-import json
 from datetime import date
-from decimal import Decimal
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import from_json
 
 from gateway_sdk import GatewaySession, operations
 from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, UnexpectedReplyError
-from gateway_sdk.fleet._json import item_text, value_text
 from gateway_sdk.fleet._work import make_work
 from gateway_sdk.models import CreateRequest, ExchangeRateSeriesRequest, OrderHistoryPage
-from tests.fleet.gateways import CountingGateway, customer, series, session
+from tests.fleet.gateways import CountingGateway, customer, series
 
 WITH_SECRET = {"person": {"pinCode": "4711"}}
 ITEMS: dict[str, Any] = {
@@ -25,7 +23,7 @@ ITEMS: dict[str, Any] = {
     "spot_trading_available_balance": {},
     "cancel_order": {"wallet_id": "w1", "order_id": "o1"},
     "change_document_status": {"document_id": "d1", "content": {"status": "ok"}},
-    "update_document": {"document_id": "d1", "content": "text"},
+    "update_document": {"document_id": "d1", "content": {"text": 1}},
     "upload_document": {"content": "text", "content_type": "text/plain"},
     "send_webhook": {"content": {"event": 1}},
     "list_countries": {},
@@ -33,21 +31,25 @@ ITEMS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("operation", operations.OPERATIONS, ids=lambda one: one.name)
-async def test_each_operation_takes_its_arguments(operation: Any) -> None:
+async def test_each_operation_takes_its_arguments(
+    operation: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is stored makes the call."""
     gateway = CountingGateway()
+    monkeypatch.setattr("tests.fleet.gateways.json.loads", str)  # documents are no JSON
     work = make_work(operation, None)
-    text = work.dump(ITEMS[operation.name])
+    item = from_json(work.dump(ITEMS[operation.name]))
 
-    async with session(gateway) as made:
+    async with GatewaySession(**gateway.settings()) as made:
         if operation is operations.LIST_COUNTRIES:
             with pytest.raises(UnexpectedReplyError):
-                await work.call(made, text)
+                await work.call(made, item)
         else:
-            await work.call(made, text)
+            await work.call(made, item)
 
     assert gateway.requests == 1
     assert work.name == operation.name
+    assert work.is_once is (operation.repeatability is operations.CREATE_CUSTOMER.repeatability)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_models_and_mappings_are_the_same(operation: str, item: Any, same: Any) 
 @pytest.mark.parametrize(
     ("operation", "item", "message"),
     [
-        ("exchange_rate_series", "EUR", "must be a model, or a mapping .* base, symbols, start"),
+        ("exchange_rate_series", "EUR", "must be a mapping .* base, symbols, start"),
         ("list_countries", 1, "arguments of list_countries: none"),
         ("exchange_rate_series", {"base": "EUR"}, "missing a required argument: 'symbols'"),
         ("exchange_rate_series", {**series(1), "pin": 4711}, "unexpected keyword argument 'pin'"),
@@ -84,12 +86,11 @@ def test_models_and_mappings_are_the_same(operation: str, item: Any, same: Any) 
         ("cancel_order", {"wallet_id": 4711, "order_id": "1"}, "wallet_id must be a string"),
         ("order_history", {"page": "x", "take": 1}, "page"),
         ("create_customer", {"person": {"nme": 4711}}, "nme"),
-        ("create_customer", WITH_SECRET, "holds a secret, and a plan is stored in clear"),
+        ("create_customer", WITH_SECRET, "holds a secret, which would be kept in clear"),
         ("create_customer", CreateRequest.model_validate(WITH_SECRET), "holds a secret"),
         ("change_document_status", {"document_id": "1", "content": None}, "content is missing"),
-        ("upload_document", {"content": b"4711"}, r"no JSON value \(TypeError\)"),
         ("upload_document", {"content": float("nan")}, r"no JSON value \(ValueError\)"),
-        ("upload_document", {"content": "\ud800"}, "no JSON value"),
+        ("upload_document", {"content": object()}, "no JSON value"),
     ],
 )
 def test_wrong_items_are_refused(operation: str, item: Any, message: str) -> None:
@@ -107,17 +108,19 @@ def test_an_item_that_cannot_be_read_again_is_refused() -> None:
         for _ in range(levels):
             item = [item]
         with pytest.raises(InvalidArgumentError, match="no JSON value"):
-            item_text(item)
+            make_work(None, with_anything).dump(item)
 
 
 class Query(BaseModel):
     """An item of a user's own."""
 
+    model_config = ConfigDict(strict=True)
     number: Annotated[int, Field(serialization_alias="n", validation_alias="n")]
+    day: date = date(2026, 1, 1)
 
 
-async def with_model(gateway: GatewaySession, item: Query) -> int:
-    return item.number
+async def with_model(gateway: GatewaySession, item: Query) -> tuple[int, date]:
+    return item.number, item.day
 
 
 async def with_anything(gateway: Any, item) -> Any:  # type: ignore[no-untyped-def] # noqa: ANN001
@@ -135,14 +138,17 @@ class Callable_:  # noqa: N801 - an instance is the function
         return item
 
 
+DAY = date(2026, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("function", "item", "text", "value", "name"),
     [
-        (with_model, Query.model_validate({"n": 3}), '{"n":3}', 3, "with_model()"),
-        (with_model, {"n": 3}, '{"n":3}', 3, "with_model()"),
+        (with_model, Query.model_validate({"n": 3}), '{"n":3}', (3, DAY), "with_model"),
+        (with_model, {"n": 3, "day": DAY}, '{"day":"2026-01-01","n":3}', (3, DAY), None),
         (with_anything, {"b": [1], "a": None}, '{"a":null,"b":[1]}', {"b": [1], "a": None}, None),
-        (with_any_number, "x", '"x"', "x", "with_any_number()"),
-        (Callable_(), "é", '"é"', "é", "Callable_()"),
+        (with_any_number, "x", '"x"', "x", "with_any_number"),
+        (Callable_(), "é", '"é"', "é", "Callable_"),
     ],
 )
 async def test_functions_get_the_type_that_they_name(
@@ -151,10 +157,10 @@ async def test_functions_get_the_type_that_they_name(
     """Models are made of what was stored."""
     work = make_work(None, function)
 
-    assert work.dump(item) == text
-    assert await work.call(None, text) == value  # type: ignore[arg-type]
-    assert work.name == (name or "with_anything()")
-    assert not work.sends_once
+    assert work.dump(item) == text.encode()
+    assert await work.call(None, from_json(text)) == value  # type: ignore[arg-type]
+    assert work.name == (name or function.__name__)
+    assert not work.is_once
 
 
 @pytest.mark.parametrize("item", [{"n": "x4711"}, {"m": 4711}, [4711]])
@@ -209,41 +215,3 @@ def test_wrong_work_is_refused(operation: Any, function: Any, message: str) -> N
     """When the job is made."""
     with pytest.raises(ConfigurationError, match=message):
         make_work(operation, function)
-
-
-def nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth - 1):
-        value = [value]
-    return value
-
-
-def test_values_are_json_texts() -> None:
-    """Models too; other values are named by their error alone."""
-    assert value_text({"a": [1, None], "b": Decimal("1.10")}) == '{"a":[1,null],"b":"1.10"}'
-    assert value_text(Query.model_validate({"n": 3})) == '{"n":3}'
-    assert value_text(float("inf")) == '"Infinity"'
-    with pytest.raises(ValueError, match=r"^PydanticSerializationError$"):
-        value_text(object())
-
-
-@pytest.mark.parametrize(
-    ("value", "is_readable"),
-    [
-        (nested(199), True),
-        (nested(210), False),
-        (10**4200, True),
-        (10**4300, False),
-        ({str(key): {} for key in range(300)}, True),
-        ("[" * 300, True),
-        ("x" * 5000, True),
-    ],
-    ids=["deep", "too deep", "long", "too long", "wide", "brackets in a text", "long text"],
-)
-def test_a_value_that_could_not_be_read_is_refused(value: Any, is_readable: bool) -> None:
-    """Whether it is small enough to do without reading it, or is read."""
-    if is_readable:
-        assert json.loads(value_text(value)) == value
-        return
-    with pytest.raises(ValueError, match=r"^ValueError$"):
-        value_text(value)

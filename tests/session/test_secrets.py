@@ -170,8 +170,6 @@ ELSEWHERE: Final = {  # the tests of bad input, of bulk runs, uploads, logins an
     "JournalError",
     "MissingExtraError",
     "OutageError",
-    "PlanStoreError",
-    "PoisonChunkError",
     "UnauthorizedError",
     "UploadFailedError",
 }

@@ -28,11 +28,13 @@ def test_the_public_face_of_bulk() -> None:
         "Outage",
         "Progress",
         "RateRow",
+        "Results",
         "State",
         "currencies_of",
         "export",
         "rate_rows",
         "run",
+        "write_results",
     ]
 
 
@@ -55,6 +57,7 @@ def test_the_public_face_of_the_top() -> None:
         "CallInfo",
         "GatewaySession",
         "GatewayTransport",
+        "Limiter",
         "Multipart",
         "Observer",
         "Outcome",

@@ -16,7 +16,6 @@ DATA = {
     "areas/country_data.py",  # each area has a file
     "areas/kyc.py",
     "cli/__main__.py",  # what `python -m gateway_sdk.cli` runs
-    "fleet/_parts.py",  # a class of fields
 }
 
 

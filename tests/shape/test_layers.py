@@ -15,7 +15,7 @@ LAYERS = (
     ("outcome", "models", "sandbox"),
     ("errors", "operations"),
     ("_checks", "_extras", "_url", "observer"),
-    ("auth", "_http", "otel"),
+    ("auth", "_http", "otel", "rate_limit"),
     ("_transport",),
     ("_call",),
     ("_settings", "bulk"),
@@ -46,17 +46,17 @@ FOREIGN = {
     "opentelemetry": {"otel"},
     "h11": {"_transport", "auth"},
     "keyring": {"auth"},
-    "asyncpg": {"fleet"},
-    "pyrate_limiter": {"fleet"},
-    "redis": {"auth", "fleet"},
-    "taskiq": {"fleet"},
+    "procrastinate": {"fleet"},
+    "psycopg": {"fleet"},
+    "psycopg_pool": {"fleet"},
+    "redis": {"auth"},
     "starlette": {"sandbox"},
     "uvicorn": {"sandbox"},
     "typer": {"cli"},
     "rich": {"cli"},
     "matplotlib": {"cli"},
     "simplejson": {"cli"},
-    "pyarrow": {"cli", "fleet"},
+    "pyarrow": {"bulk", "cli"},
 }
 
 
@@ -138,6 +138,21 @@ def test_each_library_has_its_room(foreign: str) -> None:
     }
 
     assert users <= FOREIGN[foreign]
+
+
+def test_a_fleet_stands_on_public_names() -> None:
+    """What it can do, a user's own ledger and queue can do."""
+    parts = [path for module, path in MODULES.items() if room_of(module) == "fleet"]
+    private = {
+        name
+        for path in parts
+        for name in ours(path)
+        if room_of(name) != "fleet" and any(part.startswith("_") for part in name.split("."))
+    }
+
+    assert private == set()
+    assert len(parts) <= 14
+    assert sum(len(path.read_text().splitlines()) for path in parts) <= 2000
 
 
 def test_the_sandbox_knows_nothing_of_the_sdk() -> None:

@@ -1,6 +1,5 @@
 """A real PostgreSQL of a test's own, which can be killed and started again."""
 
-import asyncio
 import os
 import pwd
 import shutil
@@ -10,8 +9,9 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-import asyncpg
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.support.ports import free_port
 from tests.support.secrecy import CANARY
@@ -108,13 +108,9 @@ class PostgresServer:
             )  # fmt: skip
 
     def _answers(self) -> bool:
-        async def ask() -> None:
-            connection = await asyncpg.connect(self.address(), timeout=5)
-            await connection.close()
-
         try:
-            asyncio.run(ask())
-        except (OSError, asyncpg.PostgresError):
+            psycopg.connect(self.address(), connect_timeout=5).close()
+        except psycopg.OperationalError:
             return False
         return True
 
@@ -140,13 +136,20 @@ class PostgresServer:
         await self.execute(f"create database {name}")
         return self.address(name)
 
-    async def execute(self, *statements: str, dsn: str = "") -> list[Any]:
+    async def execute(self, *statements: Any, dsn: str = "") -> list[Any]:
         """Run statements, one transaction each; return the rows of the last one."""
-        connection = await asyncpg.connect(dsn or self.address(), timeout=10)
         rows: list[Any] = []
-        try:
+        address = dsn or self.address()
+        async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
             for statement in statements:
-                rows = await connection.fetch(statement)
-        finally:
-            await connection.close()
+                found = await connection.execute(statement)
+                rows = await found.fetchall() if found.description else []
         return rows
+
+
+def point_libpq_at(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the variables of libpq, as a user does."""
+    address = conninfo_to_dict(dsn)
+    for variable in ("host", "port", "user", "password"):
+        monkeypatch.setenv(f"PG{variable.upper()}", str(address[variable]))
+    monkeypatch.setenv("PGDATABASE", str(address["dbname"]))

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from gateway_sdk._transport.pool import KEEPALIVE_EXPIRY
-from gateway_sdk._transport.rate_limit import RateLimit, RateLimiter
 from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk.rate_limit import RateLimit, RateLimiter
 from tests.support.engines import IDLE, Engine, body_of, make_request
 from tests.support.failing_steps import turns
 from tests.support.raw_server import OK, raw_server, read_request

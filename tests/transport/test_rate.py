@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gateway_sdk import ConfigurationError, RateLimit
-from gateway_sdk._transport.rate_limit import RateLimiter
+from gateway_sdk.rate_limit import RateLimiter
 from tests.support.virtual_time import VirtualTimeLoop, now, run
 
 

@@ -26,8 +26,8 @@ from gateway_sdk import (
 )
 from gateway_sdk._transport import engine
 from gateway_sdk._transport.exchange import Exchange
-from gateway_sdk._transport.rate_limit import RateLimiter
 from gateway_sdk._transport.route import Route
+from gateway_sdk.rate_limit import RateLimiter
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from tests.support.calls import CALLS
 from tests.support.ports import free_port
@@ -333,11 +333,9 @@ def test_each_attempt_says_how_long_it_waited_for_a_slot(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("listens", [True, False])
-async def test_every_turn_of_a_request_ends(monkeypatch: pytest.MonkeyPatch, listens: bool) -> None:
+async def test_every_turn_of_a_request_ends(listens: bool) -> None:
     """What was sent counts once, and so does what could not be sent: nothing keeps its place."""
-    limit = RateLimit(4, 3600.0)
-    limiter = RateLimiter(limit)
-    monkeypatch.setattr(RateLimit, "make_limiter", lambda _: limiter)
+    limiter = RateLimiter(RateLimit(4, 3600.0))
     port = free_port()
     given: dict[str, Any] = {
         "access_token": SANDBOX_ACCESS_TOKEN,
@@ -345,7 +343,7 @@ async def test_every_turn_of_a_request_ends(monkeypatch: pytest.MonkeyPatch, lis
     }
     async with Sandbox().serve() as url:
         address = url if listens else f"http://127.0.0.1:{port}"
-        async with GatewaySession(address, rate_limit=limit, retry=None, **given) as sending:
+        async with GatewaySession(address, rate_limit=limiter, retry=None, **given) as sending:
             calls = [CALLS["order_history"](sending) for _ in range(3)]
             ends = await asyncio.gather(*calls, return_exceptions=True)
 

@@ -10,9 +10,9 @@ import httpx
 
 from gateway_sdk._checks import Declared, check_count, check_switch, checked
 from gateway_sdk._transport.custom import AnyClient, AnyTransport, library_of
-from gateway_sdk._transport.rate_limit import AnyRateLimit
 from gateway_sdk._transport.transmission import Transport
 from gateway_sdk.errors import ConfigurationError
+from gateway_sdk.rate_limit import Limiter, RateLimit, limiter_of
 
 Authorities: TypeAlias = ssl.SSLContext | str | Path | Literal[True]
 Certificate: TypeAlias = (
@@ -36,7 +36,7 @@ class TransportSettings(ConnectionSettings, total=False):
 
     transport: AnyTransport | None
     http_client: AnyClient | None
-    rate_limit: AnyRateLimit | None
+    rate_limit: RateLimit | Limiter | None
 
 
 def _check_verify(name: str, verify: object) -> object:
@@ -80,8 +80,10 @@ def _check_kind(name: str, value: object, kind: str) -> object:
 
 
 def _check_rate_limit(name: str, limit: object) -> object:
-    if limit is not None and not isinstance(limit, AnyRateLimit):
-        raise ConfigurationError("must be a RateLimit, or None for no limit", setting=name)
+    if limit is not None and not isinstance(limit, RateLimit | Limiter):
+        raise ConfigurationError(
+            "must be a RateLimit, a Limiter, or None for no limit", setting=name
+        )
     return limit
 
 
@@ -112,7 +114,7 @@ class EngineConfig:
     cert: Certificate | None = field(repr=False)
     proxy: str | None = field(repr=False)
     trust_env: bool
-    rate_limit: AnyRateLimit | None
+    rate_limit: RateLimit | Limiter | None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
@@ -131,13 +133,14 @@ def make_engine(config: EngineConfig, url: httpx.URL) -> Transport:
     from gateway_sdk._transport.engine import Engine  # noqa: PLC0415
     from gateway_sdk._transport.proxy import proxy_for  # noqa: PLC0415
 
-    limiter = None if config.rate_limit is None else config.rate_limit.make_limiter()
     proxy = proxy_for(url, config.proxy, trust_env=config.trust_env)
     if proxy is not None and proxy.url.scheme == "https":
         proxy.ssl_context = _authorities(config)  # without cert=, which is for the gateway
     tls = url.scheme == "https"
     context = _ssl_context(config) if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return Engine(config.max_connections, context, proxy=proxy, limiter=limiter)
+    return Engine(
+        config.max_connections, context, proxy=proxy, limiter=limiter_of(config.rate_limit)
+    )
 
 
 def _ssl_context(config: EngineConfig) -> ssl.SSLContext:

@@ -8,7 +8,6 @@ from typing import Any, Final, Protocol
 import httpx
 
 from gateway_sdk._http.reply import RawReply
-from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.transmission import (
     Request,
     Transmission,
@@ -16,6 +15,7 @@ from gateway_sdk._transport.transmission import (
     unread,
     with_content,
 )
+from gateway_sdk.rate_limit import Limiter
 
 _LIBRARIES: Final = ("httpx", "httpx2")
 
@@ -154,7 +154,7 @@ class CustomTransport:
         may_be_sent, transmission.sent = transmission.sent, False  # while it waits, nothing is
         try:
             if self._limiter is not None:
-                await self._limiter.admit(transmission)
+                await transmission.enter(self._limiter)
             if transmission.on_admitted is not None:
                 await transmission.on_admitted()
         finally:
@@ -163,5 +163,3 @@ class CustomTransport:
 
     async def aclose(self) -> None:
         await self._transport.aclose()
-        if self._limiter is not None:
-            await self._limiter.aclose()

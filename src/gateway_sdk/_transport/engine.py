@@ -15,13 +15,13 @@ from gateway_sdk._transport.exchange import Exchange
 from gateway_sdk._transport.interception import is_mocked
 from gateway_sdk._transport.pool import Admission, Pool
 from gateway_sdk._transport.proxy import forwards
-from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.route import Route
 from gateway_sdk._transport.transmission import (
     NOT_SENT,
     Request,
     send_by_httpx,
 )
+from gateway_sdk.rate_limit import Limiter
 
 
 class Engine:
@@ -94,7 +94,6 @@ class Engine:
 
     async def aclose(self) -> None:
         await self._pool.aclose()
-        await self._admission.aclose()
         self._route.close()
         if self._mocked is not None:  # vcrpy records over real connections of its
             await self._mocked.aclose()

@@ -13,6 +13,7 @@ from gateway_sdk._transport.custom import (
     transport_of_client,
 )
 from gateway_sdk._transport.transmission import Transport
+from gateway_sdk.rate_limit import limiter_of
 
 _logger = logging.getLogger("gateway_sdk")
 
@@ -20,7 +21,7 @@ _logger = logging.getLogger("gateway_sdk")
 def make_transport(config: EngineConfig, base_url: httpx.URL) -> Transport:
     if config.is_ours:
         return make_engine(config, base_url)
-    limiter = None if config.rate_limit is None else config.rate_limit.make_limiter()
+    limiter = limiter_of(config.rate_limit)
     client = config.http_client
     if client is None:
         return CustomTransport(transport_of(config.transport), limiter)

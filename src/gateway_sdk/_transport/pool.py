@@ -14,8 +14,8 @@ import httpx
 
 from gateway_sdk._python import safe_repr
 from gateway_sdk._transport.connection import Connection
-from gateway_sdk._transport.rate_limit import Limiter
 from gateway_sdk._transport.transmission import Transmission
+from gateway_sdk.rate_limit import Limiter
 
 KEEPALIVE_EXPIRY: Final = 50.0
 """Seconds that an idle connection is kept: load balancers usually close it after 60."""
@@ -99,7 +99,7 @@ class Admission:
         if self._limiter is not None:
             try:
                 # After the slot: a request whose turn it is can then be sent at once.
-                await self._limiter.admit(transmission)
+                await transmission.enter(self._limiter)
             except BaseException:
                 self.slots.leave()
                 raise
@@ -114,10 +114,6 @@ class Admission:
 
     def leave(self) -> None:
         self.slots.leave()
-
-    async def aclose(self) -> None:
-        if self._limiter is not None:
-            await self._limiter.aclose()
 
 
 class Pool:

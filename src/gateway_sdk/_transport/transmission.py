@@ -1,5 +1,6 @@
 """What a call gives to a transport, and what the transport reports."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol, cast
 
@@ -7,6 +8,7 @@ import httpx
 
 from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
+from gateway_sdk.rate_limit import Limiter
 
 EXTENSION: Final = "gateway_sdk.transmission"
 """The key of `Transmission` in the extensions of an `httpx.Request`."""
@@ -62,6 +64,16 @@ class Transmission:
     def is_unsent(self, error: BaseException) -> bool:
         """Tell whether nothing was sent in the attempt that ended with this error."""
         return not self.sent or error is self.failed_unsent
+
+    async def enter(self, limiter: Limiter) -> None:
+        """Pass a limiter, and note how long the request waited."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            await limiter.enter()
+        finally:
+            self.rate_wait = loop.time() - began
+        self.on_sent = limiter.begin
 
     def end_turn(self) -> None:
         """Tell the rate limit that the request is sent now, or will not be."""

@@ -7,14 +7,14 @@ import os
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib import import_module
 from itertools import islice
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, Protocol, cast
 
 from gateway_sdk._extras import needing_extra
 from gateway_sdk.bulk.series import RateRow, rate_rows
@@ -75,22 +75,49 @@ def export(
         MissingExtraError: pyarrow is not installed.
         OSError: *out* cannot be written.
     """
-    write = _writer_for(out)
+    _writer_for(out)
     with closing(_open(Path(journal))) as database:
         try:
             (failed,) = database.execute(_FAILED).fetchone()
-            values = _Values(database)
-            has_rates = values.are_rates() if rates is None else rates
-            with _whole(Path(out)) as file:
-                if has_rates:
-                    rows = write(file, RateRow._fields, values.rates)
-                else:
-                    rows = write(file, ITEM_COLUMNS, lambda: database.execute(_ITEMS))
+            written = write_results(_Journal(database), out, rates=rates)
         except (sqlite3.Error, ValueError) as error:
             if isinstance(error, InvalidArgumentError):
                 raise
             raise JournalError(f"the journal {journal} cannot be read: {error}") from None
-    return Exported(rows, failed, values.other_shapes if has_rates else 0)
+    return replace(written, failed=failed)
+
+
+class Results(Protocol):
+    """The results of many items, which can be read several times."""
+
+    def values(self) -> Iterable[tuple[str | None, str | None]]:
+        """Return the item and the value, as JSON, of each item that is done."""
+        ...
+
+    def rows(self) -> Iterable[Row]:
+        """Return a row of each item: what `export` writes of it, in that order."""
+        ...
+
+
+def write_results(
+    results: Results, out: str | PathLike[str], *, rates: bool | None = None
+) -> Exported:
+    """Write results into a file, as `export` does; `failed` is not counted.
+
+    Raises:
+        InvalidArgumentError: *out* has another suffix.
+        MissingExtraError: pyarrow is not installed.
+        OSError: *out* cannot be written.
+    """
+    write = _writer_for(out)
+    values = _Values(results)
+    has_rates = values.are_rates() if rates is None else rates
+    with _whole(Path(out)) as file:
+        if has_rates:
+            rows = write(file, RateRow._fields, values.rates)
+        else:
+            rows = write(file, ITEM_COLUMNS, results.rows)
+    return Exported(rows, 0, values.other_shapes if has_rates else 0)
 
 
 _FAILED: Final = "select count(*) from items where state in ('failed', 'unknown')"
@@ -112,18 +139,31 @@ def _open(journal: Path) -> sqlite3.Connection:
         raise JournalError(f"the journal {journal} cannot be read: {error}") from None
 
 
-class _Values:
+class _Journal:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
+
+    def values(self) -> Iterable[Any]:
+        # The first without sorting all: `are_rates` asks for no other.
+        yield from self._database.execute(_FIRST)
+        yield from islice(self._database.execute(_DONE), 1, None)
+
+    def rows(self) -> Iterable[Row]:
+        return self._database.execute(_ITEMS)
+
+
+class _Values:
+    def __init__(self, results: Results) -> None:
+        self._results = results
         self.other_shapes = 0
 
     def are_rates(self) -> bool:
-        row = self._database.execute(_FIRST).fetchone()
-        return row is not None and _rates_of(*row) is not None
+        first = next(iter(self._results.values()), None)
+        return first is not None and _rates_of(*first) is not None
 
     def rates(self) -> Iterator[Row]:
         self.other_shapes = 0
-        for item, value in self._database.execute(_DONE):
+        for item, value in self._results.values():
             rows = _rates_of(item, value)
             self.other_shapes += rows is None
             yield from rows or ()

@@ -145,7 +145,7 @@ class Runner(Generic[Item, Value]):
         may_take = self._held < AHEAD * self._limit.size or self._outages.is_on
         if may_take and (taken := source.next()):
             self._take(source, taken[0])
-        elif self._later:
+        elif self._later and not source.is_asked:
             self._begin(self._later.popleft())
         else:
             return False

@@ -3,16 +3,20 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sized
-from typing import Generic, cast
+from typing import Final, Generic, cast
 
 from gateway_sdk.bulk.results import Item
 from gateway_sdk.errors import GatewayError, InvalidArgumentError
+
+_TURNS: Final = 5
+"""Turns of the event loop in which an asynchronous iterable that need not wait gives an item."""
 
 
 class Source(ABC, Generic[Item]):
     def __init__(self) -> None:
         self.error: BaseException | None = None  # of the iterable
         self.ended = False
+        self.is_asked = False  # an iterable that has an item gives it within a few turns
 
     @abstractmethod
     def next(self) -> tuple[Item] | None: ...
@@ -62,9 +66,18 @@ class AsyncSource(Source[Item]):
             # One task: a generator may use things that belong to a task, such as time-outs.
             self._reading = asyncio.create_task(self._read())
         ready, self._ready = self._ready, None
-        if ready is None and not self.ended:
+        if ready is None and not self.ended and not self._wanted.is_set():
             self._wanted.set()
+            self.is_asked = True
+            self._count_down(_TURNS)
         return ready
+
+    def _count_down(self, turns: int) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(self._count_down, turns - 1)
+        elif self.is_asked:
+            self.is_asked = False
+            self._wake()
 
     async def _read(self) -> None:
         items: AsyncIterator[Item] | None = None
@@ -73,6 +86,7 @@ class AsyncSource(Source[Item]):
             items = aiter(self._items)
             async for item in items:
                 self._wanted.clear()
+                self.is_asked = False
                 self._ready = (item,)
                 self._wake()
                 await self._wanted.wait()

@@ -30,7 +30,8 @@ COMMANDS: Final = {
     "Ask a gateway": {
         "countries": "List the countries of the world, with their codes and currencies.",
         "rates": "Fetch the exchange rates of currencies against another, day by day.",
-        "bulk": "Fetch the rates of many currencies; run a job of your own on many machines.",
+        "bulk": "Fetch the rates of many currencies, and export what a run has fetched.",
+        "fleet": "Run a job of your own on many machines, on one PostgreSQL database.",
         "customer": "Create and revise customers.",
         "wallet": "Show orders and balances, and cancel an order.",
         "aml": "Upload documents, update them, change their status.",
@@ -53,7 +54,11 @@ COMMANDS: Final = {
 
 SUMMARIES: Final = {name: text for panel in COMMANDS.values() for name, text in panel.items()}
 MEMBERS: Final[dict[str, tuple[str, ...]]] = {
-    "bulk": ("rates", "export", "plan", "submit", "worker", "status", "unknown", "collect"),
+    "bulk": ("rates", "export"),
+    "fleet": (
+        *("init", "plan", "worker", "status", "collect"),
+        *("failed", "unknown", "retry", "delete"),
+    ),
     "customer": ("create", "example", "revise"),
     "wallet": ("orders", "history", "balance", "cancel"),
     "aml": ("upload", "update", "status"),
@@ -212,7 +217,6 @@ SHARED: Final = """
     as_csv: Print CSV (RFC 4180), for spreadsheets.
     as_json: Print the gateway's reply as JSON, with all digits.
     auth_url (URL): The login page, in place of GATEWAY_AUTH_URL.
-    broker (NAME): The name of the broker in the same module.
     client_id (ID): The client id, in place of GATEWAY_CLIENT_ID.
     content_type (TYPE): The media type, such as application/pdf; by default that of the file's
         name.
@@ -220,6 +224,7 @@ SHARED: Final = """
     document_id (DOCUMENT): The id of the document.
     end (DAY): The last day; today by default.
     job (JOB): The module and the name of the job in it, such as jobs:rates.
+    plan (PLAN): The name of the plan, such as rates-2026-01.
     start (DAY): The first day: 2026-01-31, today, yesterday, or a time before today: 10d, 6w, 3m,
         1y.
 """

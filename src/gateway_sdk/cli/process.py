@@ -35,7 +35,7 @@ class Status(IntEnum):
 
 EXTRAS: Final = {
     "cli": ("rich", "simplejson", "typer"),
-    "fleet": ("asyncpg", "pyrate_limiter", "taskiq"),
+    "fleet": ("procrastinate", "psycopg"),
     "keyring": ("keyring",),
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),

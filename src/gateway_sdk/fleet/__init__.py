@@ -1,25 +1,15 @@
-"""One bulk plan on many machines, over a store that holds the truth and any engine."""
+"""Bulk runs on many machines: jobs, plans and workers on one PostgreSQL database."""
 
-from typing import TYPE_CHECKING
+from gateway_sdk.errors import MissingExtraError
 
-if TYPE_CHECKING:
-    from gateway_sdk.fleet._job import Job as Job
-    from gateway_sdk.fleet._plan import Plan as Plan, PlanStatus as PlanStatus
-    from gateway_sdk.fleet._postgres_store import PostgresStore as PostgresStore
-    from gateway_sdk.fleet._rate_limit import SharedRateLimit as SharedRateLimit
-    from gateway_sdk.fleet._taskiq import on_taskiq as on_taskiq
-    from gateway_sdk.fleet._worker import Worker as Worker
-else:
-    from gateway_sdk._python import lazy
+try:
+    from gateway_sdk.fleet._job import Job
+    from gateway_sdk.fleet._plans import Status, Waiting
+    from gateway_sdk.fleet._worker import Worker
+except ModuleNotFoundError as missing:
+    if (missing.name or "").partition(".")[0] not in {"procrastinate", "psycopg", "psycopg_pool"}:
+        raise
+    message = "a fleet needs the extra [fleet]: pip install 'gateway-sdk[fleet]'"
+    raise MissingExtraError(message, extra="fleet") from None
 
-    __getattr__, __dir__, __all__ = lazy(
-        __name__,
-        {
-            "gateway_sdk.fleet._job": "Job",
-            "gateway_sdk.fleet._plan": "Plan PlanStatus",
-            "gateway_sdk.fleet._postgres_store": "PostgresStore",
-            "gateway_sdk.fleet._rate_limit": "SharedRateLimit",
-            "gateway_sdk.fleet._taskiq": "on_taskiq",
-            "gateway_sdk.fleet._worker": "Worker",
-        },
-    )
+__all__ = ["Job", "Status", "Waiting", "Worker"]

@@ -1,34 +1,35 @@
-"""A job: an operation or a function, a store, and the settings of the sessions of its workers."""
+"""A job: what is done with the items of its plans, and the database that all processes share."""
 
+import asyncio
 import re
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
-from functools import partial
-from types import TracebackType
-from typing import Any, Final, Literal, Self, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Literal, cast
 
-from gateway_sdk._checks import check_count, check_wait
-from gateway_sdk._settings import EnvironmentSettings
-from gateway_sdk._transport.rate_limit import AnyRateLimit
-from gateway_sdk.bulk import Adaptive
-from gateway_sdk.bulk.run import limit_of
-from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, PlanStoreError
-from gateway_sdk.fleet._parts import Parts
-from gateway_sdk.fleet._plan import Plan
-from gateway_sdk.fleet._planning import check_work, store_plan
-from gateway_sdk.fleet._shared import PerLoop
-from gateway_sdk.fleet._store import Store, is_store
+from gateway_sdk import bulk
+from gateway_sdk.bulk import Adaptive, Exported
+from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, JournalError
+from gateway_sdk.fleet import _plans
+from gateway_sdk.fleet._database import Database, connected, init
+from gateway_sdk.fleet._limiter import ReservingLimiter
+from gateway_sdk.fleet._plans import Items, Status
+from gateway_sdk.fleet._queue import Queue
+from gateway_sdk.fleet._results import write_plan_results
 from gateway_sdk.fleet._work import make_work
 from gateway_sdk.fleet._worker import Worker
 from gateway_sdk.operations import Operation
+from gateway_sdk.rate_limit import Limiter, RateLimit
 from gateway_sdk.session import GatewaySession
 
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?", re.ASCII)
+_A_DAY: Final = 86_400.0
 _LARGEST_CHUNK: Final = 100_000
-"""Items of a chunk; all of them are in the memory of a worker, with their values."""
+"""Items of a chunk; all of them are in the memory of a worker."""
 
 
 class Job:
-    """What a fleet of workers does with the items of one plan.
+    """What workers on many machines do with items: a template for any number of plans.
 
     Making a job does no I/O. Each process makes it in the same file, which all of them import.
     """
@@ -39,136 +40,286 @@ class Job:
         *,
         operation: str | Operation[Any] | None = None,
         function: Callable[[GatewaySession, Any], Awaitable[Any]] | None = None,
-        store: Store,
-        rate_limit: AnyRateLimit | None = None,
+        database: str = "",
+        version: str = "",
+        rate_limit: RateLimit | None = None,
         concurrency: int | Literal["adaptive"] | Adaptive = "adaptive",
-        session: EnvironmentSettings | None = None,
-        max_starts: int = 10,
+        session: dict[str, Any] | None = None,
+        lease: float = 30.0,
         grace: float = 5.0,
     ) -> None:
         """Check every setting; nothing is sent.
 
         Args:
-            name: The name of the job and of its one plan, such as "rates-2026-q1": letters,
-                digits, ".", "_" and "-".
+            name: The name of the job: letters, digits, ".", "_" and "-". It names its queue.
             operation: The operation that is done with each item. An item is a mapping of the
                 arguments of its method, or a model with them; of `create_customer` it is the
                 request. Items must not hold secrets, because a plan is stored in clear.
             function: A coroutine function of a session and an item, in place of an operation. The
                 item is JSON, or what the type of the second parameter makes of it.
-            store: A `PostgresStore`, which all processes reach.
-            rate_limit: A `SharedRateLimit` for the whole fleet, or a `RateLimit` for each process.
-            concurrency: The number of calls at once in a process, for all its chunks together, as
-                `bulk.run` takes it.
+            database: The PostgreSQL database, as libpq takes it: "postgresql://..." or
+                "service=...". Empty: libpq's environment variables (PGHOST, PGPASSFILE, ...).
+            version: Of the function, if results of an older body must not mix with those of a
+                newer one: workers of one version do only plans of this version.
+            rate_limit: The largest number of requests of all workers together, retries included.
+                A twentieth may be sent at once, the others are spread evenly. A request counts
+                from when it gets its permit. Without an answer of the database, nothing is sent.
+            concurrency: The number of calls at once in a process, as `bulk.run` takes it.
             session: Arguments of `GatewaySession.from_env` for the sessions of workers.
-            max_starts: How often a chunk is started without an end before it counts as broken.
-            grace: Seconds that the calls of a chunk have to end after it was cancelled.
+            lease: Seconds after which a worker that gives no sign of life has lost its chunks.
+            grace: Seconds that calls in flight have to end after a worker is told to stop.
 
         Raises:
             ConfigurationError: a setting is missing or wrong; the message names it.
         """
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        self._name = _checked_name("name", name)
+        if version:
+            name = f"{name}@{_checked_name('version', version)}"
+        if not isinstance(database, str):
+            raise ConfigurationError("must be what libpq takes, or empty", setting="database")
+        if session is not None and not isinstance(session, dict):
             raise ConfigurationError(
-                'name must be up to 100 letters, digits, ".", "_" and "-", such as "rates-2026-q1"'
+                "must be a dict of arguments of GatewaySession.from_env", setting="session"
             )
-        self._session = _settings(session, rate_limit)
-        work = make_work(operation, function)
-        if not is_store(store):
-            raise ConfigurationError("must be a PostgresStore", setting="store")
-        limit_of("concurrency", concurrency)
-        self._parts = Parts(
-            name=name,
-            work=work,
-            store=store,
-            shared=PerLoop(partial(limit_of, "concurrency", concurrency)),
-            max_starts=check_count("max_starts", max_starts),
-            grace=check_wait("grace", grace),
-        )
+        if "rate_limit" in (session or {}):
+            raise ConfigurationError(
+                "is an argument of the job, not of session", setting="rate_limit"
+            )
+        if rate_limit is not None and not isinstance(rate_limit, RateLimit):
+            raise ConfigurationError("must be a RateLimit, or None", setting="rate_limit")
+        for setting, seconds in (("lease", lease), ("grace", grace)):
+            if not isinstance(seconds, int | float) or not 0 < seconds < _A_DAY:
+                raise ConfigurationError("must be seconds, up to a day", setting=setting)
+        self._queue_name = name
+        self._work = make_work(operation, function)
+        self._database = database
+        self._rate_limit = rate_limit
+        self._concurrency = concurrency
+        self._session = dict(session or {})
+        self._lease = float(lease)
+        self._grace = float(grace)
+        self._queue = Queue(database, name, lease=self._lease)
+        try:
+            bulk.run(_nothing, [], concurrency=concurrency)  # checks it
+        except InvalidArgumentError as error:
+            raise ConfigurationError(error.problem, setting=error.field) from None
 
     @property
     def name(self) -> str:
-        """The name of the job, and of its plan."""
-        return self._parts.name
+        """The name of the job."""
+        return self._name
 
-    async def plan(self, items: Iterable[Any] | AsyncIterable[Any], *, chunk: int = 250) -> Plan:
-        """Store the plan of the job, item by item; if it is there already, compare with it.
+    async def init(self) -> bool:
+        """Make the tables of the fleet and of its queue, procrastinate, where they are missing.
 
-        Equal items at two places are done twice; for an operation that must not be made twice,
-        they are refused. A plan whose planning broke off does not exist.
+        Returns:
+            Whether something was made.
+
+        Raises:
+            JournalError: the tables are of another version, or the database cannot be used.
+        """
+        made = await self._queue.make_tables()
+        return await init(self._database) or made
+
+    async def plan(self, plan: str, items: Items, *, chunk: int = 250, queue: bool = True) -> bool:
+        """Store a plan, and put its chunks into the queue: whole or not at all.
+
+        Equal items are done once each; for an operation that must not be made twice, they are
+        refused.
 
         Args:
-            items: Any iterable, also an asynchronous one. It is taken as it is stored, so memory
-                does not grow with it. It must give the same items each time.
-            chunk: Items of one chunk, which is the part of a plan that one worker does at a time:
-                better 5 to 60 seconds of work.
+            plan: The name of the plan, such as "rates-2026-01"; of one plan in its database.
+            items: Any iterable, also an asynchronous one; memory does not grow with it. To plan
+                again, it must give the same items.
+            chunk: Items of a chunk, which one worker does at a time: better 5 to 60 seconds of
+                work, and at most 100,000.
+            queue: False for chunks that are done by `Worker.run_chunk` from another queue only.
+
+        Returns:
+            Whether it was stored: False if it is there with the same items.
 
         Raises:
-            InvalidArgumentError: an item does not fit, or there are none; the message names it.
-            PlanStoreError: the store has another plan of this name, or cannot be used.
+            InvalidArgumentError: an item does not fit, there are none, or the plan is there with
+                other items.
+            JournalError: the database cannot be used.
         """
+        name = _plan_name(plan)
         if isinstance(chunk, bool) or not isinstance(chunk, int):
-            raise InvalidArgumentError("chunk must be a whole number of items")
+            raise InvalidArgumentError("must be a whole number of items", field="chunk")
         if not 1 <= chunk <= _LARGEST_CHUNK:
-            raise InvalidArgumentError(f"chunk must be from 1 to {_LARGEST_CHUNK} items")
-        if isinstance(items, str | bytes) or not isinstance(items, Iterable | AsyncIterable):
-            raise InvalidArgumentError("items must be an iterable of items")
-        await self._parts.store.open()
-        return Plan(await store_plan(self._parts, items, chunk), self._parts)
+            raise InvalidArgumentError(f"must be from 1 to {_LARGEST_CHUNK} items", field="chunk")
+        if isinstance(items, str | bytes) or not (
+            hasattr(items, "__iter__") or hasattr(items, "__aiter__")
+        ):
+            raise InvalidArgumentError("must be an iterable of items", field="items")
+        async with connected(self._database) as connection:
+            return await _plans.write_plan(
+                connection, name, items, queue=self._queue_name, size=chunk,
+                unique=self._work.is_once, dump=self._work.dump,
+                enqueue=self._queue.put if queue else _no_queue,
+            )  # fmt: skip
 
-    async def load(self) -> Plan:
-        """Return the plan that is stored.
+    async def status(self, plan: str) -> Status:
+        """Return how far a plan is, and what its workers wait for.
 
         Raises:
-            PlanStoreError: there is none, it is of another operation, or the store cannot be used.
+            InvalidArgumentError: there is no such plan.
+            JournalError: the database cannot be used.
         """
-        await self._parts.store.open()
-        record = await self._parts.store.find_plan(self.name)
-        if record is None:
-            raise PlanStoreError(
-                f"the store has no plan {self.name!r}: it was not planned, or not to its end"
+        async with connected(self._database) as connection:
+            return await _plans.read_status(connection, _plan_name(plan))
+
+    async def chunks(self, plan: str) -> list[int]:
+        """Return the numbers of the chunks in which something is left to do, in order.
+
+        Raises:
+            InvalidArgumentError: there is no such plan.
+            JournalError: the database cannot be used.
+        """
+        async with connected(self._database) as connection:
+            return await _plans.open_chunks(connection, _plan_name(plan))
+
+    async def failed(self, plan: str) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the items that failed, in order: number, item, error, message, advice, ...
+
+        Raises:
+            InvalidArgumentError: there is no such plan.
+            JournalError: the database cannot be used.
+        """
+        async with connected(self._database) as connection:
+            async for row in _plans.read_odd(connection, _plan_name(plan), ["failed"]):
+                yield row
+
+    async def unknown(self, plan: str) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the items that may have been carried out, and are never sent again, in order.
+
+        Ask the gateway what became of each of them.
+
+        Raises:
+            InvalidArgumentError: there is no such plan.
+            JournalError: the database cannot be used.
+        """
+        async with connected(self._database) as connection:
+            async for row in _plans.read_odd(connection, _plan_name(plan), ["unknown"]):
+                yield row
+
+    async def collect(
+        self,
+        plan: str,
+        out: str | PathLike[str],
+        *,
+        rates: bool | None = None,
+        partial: bool = False,
+    ) -> Exported:
+        """Write the results of a plan into a file, in the order of its items, whole or not at all.
+
+        Args:
+            plan: The name of the plan.
+            out: The file; .csv, .ndjson, .jsonl or .parquet, as `bulk.export` writes them.
+            rates: Whether to write rates; None: if the first value has their shape.
+            partial: Whether to write what is there while something is missing.
+
+        Returns:
+            What was written; `failed` counts the items without a value.
+
+        Raises:
+            InvalidArgumentError: there is no such plan, or the file has another suffix.
+            JournalError: something is missing, or the database cannot be used.
+            OSError: the file cannot be written.
+        """
+        status = await self.status(plan)
+        if not status.is_complete and not partial:
+            raise JournalError(
+                f"{status.missing + status.begun} of {status.items} items have no result yet: wait"
+                " for the workers, or give partial=True"
             )
-        check_work(record, self._parts.work.name)
-        return Plan(record, self._parts)
+        written = await asyncio.to_thread(
+            write_plan_results, self._database, plan, Path(out), rates=rates
+        )
+        return Exported(written.rows, status.items - status.done, written.other_shapes)
 
-    def gateway(self) -> GatewaySession:
-        """Make a session as workers do, with the rate limit of the job; the caller closes it.
+    async def retry(self, plan: str, *, every: bool = False) -> int:
+        """Forget failures and put their chunks into the queue again; what is unknown stays.
+
+        Args:
+            plan: The name of the plan.
+            every: Also those that would fail again unless something was changed; by default
+                those whose advice is REPEAT or LOG_IN.
+
+        Returns:
+            How many were forgotten.
 
         Raises:
-            ConfigurationError: a setting is missing or wrong; the message names it.
+            InvalidArgumentError: there is no such plan.
+            JournalError: a worker has a chunk of it now, or the database cannot be used.
         """
-        return GatewaySession.from_env(**self._session)
+        async with connected(self._database) as connection:
+            return await _plans.retry_failed(
+                connection, _plan_name(plan), every=every, enqueue=self._queue.put
+            )
+
+    async def delete(self, plan: str) -> None:
+        """Delete a plan with its results.
+
+        Raises:
+            InvalidArgumentError: there is no such plan.
+            JournalError: a worker has a chunk of it now, or the database cannot be used.
+        """
+        async with connected(self._database) as connection:
+            await _plans.delete_plan(connection, _plan_name(plan))
+
+    async def is_alive(self, host: str) -> bool:
+        """Tell whether a worker of the job on this machine gave a sign of life a moment ago.
+
+        Raises:
+            JournalError: the database cannot be used.
+        """
+        async with connected(self._database) as connection:
+            return await _plans.is_seen(connection, self._queue_name, host)
 
     def worker(self) -> Worker:
         """Make a worker, for one process and the event loop in which it is entered.
 
-        Raises:
-            ConfigurationError: a setting of its session is missing or wrong.
+        async with job.worker() as worker:
+            await worker.run()
         """
-        return Worker(self._parts, self.gateway())
+        database = Database(self._database)
+        limit = self._rate_limit
+        name = self._queue_name
+        return Worker(
+            database=database,
+            queue=self._queue,
+            name=name,
+            work=self._work,
+            gateway=self._gateway,
+            limiter=None if limit is None else ReservingLimiter(database, self._name, limit),
+            concurrency=self._concurrency,
+            lease=self._lease,
+            grace=self._grace,
+        )
 
-    async def __aenter__(self) -> Self:
-        await self._parts.store.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close the store."""
-        await self._parts.store.aclose()
+    def _gateway(self, limiter: Limiter | None) -> GatewaySession:
+        more: Any = {} if limiter is None else {"rate_limit": limiter}
+        return GatewaySession.from_env(**cast("Any", self._session), **more)
 
 
-def _settings(session: object, rate_limit: AnyRateLimit | None) -> EnvironmentSettings:
-    if session is not None and not isinstance(session, dict):
-        raise ConfigurationError("session must be a dict of arguments of GatewaySession.from_env")
-    settings = cast("EnvironmentSettings", dict(session or {}))
-    if rate_limit is None:
-        return settings
-    if "rate_limit" in settings:
-        raise ConfigurationError("rate_limit was given twice: leave it out of session")
-    return {**settings, "rate_limit": rate_limit}
+async def _nothing(item: object) -> None: ...
+
+
+async def _no_queue(*_: object) -> None: ...
+
+
+def _checked_name(setting: str, name: object) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            'must be up to 100 letters, digits, ".", "_" and "-", such as "rates-2026"',
+            setting=setting,
+        )
+    return name
+
+
+def _plan_name(plan: object) -> str:
+    try:
+        return _checked_name("plan", plan)
+    except ConfigurationError as error:
+        raise InvalidArgumentError(error.problem, field="plan") from None

@@ -1,133 +1,378 @@
-"""A worker: one session, one store and one concurrency for all chunks of a process."""
+"""A worker: one session and one bulk run for all the chunks that a process has at a time."""
 
-import gc
-from collections.abc import AsyncGenerator, Coroutine
-from contextlib import AsyncExitStack, suppress
+import asyncio
+import socket
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
 from types import TracebackType
 from typing import Any, Final, Self
+from uuid import uuid4
 
-from gateway_sdk.errors import InvalidArgumentError, PoisonChunkError, SessionStateError
-from gateway_sdk.fleet._parts import Parts
-from gateway_sdk.fleet._plan import Plan
-from gateway_sdk.fleet._planning import check_work
-from gateway_sdk.fleet._pool import run_all
-from gateway_sdk.fleet._store import State
+import psycopg
+
+from gateway_sdk import bulk
+from gateway_sdk.bulk import Entry, Failure, Progress, State
+from gateway_sdk.errors import GatewayError, SessionStateError
+from gateway_sdk.fleet._database import AWAY, Database
+from gateway_sdk.fleet._delivery import DEATHS, Delivery, OvertakenError, is_done, renew
+from gateway_sdk.fleet._queue import Queue
+from gateway_sdk.fleet._work import Work
+from gateway_sdk.outcome import Advice
+from gateway_sdk.rate_limit import Limiter
 from gateway_sdk.session import GatewaySession
 
-_CHUNKS_AT_ONCE: Final = 2
+CHUNKS_AT_ONCE: Final = 2
 """While the last calls of a chunk end, the next one has begun."""
 
-_YOUNG: Final = 10_000
-"""Objects made before the collector looks: a query makes some hundreds, and frees them itself."""
+_SEEN: Final = """
+insert into gateway_fleet.worker values
+  (%(id)s, %(queue)s, %(host)s, clock_timestamp(), %(lease)s, %(waits_for)s, %(since)s)
+on conflict (id) do update set seen = excluded.seen, waits_for = excluded.waits_for,
+  since = excluded.since
+"""
+
+_GONE: Final = """
+delete from gateway_fleet.worker
+where id = %(id)s or seen < clock_timestamp() - interval '1 day'
+"""
 
 
-def settle() -> None:
-    """Keep what is loaded out of the collector's sight, and let it look less often."""
-    # Only for a process that does nothing but run chunks: what is loaded stays until it ends. A
-    # full collection walks through it for 0.1 s, which took nearly a tenth of a worker's CPU time.
-    gc.freeze()
-    young, *older = gc.get_threshold()
-    if 0 < young < _YOUNG:  # 0: the user has turned the collector off
-        gc.set_threshold(_YOUNG, *older)
+@dataclass(slots=True, eq=False)
+class _Share:
+    """Some items of a delivery, which are done together."""
+
+    delivery: Delivery
+    left: int
+    ended: asyncio.Future[None]
+
+
+class _WorkerLedger:
+    """Passes what the run writes to the delivery of each item."""
+
+    def __init__(self, find: Callable[[int], tuple[Delivery, int]]) -> None:
+        self._find = find
+
+    async def open(self) -> None: ...
+
+    def has(self, key: bytes) -> bool:
+        del key
+        return False  # only items of which nothing is known are begun
+
+    async def read(self, keys: Sequence[bytes]) -> Sequence[Entry]:
+        raise NotImplementedError
+
+    async def write(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            delivery, n = self._find(int(entry.item or ""))
+            await delivery.add(n, entry)
+
+    async def aclose(self) -> None: ...
 
 
 class Worker:
-    """Runs chunks of a job, in the event loop in which it is entered; made by `Job.worker`.
+    """Does chunks of a job, in the event loop in which it is entered; made by `Job.worker`."""
 
-    async with job.worker() as worker:
-        await worker.run(address, chunk)
-    """
-
-    def __init__(self, parts: Parts, gateway: GatewaySession) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        *,
+        database: Database,
+        queue: Queue,
+        name: str,
+        work: Work,
+        gateway: Callable[[Limiter | None], GatewaySession],
+        limiter: Limiter | None,
+        concurrency: Any,
+        lease: float,
+        grace: float,
+    ) -> None:
+        self._database = database
+        self._queue = queue
+        self._name = name
+        self._work = work
         self._gateway = gateway
+        self._limiter = limiter
+        self._concurrency = concurrency
+        self._lease = lease
+        self._grace = grace
+        self._id = uuid4()
         self._stack = AsyncExitStack()
-        self._is_open = False
-        self._plan: Plan | None = None
+        self._stopping = asyncio.Event()
+        self._deliveries: set[Delivery] = set()
+        self._numbers = count()
+        self._items: dict[int, tuple[_Share, int, Any]] = {}  # those that the run has or will have
+        self._todo: deque[int] = deque()
+        self._more = asyncio.Event()
+        self._turn = asyncio.Condition()
+        self._is_alone = False
+        self._error: BaseException | None = None
+        self._alive: psycopg.AsyncConnection[Any] | None = None
+        self._waits_for: tuple[str, datetime] | None = None
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            await self._parts.store.open()
-            stack.push_async_callback(self._parts.store.aclose)
-            await stack.enter_async_context(self._gateway)
+            await stack.enter_async_context(self._database)
+            self._session = await stack.enter_async_context(self._gateway(self._limiter))
+            stack.push_async_callback(self._leave)
+            await self._show_alive()
+            self._tasks = [asyncio.create_task(work()) for work in (self._keep, self._run_all)]
             self._stack = stack.pop_all()
-        self._is_open = True
         return self
 
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        traceback: TracebackType | None,
+        at: TracebackType | None,
     ) -> None:
-        self._is_open = False
+        self.stop()
         await self._stack.aclose()
 
-    async def run(self, address: str, chunk: int) -> None:
-        """Do what the store lacks of a chunk, as `Plan.run` does.
+    async def _leave(self) -> None:
+        heart, engine = self._tasks
+        await asyncio.wait([engine])
+        async with self._turn:
+            await self._turn.wait_for(lambda: not self._deliveries)
+        heart.cancel()
+        await asyncio.wait([heart])
+        with suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                await self._database.run(_GONE, {"id": self._id})
+        if self._alive is not None:
+            await self._alive.close()
 
-        Args:
-            address: The address of the plan, as its message has it.
-            chunk: The number of the chunk.
+    def stop(self) -> None:
+        """End soon: calls in flight may end, for the grace time; the rest is given back."""
+        self._stopping.set()
+        self._more.set()
 
-        Raises:
-            InvalidArgumentError: the address is that of another plan, or there is no such chunk:
-                the message is to be dropped.
-            PoisonChunkError: the chunk was started too often without an end: the message belongs
-                to the dead letters.
-            PlanStoreError: the store cannot be used, or the plan is for another operation than the
-                job: the message is to be delivered again, perhaps to a worker with the right job.
-            SessionStateError: the worker is not open.
-        """
-        if not self._is_open:
-            raise SessionStateError("the worker is not open: use `async with job.worker()`")
-        plan = await self._load(address)
-        await plan.run(chunk, self._gateway)
-
-    async def has_done(self, address: str, chunk: int) -> bool:
-        """Tell whether the store knows the result of each item of a chunk, also of another job.
-
-        Args:
-            address: The address of the plan, as its message has it.
-            chunk: The number of the chunk.
+    async def run(self) -> None:
+        """Do the chunks that the queue delivers, until `stop` is called.
 
         Raises:
-            PlanStoreError: the store cannot be used.
+            SessionStateError: the worker is not entered.
+            GatewayError: no item can be done by this worker, such as with a refused access token
+                that cannot be renewed.
         """
-        store = self._parts.store
-        plan = await store.find_plan(address.partition("#")[0])
-        if plan is None or plan.address != address:
+        self._check_open()
+        await self._queue.take(self._deliver, self._database, self._stopping, chunks=CHUNKS_AT_ONCE)
+        if self._error is not None:
+            raise self._error
+
+    async def run_chunk(self, plan: str, number: int) -> bool:
+        """Do what is left of a chunk; for other queues. It may be repeated, and run twice at once.
+
+        Args:
+            plan: The name of the plan.
+            number: The number of the chunk, from 0.
+
+        Returns:
+            Whether nothing is left to do, also because another worker has done it, or the plan
+            was deleted. False: deliver it again later; another worker has it, or this one ends.
+
+        Raises:
+            SessionStateError: the worker is not entered.
+            GatewayError: no item can be done by this worker.
+        """
+        done = await self._deliver(plan, number)
+        if self._error is not None:
+            raise self._error
+        return done
+
+    async def _deliver(self, plan: str, number: int) -> bool:
+        self._check_open()
+        if self._stopping.is_set():
             return False
-        known = await store.known(plan, chunk)
-        return State.BEGUN not in known.values() and len(known) == len(plan.indexes(chunk))
+        delivery = await Delivery.claim(
+            self._database, self._name, plan, number, lease=self._lease, pid=self._pid
+        )
+        if delivery is None:
+            return await is_done(self._database, self._name, plan, number)
+        self._deliveries.add(delivery)
+        try:
+            await self._do(delivery)
+        finally:  # what is finished is stored, the rest given back
+            releasing = asyncio.create_task(self._release(delivery))
+            try:
+                done = await asyncio.shield(releasing)
+            except asyncio.CancelledError:
+                await asyncio.wait([releasing])
+                raise
+        return done
 
-    async def run_missing(self, plan: Plan) -> None:
-        """Do what the store lacks of a plan in this process alone, without any queue.
+    async def _release(self, delivery: Delivery) -> bool:
+        try:
+            return await delivery.release()
+        finally:
+            delivery.is_lost = True  # calls that are left, after a cancellation, send nothing more
+            self._deliveries.discard(delivery)
+            async with self._turn:
+                self._turn.notify_all()
 
-        For trying a job, and where one machine is enough. Broken chunks are left out: `status`
-        names them.
+    async def _do(self, delivery: Delivery) -> None:
+        todo = await delivery.open()
+        if delivery.starts <= DEATHS:
+            async with self._turn:
+                await self._turn.wait_for(lambda: not self._is_alone)
+                share = self._hand_over(delivery, todo)
+            await self._finish(share)
+            return
+        async with self._turn:  # its items kill, perhaps: nothing else runs in this process then
+            await self._turn.wait_for(lambda: not self._is_alone)
+            self._is_alone = True
+        try:
+            async with self._turn:
+                await self._turn.wait_for(lambda: not self._items)
+            todo.sort(key=lambda one: one[0] != delivery.suspect)  # the suspect first
+            for n, item in todo:
+                if n == delivery.suspect and delivery.suspicion >= DEATHS:
+                    await delivery.add(n, _killer(delivery.suspicion))
+                    continue
+                await delivery.mark_suspect(n)
+                await self._finish(self._hand_over(delivery, [(n, item)]))
+                if self._stopping.is_set():
+                    return
+        finally:
+            self._is_alone = False
+            async with self._turn:
+                self._turn.notify_all()
 
-        Raises:
-            PlanStoreError: the store cannot be used.
-        """
-        await run_all(self._runs(plan), at_once=_CHUNKS_AT_ONCE)
+    def _hand_over(self, delivery: Delivery, todo: Sequence[tuple[int, Any]]) -> _Share:
+        """Give items to the run."""
+        share = _Share(delivery, len(todo), asyncio.get_running_loop().create_future())
+        if not todo or self._stopping.is_set():
+            share.ended.set_result(None)
+            return share
+        for n, item in todo:
+            number = next(self._numbers)
+            self._items[number] = share, n, item
+            self._todo.append(number)
+        self._more.set()
+        return share
 
-    async def _runs(self, plan: Plan) -> AsyncGenerator[Coroutine[Any, Any, None], None]:
-        async for chunk in plan.missing():
-            yield self._run_unless_broken(plan.address, chunk)
+    async def _finish(self, share: _Share) -> None:
+        try:
+            await share.ended
+        finally:
+            async with self._turn:
+                self._turn.notify_all()
 
-    async def _run_unless_broken(self, address: str, chunk: int) -> None:
-        with suppress(PoisonChunkError):
-            await self.run(address, chunk)
+    async def _run_all(self) -> None:
+        """Make the calls of all deliveries, in one run at a time."""
+        while not self._stopping.is_set():
+            ledger = _WorkerLedger(self._place_of)
+            run = bulk.run(
+                self._call, self._source(), journal=ledger, concurrency=self._concurrency,
+                patience=None, on_progress=self._note,
+            )  # fmt: skip
+            try:
+                async with aclosing(run) as results:
+                    await self._take(results)
+            except OvertakenError:
+                pass  # what still is ours is given back, too, and delivered again
+            except Exception as error:  # noqa: BLE001 - `run` raises it
+                self._error = error
+                self.stop()
+            finally:
+                self._give_up()
 
-    async def _load(self, address: str) -> Plan:
-        if self._plan is None or self._plan.address != address:
-            record = await self._parts.store.find_plan(self._parts.name)
-            if record is None or record.address != address:
-                raise InvalidArgumentError(
-                    f"the store has no such plan of {self._parts.name!r}: it was planned anew after"
-                    " the message was sent, or the message is for another store"
+    async def _take(self, results: AsyncGenerator[Any, None]) -> None:
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        taking = asyncio.ensure_future(self._take_each(results))
+        try:
+            await asyncio.wait([taking, stopped], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([taking], timeout=self._grace)
+        finally:
+            stopped.cancel()
+            taking.cancel()
+            await asyncio.wait([taking])
+        if not taking.cancelled() and (error := taking.exception()) is not None:
+            raise error
+
+    async def _take_each(self, results: AsyncGenerator[Any, None]) -> None:
+        async for result in results:
+            share, _, _ = self._items.pop(result.item)
+            share.left -= 1
+            if not share.left and not share.ended.done():
+                share.ended.set_result(None)
+
+    def _give_up(self) -> None:
+        """End what the run had, and has not done."""
+        self._todo.clear()
+        for share, _, _ in self._items.values():
+            if not share.ended.done():
+                share.ended.set_result(None)
+        self._items.clear()
+
+    async def _source(self) -> AsyncGenerator[int, None]:
+        while not self._stopping.is_set():
+            while self._todo and not self._stopping.is_set():
+                yield self._todo.popleft()
+            self._more.clear()
+            if not self._stopping.is_set():
+                await self._more.wait()
+
+    def _place_of(self, number: int) -> tuple[Delivery, int]:
+        share, n, _ = self._items[number]
+        return share.delivery, n
+
+    async def _call(self, number: int) -> Any:
+        share, _, item = self._items[number]
+        if share.delivery.is_lost:
+            raise OvertakenError("not sent: the chunk belongs to another worker now")
+        return await self._work.call(self._session, item)
+
+    def _note(self, progress: Progress) -> None:
+        outage = progress.outage
+        self._waits_for = None if outage is None else (str(outage.error), outage.since)
+
+    async def _keep(self) -> None:
+        try:
+            while True:
+                await self._beat()
+                await asyncio.sleep(self._lease / 4)
+        except Exception as error:  # noqa: BLE001 - `run` raises it: the chunks would be lost
+            self._error = error
+            self.stop()
+
+    async def _beat(self) -> None:
+        waits_for, since = self._waits_for or (None, None)
+        seen = {"id": self._id, "queue": self._name, "host": socket.gethostname()}
+        more = {"lease": self._lease, "waits_for": waits_for, "since": since}
+        await self._database.run(_SEEN, {**seen, **more}, quick=True)
+        await self._show_alive()
+        owned = {delivery.owner: delivery for delivery in self._deliveries}
+        if owned:
+            kept = await renew(self._database, list(owned), lease=self._lease, pid=self._pid)
+            for owner in owned.keys() - kept:
+                owned[owner].is_lost = True
+
+    @property
+    def _pid(self) -> int | None:
+        return None if self._alive is None or self._alive.closed else self._alive.info.backend_pid
+
+    async def _show_alive(self) -> None:
+        """Hold a connection: when the process dies, the server knows at once."""
+        try:
+            if self._alive is None or self._alive.closed:
+                self._alive = await psycopg.AsyncConnection.connect(
+                    self._database.address, autocommit=True
                 )
-            check_work(record, self._parts.work.name)
-            self._plan = Plan(record, self._parts)
-        return self._plan
+            await self._alive.execute("select")
+        except AWAY:
+            self._alive = None
+
+    def _check_open(self) -> None:
+        if not hasattr(self, "_session"):
+            raise SessionStateError("the worker is not open: use `async with job.worker()`")
+
+
+def _killer(deaths: int) -> Entry:
+    message = f"its worker ended {deaths} times while it did this item alone"
+    failure = Failure(
+        error=GatewayError.__name__, message=message, outcome="UNKNOWN", advice=Advice.CHECK
+    )
+    return Entry(key=b"", state=State.FAILED, failure=failure)

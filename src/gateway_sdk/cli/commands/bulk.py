@@ -1,7 +1,4 @@
-"""The commands `gateway bulk rates` and `gateway bulk export`.
-
-By import also the commands of a fleet.
-"""
+"""The commands `gateway bulk rates` and `gateway bulk export`."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
@@ -24,7 +21,6 @@ from gateway_sdk.cli.arguments import (
     parse_symbols,
     split_codes,
 )
-from gateway_sdk.cli.commands.fleet import collect, plan, status, submit, unknown, worker
 from gateway_sdk.cli.files import check_place
 from gateway_sdk.cli.output.console import counting_bar
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say
@@ -35,8 +31,6 @@ from gateway_sdk.models import ExchangeRateSeriesRequest as Query
 from gateway_sdk.operations import EXCHANGE_RATE_SERIES
 from gateway_sdk.outcome import Outcome
 from gateway_sdk.session import GatewaySession
-
-__all__ = ["collect", "export", "plan", "rates", "status", "submit", "unknown", "worker"]
 
 HOPELESS_AT_FIRST: Final = (errors.ForbiddenError, errors.RedirectError)
 """Errors that all further calls would have too, as long as no series has arrived: then it is the

@@ -1,202 +1,263 @@
-"""The commands `gateway bulk plan`, `submit`, `worker`, `status`, `unknown` and `collect`."""
+"""The commands `gateway fleet ...`: plans of a job, and the workers that do them."""
 
 import asyncio
 import json
-import os
+import logging
 import signal
+import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
+from gateway_sdk.cli.arguments import AsJson
+from gateway_sdk.cli.commands.bulk import check_out
 from gateway_sdk.cli.files import STDIN, name_of, standard_input
-from gateway_sdk.cli.output.console import counting_bar
-from gateway_sdk.cli.process import CommandError, Status, printable, say, write_out
-from gateway_sdk.errors import GatewayError
-from gateway_sdk.fleet import Job, Plan, PlanStatus
-from gateway_sdk.fleet._worker import settle
+from gateway_sdk.cli.output.console import counting_bar, to_json
+from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
+from gateway_sdk.fleet import Job, Status as PlanStatus
 
 T = TypeVar("T")
 
 LOOK: Final = 1.0
-"""Seconds between two looks at the store."""
+"""Seconds between two looks at the database."""
 
-CHUNKS_AT_ONCE: Final = 2
-"""While the last calls of a chunk end, the next one has begun."""
+
+def init(ctx: typer.Context, job: str) -> None:
+    """Make the tables of the fleet in the database of the job, where they are missing."""
+    made = _run(ctx, _job(job).init())
+    say("The tables were made." if made else "The tables are there already.")
 
 
 def plan(
     ctx: typer.Context,
     job: str,
+    plan: str,
     items: str,
     chunk: Annotated[int, typer.Option(min=1, max=100_000)] = 250,
 ) -> None:
-    """Store the plan of a job, whose items are the lines of a file.
+    """Store a plan, whose items are the lines of a file, and give it to the workers.
 
-    The job is an object of a Python file, which all machines have: jobs:rates is the object rates
-    of jobs.py in this folder. It is safe to plan the same items again.
+    It is safe to plan the same items again.
 
     Args:
         items (FILE): A file of JSON lines, one for each item; "-" is standard input.
         chunk (N): Items that a worker takes at a time.
     """
-    planned = _with_plan(ctx, job, _itself, make=lambda made: made.plan(_lines(items), chunk=chunk))
-    record = planned.record
-    say(f"{record.name}: {record.items} items in {record.chunks} chunks")
+    found = _job(job)
+
+    async def work() -> tuple[bool, PlanStatus]:
+        stored = await found.plan(plan, _lines(items), chunk=chunk)
+        return stored, await found.status(plan)
+
+    stored, status = _run(ctx, work())
+    text = f"{plan}: {status.items} items in {status.chunks} chunks"
+    say(text if stored else f"{text}, which are there already")
 
 
-def submit(
-    ctx: typer.Context, job: str, *, broker: str = "broker", retry_failed: bool = False
-) -> None:
-    """Send a message to the queue for each chunk in which something is missing.
+def worker(ctx: typer.Context, job: str, *, check: bool = False) -> None:
+    """Do the chunks of all plans of a job, until it is stopped.
 
-    It is safe to submit again at any time.
-
-    Args:
-        retry_failed: Also send the chunks of what failed and may be repeated.
-    """
-    used = _broker(job, broker)
-
-    async def work(planned: Plan) -> int:
-        if retry_failed:
-            await planned.retry_failed()
-        try:
-            return await _submitted(planned, used)
-        except GatewayError:
-            raise
-        except Exception as error:  # noqa: BLE001 - each broker has errors of its own
-            # Without its text, which may show a password.
-            raise CommandError(
-                f"the broker does not take messages ({type(error).__name__}): start it, and give"
-                " the same command again",
-                Status.UNCHANGED,
-            ) from None
-
-    say(f"{_with_plan(ctx, job, work)} chunks submitted")
-
-
-async def _submitted(planned: Plan, broker: Any) -> int:
-    await broker.startup()
-    try:
-        return await planned.submit(broker)
-    finally:
-        await broker.shutdown()
-
-
-def worker(
-    ctx: typer.Context,
-    job: str,
-    *,
-    broker: str = "broker",
-    workers: Annotated[int, typer.Option(min=1)] = 1,
-    here: bool = False,
-) -> None:
-    """Run chunks that the queue delivers, with the worker of taskiq, until it is stopped.
-
-    After SIGTERM or Ctrl-C, calls in flight end, and the rest of a chunk is given back to the
-    queue.
-
-    With --here there is no queue: this process runs what is missing, and ends. Use it to try a job,
-    or if one machine is enough.
+    Start as many as you like, on any machine. After SIGTERM or Ctrl-C, calls in flight may end, and
+    the rest is given back to the queue.
 
     Args:
-        workers (N): Processes.
-        here: Run what is missing in this process, without a queue.
+        check: Only tell whether a worker on this machine is alive: status 0 or 1, for containers.
     """
-    if here:
-        _run_here(ctx, job)
+    found = _job(job)
+    if check:
+        host = socket.gethostname()
+        if not _run(ctx, found.is_alive(host)):
+            raise CommandError(f"no worker of {job} is alive on {host}", Status.FAILED)
         return
-    _broker(job, broker)  # reports a wrong name before taskiq starts
-    _refuse_settings(ctx)
-    module = f"{_module_of(job)}:{broker}"
-    options = ("--workers", str(workers), "--max-async-tasks", str(CHUNKS_AT_ONCE))
-    # In place of this process, so that signals reach it.
-    os.execv(sys.executable, [sys.executable, "-m", "taskiq", "worker", module, *options])  # noqa: S606
+    _log_to_stderr()
+    _run(ctx, _work(found))
 
 
-def status(ctx: typer.Context, job: str) -> None:
-    """Show what the store knows of a plan.
+def status(
+    ctx: typer.Context, job: str, plan: str, *, watch: bool = False, as_json: AsJson = False
+) -> None:
+    """Show how far a plan is, and what its workers wait for.
 
-    In a terminal, a bar shows the progress until the plan is complete. Ctrl-C ends only the bar.
+    It ends with status 0 if every item is done, with 4 while something is missing, with 1 if items
+    failed, and with 5 if it is unknown of some whether they were done.
+
+    Args:
+        watch: Show a bar until the plan is complete. Ctrl-C ends only the bar.
     """
-    _tell(_with_plan(ctx, job, _watch))
+    found = _job(job)
+    seen = _run(ctx, _watched(found, plan) if watch else found.status(plan))
+    if as_json:
+        write_out(f"{to_json(_plain(seen))}\n")
+    else:
+        write_out("".join(f"{line}\n" for line in _told(seen)))
+    _end(seen)
 
 
-def unknown(ctx: typer.Context, job: str) -> None:
-    """List items that may have been sent and are never sent again, as JSON lines.
+def collect(ctx: typer.Context, job: str, plan: str, out: Path, *, partial: bool = False) -> None:
+    """Write the results of a plan into a file, whole or not at all; its suffix is the format.
+
+    The exit status is that of `gateway fleet status`.
+
+    Args:
+        out (FILE): The file, .csv, .ndjson or .parquet. Parquet needs the extra [parquet].
+        partial: Write the results so far, even if some are missing.
+    """
+    check_out(out)
+    found = _job(job)
+
+    async def work() -> tuple[int, PlanStatus]:
+        try:
+            written = await found.collect(plan, out, partial=partial)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise CommandError(
+                f"cannot write {printable(str(out))}: {why}", Status.FAILED
+            ) from None
+        return written.rows, await found.status(plan)
+
+    rows, seen = _run(ctx, work())
+    say(f"{printable(str(out))}: {rows} rows")
+    for line in _told(seen):
+        say(line)
+    _end(seen)
+
+
+def failed(ctx: typer.Context, job: str, plan: str) -> None:
+    """List the items that failed, with their errors, as JSON lines."""
+    _run(ctx, _listed(_job(job).failed(plan)))
+
+
+def unknown(ctx: typer.Context, job: str, plan: str) -> None:
+    """List the items that may have been done and are never sent again, as JSON lines.
 
     Check each of them at the gateway.
     """
-
-    async def work(planned: Plan) -> None:
-        async for record in planned.unknown():
-            failure = record.failure and record.failure.error
-            line = {"index": record.index, "item": json.loads(record.item), "error": failure}
-            write_out(f"{json.dumps(line)}\n")
-
-    _with_plan(ctx, job, work)
+    _run(ctx, _listed(_job(job).unknown(plan)))
 
 
-def collect(ctx: typer.Context, job: str, out: Path, *, partial: bool = False) -> None:
-    """Write all results of a plan into one Parquet file.
-
-    Args:
-        out (FILE): The file, such as rates.parquet.
-        partial: Write the results so far, even if some are missing.
-    """
-
-    async def work(planned: Plan) -> int:
-        try:
-            return await planned.collect(out, partial=partial)
-        except OSError as error:
-            problem = f"cannot write {printable(str(out))}: {error.strerror}"
-            raise CommandError(problem, Status.FAILED) from None
-
-    rows = _with_plan(ctx, job, work)
-    say(f"{printable(str(out))}: {rows} rows")
-
-
-async def _itself(planned: Plan) -> Plan:
-    return planned
-
-
-def _with_plan(
+def retry(
     ctx: typer.Context,
     job: str,
-    work: Callable[[Plan], Awaitable[T]],
-    make: Callable[[Job], Awaitable[Plan]] = Job.load,
-) -> T:
-    _refuse_settings(ctx)
-    found = _job(job)
+    plan: str,
+    *,
+    every: Annotated[bool, typer.Option("--all")] = False,
+) -> None:
+    """Do the items again that failed and may succeed now.
 
-    async def working() -> T:
-        async with found:
-            return await work(await make(found))
+    Args:
+        every: Also those that would fail again, unless something was changed.
+    """
+    count = _run(ctx, _job(job).retry(plan, every=every))
+    say(f"{plan}: {count} items are done again")
 
-    return asyncio.run(working())
+
+def delete(ctx: typer.Context, job: str, plan: str) -> None:
+    """Delete a plan with its results."""
+    _run(ctx, _job(job).delete(plan))
+    say(f"{plan}: deleted")
 
 
-def _refuse_settings(ctx: typer.Context) -> None:
+def _run(ctx: typer.Context, work: Coroutine[Any, Any, T]) -> T:
     given = ctx.find_root().params
     for name in ("sandbox", "base_url", "tenant", "profile"):
         if given[name]:
+            work.close()
             option = name.replace("_", "-")
             raise CommandError(
                 f"--{option} has no effect here: the gateway is that of the job, by default that of"
                 " GATEWAY_BASE_URL",
             )
+    return asyncio.run(work)
 
 
-def _module_of(job: str) -> str:
-    return job.partition(":")[0].removesuffix(".py")
+async def _work(job: Job) -> None:
+    loop = asyncio.get_running_loop()
+    async with job.worker() as runner:
+
+        def stop(*_: object) -> None:
+            loop.call_soon_threadsafe(runner.stop)
+
+        # Not with the loop's own way, which Windows lacks.
+        before = signal.signal(signal.SIGTERM, stop)
+        say(f"A worker of {job.name} has begun.")
+        try:
+            await runner.run()
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    say("The worker has ended.")
 
 
-def _named(job: str, name: str) -> Any:
-    module = _module_of(job)
+def _log_to_stderr() -> None:
+    """Show what the fleet warns of, such as a database that is away."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    for name in ("gateway_sdk.fleet", "gateway_sdk.bulk"):
+        logging.getLogger(name).addHandler(handler)
+    # They tell the same, with each attempt to connect and each job.
+    for name in ("psycopg.pool", "procrastinate"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+async def _watched(job: Job, plan: str) -> PlanStatus:
+    seen = await job.status(plan)
+    before = seen.items - seen.missing
+    with counting_bar("Done") as show:
+        while not seen.is_complete:
+            notes = [f"{seen.failed} failed"] if seen.failed else []
+            notes += [f"waits: {printable(one.reason)}" for one in seen.waiting[:1]]
+            ended = seen.items - seen.missing
+            show(ended, seen.items, ended - before, *notes)
+            await asyncio.sleep(LOOK)
+            seen = await job.status(plan)
+    return seen
+
+
+async def _listed(rows: AsyncGenerator[dict[str, Any], None]) -> None:
+    async for row in rows:
+        write_out(f"{to_json(row, indent=None)}\n")
+
+
+def _plain(seen: PlanStatus) -> dict[str, Any]:
+    waiting = [{**asdict(one), "since": one.since.isoformat()} for one in seen.waiting]
+    return {**asdict(seen), "waiting": waiting, "missing": seen.missing}
+
+
+def _told(seen: PlanStatus) -> Iterator[str]:
+    yield f"done     {seen.done} of {seen.items}"
+    if seen.failed:
+        yield f"failed   {seen.failed}: `gateway fleet failed` lists them"
+    if seen.unknown:
+        yield f"unknown  {seen.unknown}: `gateway fleet unknown` lists them"
+    if seen.begun:
+        yield f"begun    {seen.begun}: may be under way, and are not sent twice"
+    if not seen.is_complete:
+        yield (
+            f"missing  {seen.missing}, in {seen.open_chunks} chunks; {seen.working} of them in"
+            f" work by {seen.workers} workers"
+        )
+    for one in seen.waiting:
+        since = f"{one.since.astimezone():%Y-%m-%d %H:%M:%S}"
+        yield f"waits    {one.workers} workers since {since}: {printable(one.reason)}"
+
+
+def _end(seen: PlanStatus) -> None:
+    if not seen.is_complete:
+        raise typer.Exit(Status.UNCHANGED)
+    if seen.unknown:
+        raise typer.Exit(Status.UNKNOWN)
+    if seen.failed:
+        raise typer.Exit(Status.FAILED)
+
+
+def _job(text: str) -> Job:
+    require("psycopg")
+    module, _, name = text.partition(":")
+    module, name = module.removesuffix(".py"), name or "job"
     if not all(part.isidentifier() for part in module.split(".")):
         raise CommandError("a job is written as MODULE:NAME, such as jobs:rates")
     if "" not in sys.path:
@@ -209,25 +270,10 @@ def _named(job: str, name: str) -> Any:
         problem = f"there is no module {module} in this folder"
         advice = "A job is written as MODULE:NAME, such as jobs:rates for `rates` in jobs.py."
         raise CommandError(f"{problem}\n{advice}") from None
-    if not hasattr(found, name):
-        problem = f"the module {module} has no {printable(name)}"
-        raise CommandError(f"{problem}\n{module}:NAME names a job, and --broker NAME its broker.")
-    return getattr(found, name)
-
-
-def _broker(job: str, name: str) -> Any:
-    found = _named(job, name)
-    if not hasattr(found, "startup"):
-        problem = f"{printable(name)} of {_module_of(job)} is no broker"
-        raise CommandError(f"{problem}\n--broker names another object of the module.")
-    return found
-
-
-def _job(text: str) -> Job:
-    found = _named(text, text.partition(":")[2] or "job")
-    if not isinstance(found, Job):
-        raise CommandError(f"{printable(text)} is not a fleet.Job")
-    return found
+    job = getattr(found, name, None)
+    if not isinstance(job, Job):
+        raise CommandError(f"the module {module} has no fleet.Job of the name {printable(name)}")
+    return job
 
 
 def _lines(path: str) -> Iterator[Any]:
@@ -240,63 +286,3 @@ def _lines(path: str) -> Iterator[Any]:
                     raise CommandError(f"line {number} of {name_of(path)} is not JSON") from None
     except OSError as error:
         raise CommandError(f"cannot read {name_of(path)}: {error.strerror}") from None
-
-
-def _run_here(ctx: typer.Context, job: str) -> None:
-    """Run what is missing in this process; SIGTERM lets calls in flight end, as Ctrl-C does."""
-    found = _job(job)
-
-    async def work(planned: Plan) -> PlanStatus:
-        await planned.retry_broken()
-        async with found.worker() as runner:
-            settle()
-            running = asyncio.create_task(runner.run_missing(planned))
-            with suppress(NotImplementedError):  # on Windows
-                asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
-            try:
-                await running
-            except asyncio.CancelledError:
-                this = asyncio.current_task()
-                if this is not None and this.cancelling():  # Ctrl-C
-                    raise
-        return await planned.status()
-
-    left = _with_plan(ctx, job, work)
-    _tell(left)
-    if not left.is_complete:
-        raise CommandError(
-            "something is missing: the same command goes on from there", Status.UNCHANGED
-        )
-
-
-async def _watch(planned: Plan) -> PlanStatus:
-    found = await planned.status()
-    before = _ended(found)
-    with counting_bar("Done") as show:
-        while sys.stderr.isatty() and not found.is_complete:
-            failed = sum(found.failed.values())
-            notes = (f"{failed} failed" if failed else "", found.waiting)
-            ended = _ended(found)
-            show(ended, found.items, ended - before, *filter(None, notes))
-            await asyncio.sleep(LOOK)
-            found = await planned.status()
-    return found
-
-
-def _ended(found: PlanStatus) -> int:
-    return found.items - found.missing - found.begun
-
-
-def _tell(found: PlanStatus) -> None:
-    lines = [f"done     {found.done} of {found.items}"]
-    lines += [f"failed   {count}: {reason}" for reason, count in sorted(found.failed.items())]
-    if found.unknown:
-        lines.append(f"unknown  {found.unknown}: `gateway bulk unknown` lists them")
-    if found.begun:
-        lines.append(f"begun    {found.begun}: may be under way, and are not sent twice")
-    if found.missing:
-        lines.append(f"missing  {found.missing}, in chunks under way: {found.running}")
-    if found.waiting:
-        lines.append(found.waiting)
-    lines += [f"chunk {one.chunk}: {printable(one.message)}" for one in found.broken]
-    write_out("".join(f"{line}\n" for line in lines))

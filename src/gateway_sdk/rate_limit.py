@@ -7,44 +7,25 @@ from dataclasses import dataclass
 
 from gateway_sdk._checks import check_count, check_seconds
 from gateway_sdk._python import safe_repr
-from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk.errors import ConfigurationError
 
 
 class Limiter(ABC):
-    """Lets requests pass in the order of their arrival."""
+    """Decides when a request may be sent; one object may serve several sessions of a loop."""
 
     @abstractmethod
-    async def enter(self) -> None: ...
+    async def enter(self) -> None:
+        """Wait until a request may be sent; called before each attempt, in order of arrival.
+
+        What it raises ends the call, and nothing is sent.
+        """
 
     def begin(self) -> None:  # noqa: B027 - a limit may count when a request passes
-        """Count a request that has passed as sent now."""
-
-    async def admit(self, transmission: Transmission) -> None:
-        """Pass as with `enter`, and note how long the request waited."""
-        # It counts from when its first byte leaves: a connection may have to be opened before.
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        try:
-            await self.enter()
-        finally:
-            transmission.rate_wait = loop.time() - began
-        transmission.on_sent = self.begin
-
-    async def aclose(self) -> None:  # noqa: B027 - a limit of one process holds nothing
-        ...
-
-
-class AnyRateLimit(ABC):
-    __slots__ = ()
-
-    @abstractmethod
-    def make_limiter(self) -> Limiter:
-        """Return the limiter of one session; this starts nothing."""
+        """Called when the first byte of a request leaves that has passed, or if none will."""
 
 
 @dataclass(frozen=True, slots=True)
-class RateLimit(AnyRateLimit):
+class RateLimit:
     """At most *requests* requests are sent in any period of *seconds* seconds.
 
     A request counts from when its first byte leaves, after its connection was opened.
@@ -61,12 +42,10 @@ class RateLimit(AnyRateLimit):
         if check_seconds("seconds", self.seconds) is None:
             raise ConfigurationError("must be a number of seconds", setting="seconds")
 
-    def make_limiter(self) -> Limiter:
-        """Return the limiter of one session."""
-        return RateLimiter(self)
-
 
 class RateLimiter(Limiter):
+    """Keeps a `RateLimit` in one process."""
+
     # A caller that is cancelled while it waits takes no turn. Between `enter` and `begin` a
     # request has its place in the limit, however long that takes.
 
@@ -78,6 +57,7 @@ class RateLimiter(Limiter):
         self._timer: asyncio.TimerHandle | None = None
 
     async def enter(self) -> None:
+        """Wait until a request may be sent."""
         loop = asyncio.get_running_loop()
         if not self._waiters and self._has_room(loop.time()):
             self._unsent += 1
@@ -131,3 +111,8 @@ class RateLimiter(Limiter):
     @safe_repr
     def __repr__(self) -> str:
         return f"<RateLimiter {self._limit}, {len(self._waiters)} waiting>"
+
+
+def limiter_of(limit: RateLimit | Limiter | None) -> Limiter | None:
+    """Return the limiter of one session."""
+    return RateLimiter(limit) if isinstance(limit, RateLimit) else limit

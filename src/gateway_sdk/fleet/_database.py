@@ -1,0 +1,149 @@
+"""Connections to the database of a fleet; statements that wait until it answers."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, LiteralString, Self
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from gateway_sdk.errors import JournalError
+from gateway_sdk.fleet._schema import SCHEMA, VERSION
+
+AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+
+Connection = psycopg.AsyncConnection[Any]
+
+_logger = logging.getLogger("gateway_sdk.fleet")
+
+_RESERVE: Final = """
+insert into gateway_fleet.rate as r values
+  (%(name)s, extract(epoch from clock_timestamp()) + (%(n)s - %(burst)s) / %(rate)s)
+on conflict (name) do update set used_until = greatest(r.used_until,
+  extract(epoch from clock_timestamp()) - %(burst)s / %(rate)s) + %(n)s / %(rate)s
+returning used_until - extract(epoch from clock_timestamp())
+"""
+
+
+@asynccontextmanager
+async def connected(address: str, *, checked: bool = True) -> AsyncGenerator[Connection]:
+    """Connect, check the tables, and raise what the database raises as a JournalError."""
+    try:
+        async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+            if checked:
+                await _check_version(connection)
+            yield connection
+    except psycopg.OperationalError as error:  # libpq's text names the host, and no password
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise JournalError(f"the fleet's database cannot be used: {reason}") from None
+    except psycopg.Error as error:  # its text may show a part of the address, or a value
+        kind = type(error).__name__
+        raise JournalError(f"the fleet's database cannot be used ({kind})") from None
+
+
+async def init(address: str) -> bool:
+    """Make the tables; return False if they are there."""
+    async with connected(address, checked=False) as connection, connection.transaction():
+        await connection.execute("select pg_advisory_xact_lock(hashtext('gateway_fleet'))")
+        if await _version_of(connection) is not None:
+            await _check_version(connection)
+            return False
+        await connection.execute(SCHEMA)
+        await connection.execute("insert into gateway_fleet.version values (%s)", [VERSION])
+        return True
+
+
+async def _version_of(connection: Connection) -> int | None:
+    found = await connection.execute("select to_regclass('gateway_fleet.version')")
+    if (await found.fetchone() or (None,))[0] is None:
+        return None
+    found = await connection.execute("select version from gateway_fleet.version")
+    return int((await found.fetchone() or (0,))[0])
+
+
+async def _check_version(connection: Connection) -> None:
+    version = await _version_of(connection)
+    if version is None:
+        raise JournalError("the database has no tables of a fleet: run `gateway fleet init`")
+    if version != VERSION:
+        raise JournalError(
+            f"the fleet's tables are of version {version}, this gateway_sdk knows {VERSION}: "
+            "use the gateway_sdk that made them, or another database"
+        )
+
+
+class Database:
+    """Two pools on one database, for a worker: its statements wait while the database is away."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address  # what libpq takes, or empty for its variables
+        self._pool = _pool(address, 4)
+        # Permits and heartbeats: what a crash loses of them costs a moment, an fsync costs more.
+        self._quick = _pool(address, 2, options="-c synchronous_commit=off")
+        self.is_away = False
+
+    def __repr__(self) -> str:
+        return "Database()"
+
+    async def __aenter__(self) -> Self:
+        # Once by hand: a pool that cannot open does not say why.
+        async with connected(self.address):
+            pass
+        try:
+            await self._pool.open()
+            await self._quick.open()
+        except BaseException:
+            await self.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._pool.close()
+        await self._quick.close()
+
+    async def run(
+        self, sql: LiteralString, args: Mapping[str, Any] | None = None, *, quick: bool = False
+    ) -> list[Any]:
+        """Return the rows; wait while the database is away, then run the statement again."""
+        pause = 0.1
+        while True:
+            try:
+                async with (self._quick if quick else self._pool).connection() as connection:
+                    cursor = await connection.execute(sql, args)
+                    rows = await cursor.fetchall() if cursor.description else []
+            except AWAY as error:
+                if not self.is_away:
+                    _logger.warning("the fleet's database is away (%s)", type(error).__name__)
+                self.is_away = True
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 1.0)
+            else:
+                if self.is_away:
+                    _logger.warning("the fleet's database is back")
+                self.is_away = False
+                return rows
+
+    async def reserve(self, name: str, *, rate: float, burst: float, n: int = 1) -> float:
+        """Reserve n permits; return the seconds after which they may be used, or less than 0."""
+        args = {"name": name, "rate": rate, "burst": burst, "n": float(n)}
+        return float((await self.run(_RESERVE, args, quick=True))[0][0])
+
+
+def _pool(address: str, size: int, **more: str) -> AsyncConnectionPool:
+    # Without reconnect_timeout, the pool doubles its waits and sleeps on when the server is back.
+    kwargs: dict[str, Any] = {"autocommit": True, **more}
+    return AsyncConnectionPool(
+        address, min_size=1, max_size=size, open=False, timeout=2, reconnect_timeout=0.5,
+        kwargs=kwargs,
+    )  # fmt: skip

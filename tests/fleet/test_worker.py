@@ -1,0 +1,593 @@
+"""Workers: who owns a chunk, what is sent, and what is stored, whatever ends a worker."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from gateway_sdk import RateLimit, RetryPolicy, UnauthorizedError
+from gateway_sdk.errors import SessionStateError
+from gateway_sdk.fleet import Job, Worker
+from gateway_sdk.fleet._database import Database
+from gateway_sdk.fleet._delivery import Delivery
+from gateway_sdk.fleet._limiter import ReservingLimiter
+from tests.fleet import gateways
+from tests.fleet.gateways import (
+    CountingGateway,
+    change,
+    customer,
+    number_of,
+    rows_of,
+    series,
+)
+from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
+
+pytestmark = NEEDS_POSTGRES
+
+States = dict[int, str]
+
+
+async def states(dsn: str) -> States:
+    return dict(await rows_of(dsn, "select n, state from gateway_fleet.result order by n"))
+
+
+class Holding:
+    """Holds the requests of some items back until they may go on."""
+
+    def __init__(self, gateway: CountingGateway, *numbers: int) -> None:
+        self.began: dict[int, asyncio.Event] = {number: asyncio.Event() for number in numbers}
+        self.go_on = asyncio.Event()
+        gateway.answer = self.answer
+
+    async def answer(self, body: Any) -> None:
+        number = number_of(body)
+        if number in self.began:
+            self.began[number].set()
+            await self.go_on.wait()
+
+    async def wait(self) -> None:
+        for event in self.began.values():
+            await event.wait()
+
+
+async def test_the_queue_delivers_each_chunk_once(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """Until the worker is told to stop; a plan that comes meanwhile is done too."""
+    last = asyncio.Event()
+
+    async def answer(body: Any) -> None:
+        if number_of(body) == 19:
+            last.set()
+
+    gateway.answer = answer
+    await job.plan("first", map(series, range(10)), chunk=3)
+    async with job.worker() as worker:
+        running = asyncio.create_task(worker.run())
+        await job.plan("second", map(series, range(10, 20)), chunk=20)
+        await last.wait()
+        worker.stop()
+        await running
+        assert not await worker.run_chunk("first", 0)  # it takes nothing more
+
+    assert (await job.status("second")).done == 10
+    assert gateway.done
+    assert set(gateway.done.values()) == {1}
+
+
+async def test_a_chunk_that_is_done_is_not_done_again(job: Job, gateway: CountingGateway) -> None:
+    await job.plan("p", map(series, range(3)))
+    async with job.worker() as worker:
+        assert await worker.run_chunk("p", 0)
+        assert await worker.run_chunk("p", 0)
+        assert await worker.run_chunk("p", 7)  # there is none
+        assert await worker.run_chunk("q", 0)
+    assert gateway.requests == 3
+
+
+async def test_a_worker_has_to_be_entered(job: Job) -> None:
+    with pytest.raises(SessionStateError, match=r"async with job\.worker"):
+        await job.worker().run_chunk("p", 0)
+    with pytest.raises(SessionStateError, match=r"async with job\.worker"):
+        await job.worker().run()
+
+
+async def test_a_chunk_belongs_to_one_delivery_at_a_time(
+    job: Job, gateway: CountingGateway
+) -> None:
+    held = Holding(gateway, 0)
+    await job.plan("p", [series(0)])
+    async with job.worker() as first, job.worker() as second:
+        running = asyncio.create_task(first.run_chunk("p", 0))
+        await held.wait()
+        assert not await second.run_chunk("p", 0)
+        assert (await job.status("p")).workers == 2
+        held.go_on.set()
+        assert await running
+    assert gateway.requests == 1
+    assert (await job.status("p")).workers == 0
+
+
+async def test_what_is_sent_once_is_begun_in_the_database_before(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """And no longer while it waits after a refusal."""
+    seen: list[States] = []
+
+    async def answer(_: Any) -> httpx.Response | None:
+        seen.append(await states(dsn))
+        return httpx.Response(429, headers={"Retry-After": "1"}) if len(seen) == 1 else None
+
+    async def sleep(_: float) -> None:
+        seen.append(await states(dsn))
+
+    gateway.answer = answer
+    again = gateways.job(gateway, dsn)
+    again._session |= {"sleep": sleep, "retry": RetryPolicy()}
+    await again.plan("p", [customer(0)])
+    async with again.worker() as worker:
+        assert await worker.run_chunk("p", 0)
+
+    assert seen == [{0: "begun"}, {}, {0: "begun"}]
+    assert await states(dsn) == {0: "done"}
+
+
+async def test_what_a_dead_worker_had_begun_is_never_sent_again(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """Its other items are done by the next one."""
+    await job.plan("p", [customer(0), series(1)])
+    async with Database(dsn) as database:
+        dead = await Delivery.claim(database, "either", "p", 0, lease=60, pid=None)
+        assert dead is not None
+    await change(
+        dsn,
+        "insert into gateway_fleet.result select id, 0, 'begun', true, null, null, 0, 0, %s"
+        " from gateway_fleet.plan",
+        dead.owner,
+    )
+    assert (await job.status("p")).begun == 1
+    await change(dsn, "update gateway_fleet.chunk set lease = now()")
+    async with job.worker() as worker:
+        assert await worker.run_chunk("p", 0)
+
+    assert await states(dsn) == {0: "unknown", 1: "done"}
+    assert gateway.requests == 1
+    status = await job.status("p")
+    assert (status.done, status.unknown, status.is_complete) == (1, 1, True)
+    (row,) = [row async for row in job.unknown("p")]
+    assert (row["item"], row["advice"]) == (customer(0), "check")
+
+
+async def test_a_worker_whose_process_is_gone_is_seen_at_once(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """Long before its lease ends: its connection has left the server."""
+    await job.plan("p", [series(0)])
+    async with Database(dsn) as database:
+        for pid in (0, None):
+            claimed = await Delivery.claim(database, "either", "p", 0, lease=60, pid=pid)
+            assert claimed is not None
+        assert await Delivery.claim(database, "either", "p", 0, lease=60, pid=None) is None
+
+
+async def overtake(dsn: str) -> None:
+    await change(dsn, "update gateway_fleet.chunk set owner = %s, lease = now()", uuid4())
+
+
+async def test_who_was_overtaken_sends_nothing_more_that_is_sent_once(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """What it finds is not stored; the chunk is delivered again, to it or another."""
+    held = Holding(gateway, 0)
+    one_by_one = gateways.job(gateway, dsn, concurrency=1)
+    await one_by_one.plan("p", [series(0), customer(1)])
+    async with one_by_one.worker() as worker:
+        running = asyncio.create_task(worker.run_chunk("p", 0))
+        await held.wait()
+        await overtake(dsn)
+        held.go_on.set()
+        assert not await running
+        assert await states(dsn) == {}
+        assert gateway.requests == 1
+        assert await worker.run_chunk("p", 0)  # the same worker goes on
+
+    assert await states(dsn) == {0: "done", 1: "done"}
+
+
+async def test_who_was_overtaken_still_tells_how_its_call_ended(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """In place of the unknown of the one who has the chunk now."""
+    held = Holding(gateway, 0)
+    await job.plan("p", [customer(0)])
+    async with job.worker() as old, job.worker() as new:
+        running = asyncio.create_task(old.run_chunk("p", 0))
+        await held.wait()
+        await change(dsn, "update gateway_fleet.chunk set lease = now()")
+        assert await new.run_chunk("p", 0)
+        assert await states(dsn) == {0: "unknown"}
+        held.go_on.set()
+        await running
+
+    assert await states(dsn) == {0: "done"}
+    status = await job.status("p")
+    assert (status.done, status.unknown) == (1, 0)
+
+
+async def test_the_heart_sees_that_a_chunk_was_lost(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """Nothing more is sent for it, also of what may be repeated."""
+    held = Holding(gateway, 0)
+    one_by_one = gateways.job(gateway, dsn, concurrency=1)
+    await one_by_one.plan("p", map(series, range(5)))
+    async with one_by_one.worker() as worker:
+        running = asyncio.create_task(worker.run_chunk("p", 0))
+        await held.wait()
+        await worker._beat()
+        await overtake(dsn)
+        await worker._beat()
+        held.go_on.set()
+        assert not await running
+    assert gateway.requests == 1
+
+
+async def test_a_worker_that_stops_keeps_what_is_finished(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """Calls in flight may end; the rest is given back, and nothing is fetched twice."""
+    held = Holding(gateway, 4, 5)
+    two = gateways.job(gateway, dsn, concurrency=2)
+    await two.plan("p", map(series, range(50)))
+    async with two.worker() as worker:
+        running = asyncio.create_task(worker.run_chunk("p", 0))
+        await held.wait()
+        worker.stop()
+        held.go_on.set()
+        assert not await running
+    kept = await states(dsn)
+    assert set(kept) >= set(range(6))
+    assert len(kept) < 50
+    async with two.worker() as worker:
+        assert await worker.run_chunk("p", 0)
+    assert set(gateway.done.values()) == {1}
+
+
+async def test_calls_that_do_not_end_are_cut_after_the_grace_time(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """A read is given back; of what is sent once, it is unknown whether it was done."""
+    held = Holding(gateway, 0, 1)
+    short = gateways.job(gateway, dsn, grace=0.05)
+    await short.plan("p", [series(0), customer(1)])
+    async with short.worker() as worker:
+        running = asyncio.create_task(worker.run_chunk("p", 0))
+        await held.wait()
+        worker.stop()
+        assert not await running
+
+    assert await states(dsn) == {1: "unknown"}
+
+
+async def test_a_chunk_that_is_cancelled_is_given_back(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    held = Holding(gateway, 0)
+    await job.plan("p", map(series, range(2)))
+    async with job.worker() as worker:
+        running = asyncio.create_task(worker.run_chunk("p", 0))
+        await held.wait()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        assert running.cancelled()
+        assert (await job.status("p")).working == 0
+        held.go_on.set()
+
+
+@pytest.fixture
+def quick_outages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway_sdk.bulk._outage._FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("gateway_sdk.bulk._outage._LONGEST_PAUSE", 0.02)
+
+
+@pytest.mark.usefixtures("quick_outages")
+async def test_an_outage_is_waited_out_and_said(job: Job, gateway: CountingGateway) -> None:
+    """No item fails, however long it takes."""
+    asked, back = asyncio.Event(), False
+
+    async def answer(_: Any) -> httpx.Response | None:
+        if back:
+            return None
+        if gateway.requests > 20:
+            asked.set()
+        return httpx.Response(503)
+
+    gateway.answer = answer
+    await job.plan("p", map(series, range(20)), chunk=10)
+    async with job.worker() as worker:
+        running = [asyncio.create_task(worker.run_chunk("p", number)) for number in range(2)]
+        await asked.wait()
+        await worker._beat()
+        (waiting,) = (await job.status("p")).waiting
+        assert (waiting.workers, "503" in waiting.reason) == (1, True)
+        back = True
+        assert all(await asyncio.gather(*running))
+        await worker._beat()
+        assert (await job.status("p")).waiting == ()
+    assert (await job.status("p")).done == 20
+
+
+@pytest.mark.usefixtures("quick_outages")
+async def test_an_item_that_always_fails_does_not_hold_up_the_others(
+    job: Job, gateway: CountingGateway
+) -> None:
+    async def answer(body: Any) -> httpx.Response | None:
+        return httpx.Response(500) if number_of(body) == 3 else None
+
+    gateway.answer = answer
+    await job.plan("p", map(series, range(10)))
+    async with job.worker() as worker:
+        assert await worker.run_chunk("p", 0)
+    status = await job.status("p")
+    assert (status.done, status.failed) == (9, 1)
+    assert await job.retry("p") == 1  # it may pass
+
+
+async def test_a_refused_token_that_cannot_be_renewed_ends_the_worker(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """Whichever queue delivered the chunk; the chunk is given back."""
+
+    async def answer(_: Any) -> httpx.Response:
+        return httpx.Response(401)
+
+    gateway.answer = answer
+    await job.plan("p", map(series, range(10)), chunk=5)
+    with pytest.raises(UnauthorizedError):
+        async with job.worker() as worker:
+            await worker.run_chunk("p", 0)
+    with pytest.raises(UnauthorizedError):
+        async with job.worker() as worker:
+            await worker.run()
+    status = await job.status("p")
+    assert (status.missing, status.working) == (10, 0)
+
+
+async def test_a_heart_that_stops_ends_the_worker(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its chunks would be lost without a word."""
+
+    async def fails(_: Any) -> None:
+        raise ArithmeticError
+
+    monkeypatch.setattr(Worker, "_beat", fails)
+    async with job.worker() as worker:
+        with pytest.raises(ArithmeticError):
+            await worker.run()
+
+
+async def test_a_suspected_chunk_is_run_alone_item_by_item(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """Its worker died with it twice. Each item is named in the database before it begins."""
+    at_once = most = 0
+    suspects: list[Any] = []
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(body: Any) -> None:
+        nonlocal at_once, most
+        if number_of(body) == 99:  # of the chunk beside
+            held.set()
+            await go_on.wait()
+            return
+        assert go_on.is_set()
+        at_once += 1
+        most = max(most, at_once)
+        rows = await rows_of(dsn, "select suspect from gateway_fleet.chunk where number = 0")
+        suspects.append((number_of(body), rows[0][0]))
+        at_once -= 1
+
+    gateway.answer = answer
+    await job.plan("p", [*map(series, range(4)), series(99)], chunk=4)
+    await change(
+        dsn, "update gateway_fleet.chunk set starts = 2, suspect = 2, suspicion = 1 where number=0"
+    )
+    async with job.worker() as worker:
+        beside = asyncio.create_task(worker.run_chunk("p", 1))
+        await held.wait()
+        alone = asyncio.create_task(worker.run_chunk("p", 0))
+        later = asyncio.create_task(worker.run_chunk("p", 1))
+        assert not await later
+        go_on.set()
+        assert await beside
+        assert await alone
+
+    assert most == 1
+    assert suspects == [(2, 2), (0, 0), (1, 1), (3, 3)]  # the suspect first
+
+
+async def test_an_item_that_kills_its_worker_is_named(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    await job.plan("p", map(series, range(4)))
+    await change(dsn, "update gateway_fleet.chunk set starts = 4, suspect = 2, suspicion = 2")
+    async with job.worker() as worker:
+        assert await worker.run_chunk("p", 0)
+
+    (row,) = [row async for row in job.failed("p")]
+    assert row["number"] == 2
+    assert row["message"] == "its worker ended 2 times while it did this item alone"
+    assert (await job.status("p")).done == 3
+    assert await job.retry("p") == 0
+
+
+async def test_a_suspected_chunk_is_given_back_when_its_worker_stops(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    held = Holding(gateway, 1)
+    await job.plan("p", map(series, range(4)))
+    await change(dsn, "update gateway_fleet.chunk set starts = 3")
+    async with job.worker() as worker:
+        running = asyncio.create_task(worker.run_chunk("p", 0))
+        await held.wait()
+        worker.stop()
+        held.go_on.set()
+        assert not await running
+    assert await states(dsn) == {0: "done", 1: "done"}
+
+
+async def test_a_database_that_is_away_is_waited_for(
+    job: Job, gateway: CountingGateway, dsn: str, postgres: PostgresServer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """Nothing of what was found is lost, and nothing is fetched twice."""
+    held = Holding(gateway, 0, 1)
+    await job.plan("p", map(series, range(6)))
+    with caplog.at_level(logging.WARNING, "gateway_sdk.fleet"):
+        async with job.worker() as worker:
+            running = asyncio.create_task(worker.run_chunk("p", 0))
+            await held.wait()
+            postgres.kill()
+            held.go_on.set()
+            await worker._show_alive()
+            beating = asyncio.create_task(worker._beat())
+            await asyncio.to_thread(postgres.start)
+            await beating
+            assert await running
+    assert (await job.status("p")).done == 6
+    assert set(gateway.done.values()) == {1}
+    texts = [record.getMessage() for record in caplog.records]
+    assert any("is away" in text for text in texts)
+    assert any("is back" in text for text in texts)
+
+
+async def test_a_chunk_that_the_queue_has_lost_is_delivered(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """The queue may lose a job; the chunk tells that it is open."""
+    swift = gateways.job(gateway, dsn, lease=0.6)
+    last = asyncio.Event()
+
+    async def answer(_: Any) -> None:
+        last.set()
+
+    gateway.answer = answer
+    await swift.plan("p", [series(1)])
+    await change(dsn, "delete from procrastinate_jobs")
+    async with swift.worker() as worker:
+        running = asyncio.create_task(worker.run())
+        await last.wait()
+        worker.stop()
+        await running
+    assert (await job.status("p")).is_complete
+
+
+async def test_a_restarted_database_ends_no_worker(
+    job: Job, gateway: CountingGateway, dsn: str, postgres: PostgresServer
+) -> None:
+    """The queue's own worker ends then, and is started again."""
+    last = asyncio.Event()
+
+    async def answer(body: Any) -> None:
+        if number_of(body) == 1:
+            last.set()
+
+    gateway.answer = answer
+    swift = gateways.job(gateway, dsn, lease=1.2)
+    async with swift.worker() as worker:
+        running = asyncio.create_task(worker.run())
+        postgres.kill()
+        await asyncio.to_thread(postgres.start)
+        await swift.plan("p", [series(1)])
+        await last.wait()
+        worker.stop()
+        await running
+    assert (await job.status("p")).is_complete
+
+
+class Clock:
+    """The database's answers to questions for permits, and the time."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.wait = 0.0
+
+    async def reserve(self, name: str, *, rate: float, burst: float, n: int) -> float:
+        assert name == "r"
+        self.asked.append(n)
+        await asyncio.sleep(0)
+        return self.wait
+
+
+@pytest.mark.parametrize(
+    ("limit", "rate", "burst", "most"),
+    [
+        (RateLimit(1), 0.5, 1, 1),
+        (RateLimit(20), 19, 1, 1),
+        (RateLimit(200), 190, 10, 1),
+        (RateLimit(2000), 1900, 100, 19),
+        (RateLimit(600, seconds=60), 9.5, 30, 1),
+    ],
+)
+def test_rate_and_burst_are_never_more_than_the_limit(
+    limit: RateLimit, rate: float, burst: float, most: int
+) -> None:
+    limiter = ReservingLimiter(Database(""), "r", limit)
+
+    assert (limiter._rate, limiter._burst, limiter._most) == (rate, burst, most)
+    assert rate * limit.seconds + burst <= limit.requests or limit.requests == 1
+
+
+async def test_permits_are_reserved_for_those_that_wait_and_handed_out_in_order() -> None:
+    clock: Any = Clock()
+    limiter = ReservingLimiter(clock, "r", RateLimit(2000))
+    passed: list[int] = []
+
+    async def pass_it(number: int) -> None:
+        await limiter.enter()
+        passed.append(number)
+
+    await asyncio.gather(*map(pass_it, range(25)))
+
+    assert passed == list(range(25))
+    assert sum(clock.asked) == 25
+    assert max(clock.asked) == 19
+
+
+async def test_the_database_grants_no_more_than_rate_and_burst(job: Job, dsn: str) -> None:
+    """Whoever asks: each reservation is later than the one before."""
+    async with Database(dsn) as one, Database(dsn) as other:
+        waits = [
+            await database.reserve("r", rate=10, burst=5, n=n)
+            for _ in range(3)
+            for database, n in ((one, 1), (other, 4))
+        ]
+    assert waits[0] <= 0 < waits[-1]
+    assert waits[-1] == pytest.approx(1.0, abs=0.5)  # 15 permits, 5 of them at once
+
+
+@pytest.mark.parametrize("wrong", ["another host", "another job"])
+async def test_a_sign_of_life_is_of_a_job_and_a_machine(
+    job: Job, gateway: CountingGateway, dsn: str, wrong: str
+) -> None:
+    seen = asyncio.Event()
+    beat: Callable[..., Any] = Worker._beat
+
+    async with job.worker() as worker:
+        await beat(worker)
+        seen.set()
+        host = socket.gethostname()
+        assert await job.is_alive(host)
+        other = gateways.job(gateway, dsn, version="2")
+        asked = other.is_alive(host) if wrong == "another job" else job.is_alive("elsewhere")
+        assert not await asked
+    assert not await job.is_alive(host)
