@@ -121,7 +121,7 @@ async def test_of_two_answers_at_once_one_counts() -> None:
 @pytest.mark.parametrize("second", [RIGHT, WRONG])
 def test_a_second_answer_is_told_that_it_is_too_late(second: str) -> None:
     """After the first response, any other one is a 409, valid or not, and changes nothing."""
-    start = StartAddress(AUTHORIZATION_URL)
+    start = StartAddress(AUTHORIZATION_URL, "/callback")
     handler = CallbackHandler("127.0.0.1:7", "/callback", [start], read_answer)
     opened = handler.reply_to_head(CallbackRequest("GET", start.path, (("host", "127.0.0.1:7"),)))
     assert opened is not None

@@ -42,7 +42,7 @@ async def test_a_preconnected_connection_does_not_delay_a_login(
     """
     async with under_way(foreign_flow) as waiting:
         page = await profile.new_page()
-        await page.goto(waiting.url)
+        await waiting.open(page)
         await page.evaluate(
             """(origin) => {
                 const link = document.createElement("link");
@@ -110,7 +110,7 @@ async def test_an_authorization_server_on_the_internet_reaches_this_machine(
     browser = await launch(f"--ip-address-space-overrides={server}=public")
     async with under_way(foreign_flow) as waiting:
         page = await browser.new_page()
-        await page.goto(waiting.url)
+        await waiting.open(page)
         fetched = "(url) => fetch(url, {mode: 'no-cors'}).then(() => 'sent', () => 'refused')"
         # The browser does treat the server as a public one.
         assert await page.evaluate(fetched, hostile.url) == "refused"

@@ -64,7 +64,7 @@ async def test_a_page_without_a_response_says_so(
 ) -> None:
     """Opening it without a response, or reloading it after a refusal, changes nothing."""
     async with under_way(sandbox_flow) as waiting:
-        await page.goto(waiting.url)
+        await waiting.open(page)
         await page.goto(f"{waiting.redirect_uri}#state=wrong")
         await shows(page, "This response belongs to another login")
         await page.reload()

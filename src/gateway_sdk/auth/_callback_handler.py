@@ -1,8 +1,8 @@
 """The receiver's replies to requests, its start addresses and its page. Pure: no I/O.
 
 Two requests end the wait. One is a POST by the page itself, from the browser that opened the
-login's start address, with the login's state. The other is the start address being opened by a
-second browser: then it is not known which of the two belongs to the user. All other requests are
+login's start address, with the login's state. The other is the start address being opened a
+second time: then it is not known which of the two belongs to the user. All other requests are
 refused, and the wait continues.
 """
 
@@ -82,17 +82,21 @@ class StartAddress:
     # a cookie and redirects to the authorization URL, and the response is accepted only with the
     # cookie.
 
-    def __init__(self, authorization_url: str) -> None:
+    def __init__(self, authorization_url: str, answer_path: str) -> None:
         self.path = f"/{secrets.token_urlsafe(32)}"  # it cannot be guessed
         self._leads_to = str(httpx.URL(authorization_url))  # ASCII, as a header must be
         # Cookies ignore ports: other logins and other programs at this host have theirs too.
         self._name = f"login-{secrets.token_hex(8)}"
         self._value = secrets.token_urlsafe(32)
         self._is_opened = False
+        # Cookies go to all ports of a host: only a request for the answer's path carries this one.
+        # A semicolon would end the attribute; a shorter path covers the answer's too.
+        before, semicolon, _ = answer_path.partition(";")
+        self._cookie_path = (before.rpartition("/")[0] if semicolon else before) or "/"
 
-    def open(self, cookies: str) -> dict[str, str] | None:
-        """Return the headers of the redirect; None if another browser was redirected before."""
-        if self._is_opened and not self.is_bound_to(cookies):
+    def open(self) -> dict[str, str] | None:
+        """Return the headers of the redirect; None if it was opened before."""
+        if self._is_opened:
             return None
         self._is_opened = True
         # An earlier page at this port may have left a service worker or a cached page, which would
@@ -115,7 +119,8 @@ class StartAddress:
 
     def _set_cookie(self, value: str, seconds: int) -> str:
         # Strict: no request that another site causes carries it. The page's own request does.
-        return f"{self._name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict"
+        pair = f"{self._name}={value}; Path={self._cookie_path}; Max-Age={seconds}"
+        return f"{pair}; HttpOnly; SameSite=Strict"
 
 
 class CallbackHandler(Generic[T]):
@@ -149,7 +154,7 @@ class CallbackHandler(Generic[T]):
         if path not in {self._path, *self._starts}:
             return CallbackReply(404, b"There is nothing here.\n")
         if request.method == "GET":
-            return _refuse_embedded(request) or self._redirect(path, request) or _page()
+            return _refuse_embedded(request) or self._redirect(path) or _page()
         if request.method == "POST" and path == self._path:
             return self._check_post(request)
         return CallbackReply(405, b"Only GET and POST.\n", more={"Allow": "GET, POST"})
@@ -163,12 +168,12 @@ class CallbackHandler(Generic[T]):
             return _message(409, *_TOO_LATE)
         return self._finish_login(*response, self._starts_of(request)[0].delete_cookie())
 
-    def _redirect(self, path: str, request: CallbackRequest) -> CallbackReply | None:
+    def _redirect(self, path: str) -> CallbackReply | None:
         """Redirect from a start address to the authorization URL; None for another address."""
         start = self._starts.get(path)
         if start is None:
             return None
-        redirect = start.open(request.header("cookie") or "")
+        redirect = start.open()
         if redirect is not None:
             return CallbackReply(302, more=redirect)
         if not self.is_done:
@@ -221,8 +226,8 @@ _ANOTHER_BROWSER: Final = (
     "Open the address that the program shows in this browser, and log in again.",
 )
 _OPENED_TWICE: Final = (
-    "the address that starts the login was opened by two browsers or programs, and one may belong "
-    "to another user"
+    "the address that starts the login was opened twice, and one of the two browsers or programs "
+    "may belong to another user"
 )
 
 

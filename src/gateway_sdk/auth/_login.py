@@ -74,7 +74,7 @@ async def login(
         AuthorizationDeniedError: the user or the authorization server refused.
         MalformedResponseError: the response violates RFC 6749.
         LoginTimeoutError: the login was not finished in time.
-        LoginError: two browsers or programs opened the URL that starts the login.
+        LoginError: the URL that starts the login was opened twice.
     """
     check_seconds("timeout", timeout)
     if not can_listen(redirect_uri):

@@ -90,6 +90,7 @@ class LoopbackReceiver:
         self._given = redirect_uri
         self._bind = bind
         self._sockets: list[socket.socket] = []
+        self._path = self._url.raw_path.partition(b"?")[0].decode("ascii")
         self._starts: list[StartAddress] = []
         self._connections: dict[asyncio.Task[None], None] = {}
 
@@ -119,15 +120,15 @@ class LoopbackReceiver:
     def start_url(self, authorization_url: str) -> str:
         """Return a URL of this receiver for one browser, which leads on to the authorization URL.
 
-        Only a browser that opened such a URL can end the login. Each can be opened once: if
-        another browser or program opens it too, the login ends with an error. Call this again for
-        each further way to a browser.
+        Only a browser that opened such a URL can end the login. Each can be opened once: a
+        second opening ends the login with an error. Call this again for each further way to a
+        browser.
 
         Raises:
             SessionStateError: the receiver is not open.
         """
         self._must_be_open()
-        start = StartAddress(authorization_url)
+        start = StartAddress(authorization_url, self._path)
         self._starts.append(start)
         return f"http://{authority_of(self._url)}{start.path}"
 
@@ -148,15 +149,14 @@ class LoopbackReceiver:
 
         Raises:
             LoginTimeoutError: the login was not finished in time.
-            LoginError: as `finish` raises it, or a start URL was opened by two browsers.
+            LoginError: as `finish` raises it, or a start URL was opened twice.
             SessionStateError: the receiver is not open, or no start URL was made.
         """
         check_seconds("timeout", timeout)
         self._must_be_open()
         if not self._starts:
             raise SessionStateError("no browser can end this login: call start_url() first")
-        path = self._url.raw_path.partition(b"?")[0].decode("ascii")
-        handler = CallbackHandler(authority_of(self._url), path, self._starts, finish)
+        handler = CallbackHandler(authority_of(self._url), self._path, self._starts, finish)
         over = asyncio.Event()
         connected = partial(self._connected, handler, over)
         # Started below: if the start were cancelled here, the server would never be closed.
