@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import _loopback, _receiver, login
+from gateway_sdk.auth import _callback_server, _loopback, login
 from tests.auth.bad_requests import GOOD as RESPONSE
 from tests.auth.people import FLOW, GOOD, TOKEN, Reader, Surfer
 from tests.auth.traces import no_traces
@@ -138,7 +138,7 @@ async def test_a_connection_reset_during_the_owner_check_is_refused(
             client.close()
         return bool(_loopback._user_of(peer, own) == os.geteuid() + 1)
 
-    monkeypatch.setattr(_receiver, "is_other_user", reset)
+    monkeypatch.setattr(_callback_server, "is_other_user", reset)
     async with waiting() as there:
         client = socket.create_connection((there.host, there.port))
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway_sdk.auth import _receiver
+from gateway_sdk.auth import _callback_server
 from tests.auth.bad_requests import GOOD, TURNED_AWAY
 from tests.auth.traces import no_traces
 from tests.auth.visits import RIGHT, WRONG, post, visit, waiting
@@ -151,7 +151,7 @@ async def test_an_unfinished_request_does_not_block_others(
         await there.open()
         with monkeypatch.context() as patched:
             if not leaves:
-                patched.setattr(_receiver, "_CONNECTION_TIMEOUT", 0.01)
+                patched.setattr(_callback_server, "_CONNECTION_TIMEOUT", 0.01)
             line = await there.connect()
             await line.send(raw)
             if not leaves:

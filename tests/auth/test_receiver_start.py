@@ -131,7 +131,7 @@ def test_a_start_after_the_end_changes_nothing() -> None:
     late = handler.reply_to_head(get)
 
     assert late is not None
-    assert late.status == 409
+    assert late.status == 410
     assert handler.result() == RIGHT
 
 

@@ -30,7 +30,11 @@ async def test_a_wrong_time_out_is_refused(seconds: Any) -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
-    [(0, "s$"), (1, "s; a response of other"), (2, "s; 2 responses of other")],
+    [
+        (0, "s: no response came. If .* the redirect URI http://127.*/callback may not be reg"),
+        (1, "s: a response of other"),
+        (2, "s: 2 responses of other"),
+    ],
 )
 async def test_the_time_out_counts_what_was_refused(
     monkeypatch: pytest.MonkeyPatch, wrong: int, told: str
@@ -47,7 +51,6 @@ async def test_the_time_out_counts_what_was_refused(
             LoginTimeoutError, match=f"^the login was not finished within 60 {told}"
         ) as e:
             await there.task
-        assert is_refused(there.host, there.port)
 
     assert e.value.refused == wrong
     assert e.value.__cause__ is None

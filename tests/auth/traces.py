@@ -10,6 +10,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from gateway_sdk.auth import _kept_ports
+from gateway_sdk.auth._loopback import close_all
+
 SECRETS = ("CANARY", "state=")
 
 
@@ -20,10 +23,12 @@ async def no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     loop.set_debug(True)
     loop.slow_callback_duration = 60  # slow steps are normal on a slow machine
     caplog.set_level(logging.NOTSET)
+    _kept_ports._run(asyncio.sleep(0))  # its thread stays, once it has started
     gc.freeze()  # only objects that are made from here on are checked
     tasks, files = asyncio.all_tasks(), open_files()
     yield
     join_threads()
+    release_ports()
     for _ in range(4):  # turns in which aborted connections are closed
         await asyncio.sleep(0)
     assert asyncio.all_tasks() - tasks - {asyncio.current_task()} == set()
@@ -31,6 +36,11 @@ async def no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     gc.collect()  # forgotten objects warn now, and pytest makes errors of warnings
     gc.unfreeze()
     no_records(caplog)
+
+
+def release_ports() -> None:
+    for place in list(_kept_ports._kept):
+        close_all(_kept_ports.take(place))
 
 
 def no_records(caplog: pytest.LogCaptureFixture) -> None:

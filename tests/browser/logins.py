@@ -11,8 +11,9 @@ import pytest
 from playwright.async_api import Page, expect
 
 from gateway_sdk import Token
-from gateway_sdk.auth import ImplicitFlow, LoopbackReceiver, login
+from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
+from gateway_sdk.auth._callback_server import CallbackServer
 from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
 
 LOGGED_IN = "You are logged in"
@@ -130,11 +131,11 @@ class Witness:
         watch("reply_to_body")
 
     def _watch_connections(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        connected = LoopbackReceiver._connected
+        connected = CallbackServer._connected
 
         def count(*arguments: Any) -> None:
             self._connections += 1
             self._connected.set()
             connected(*arguments)
 
-        monkeypatch.setattr(LoopbackReceiver, "_connected", count)
+        monkeypatch.setattr(CallbackServer, "_connected", count)

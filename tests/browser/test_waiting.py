@@ -1,14 +1,18 @@
 """A login that another tab finishes, that no tab finishes, or that is cancelled."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
-from playwright.async_api import BrowserContext, Error, Page, Route
+from playwright.async_api import BrowserContext, Page, Route
 
-from gateway_sdk import LoginTimeoutError
-from gateway_sdk.auth import ImplicitFlow, _loopback, _receiver
+from gateway_sdk import LoginError, LoginTimeoutError
+from gateway_sdk.auth import ImplicitFlow, _callback_server, _kept_ports, _loopback
+from gateway_sdk.auth._loopback import close_all
 from tests.browser.logins import (
     LOGGED_IN,
     NO_REPLY,
@@ -19,6 +23,7 @@ from tests.browser.logins import (
     shows,
     under_way,
 )
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -71,7 +76,7 @@ def first_tab_lingers(monkeypatch: pytest.MonkeyPatch) -> None:
         if posted:
             await served.wait()
 
-    monkeypatch.setattr(_receiver, "serve", linger)
+    monkeypatch.setattr(_callback_server, "serve", linger)
 
 
 async def test_the_second_of_two_tabs_is_refused(
@@ -86,7 +91,7 @@ async def test_the_second_of_two_tabs_is_refused(
         first.let_go()
         await shows(first.page, LOGGED_IN)
         second.let_go()
-        await shows(second.page, "Another response was received first", "has received its response")
+        await shows(second.page, "This login has ended", "takes no response any more")
         await waiting.token
 
     assert [status for _, _, status in witness.requests] == [200, 200, 200, 409]
@@ -106,29 +111,49 @@ async def test_a_tab_that_is_too_late_is_refused(
     assert late.page.url == waiting.redirect_uri
 
 
-async def test_a_closed_tab_lets_the_login_time_out(page: Page, sandbox_flow: ImplicitFlow) -> None:
-    """If the user closes the tab, the login ends with its time-out."""
-    async with under_way(sandbox_flow, timeout=1) as waiting:
-        await page.goto(waiting.url)
-        await page.close()
-        with pytest.raises(LoginTimeoutError, match="was not finished within 1 s") as late:
-            await waiting.token
+# Another user tries to bind the port in every way, as soon as it may be free.
+THIEF = """
+import os, socket, sys
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+for option in (None, socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+    with socket.socket() as thief:
+        if option:
+            thief.setsockopt(socket.SOL_SOCKET, option, 1)
+        try:
+            thief.bind(("127.0.0.1", int(sys.argv[1])))
+            thief.listen()
+        except OSError:
+            continue
+        sys.exit("it has the port")
+"""
 
-    assert late.value.refused == 0
 
-
-async def test_a_cancelled_login_cannot_be_finished(
-    context: BrowserContext, page: Page, sandbox_flow: ImplicitFlow
+@pytest.mark.parametrize("is_fixed", [True, False])
+@pytest.mark.parametrize("how", ["a time-out", "a cancellation", "a second opening"])
+async def test_nobody_gets_the_port_while_the_tab_is_open(
+    page: Page, sandbox_flow: ImplicitFlow, how: str, is_fixed: bool
 ) -> None:
-    """An open page sees that the login is over; a later one finds the port closed."""
-    async with under_way(sandbox_flow) as waiting:
-        held = Held(page)
-        await held.log_in(waiting)
-        waiting.token.cancel()
+    """A tab that goes on after the end of the login hands its token to nobody, and is told so."""
+    more: dict[str, Any] = {"timeout": 2} if how == "a time-out" else {}
+    if is_fixed:
+        more["redirect_uri"] = f"http://127.0.0.1:{free_port()}/callback"
+    async with under_way(sandbox_flow, **more) as waiting:
+        await waiting.open(page)
+        if how == "a cancellation":
+            waiting.token.cancel()
+        elif how == "a second opening":
+            async with httpx.AsyncClient() as thief:
+                await thief.get(waiting.url)
         await asyncio.wait([waiting.token])
+        ended = waiting.token.cancelled() or type(waiting.token.exception())
 
-    held.let_go()
-    await shows(page, NO_REPLY)
-    later = await context.new_page()
-    with pytest.raises(Error, match="ERR_CONNECTION_REFUSED"):
-        await later.goto(waiting.redirect_uri)
+    assert ended is {"a time-out": LoginTimeoutError, "a second opening": LoginError}.get(how, True)
+    port = str(urlsplit(waiting.redirect_uri).port)
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", THIEF, port)
+    assert await process.wait() == 0
+    await page.click("#allow")
+    await shows(page, "This login has ended", "Close this tab")
+    assert page.url == waiting.redirect_uri
+    for place in list(_kept_ports._kept):
+        close_all(_kept_ports.take(place))

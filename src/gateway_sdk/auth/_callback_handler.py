@@ -131,7 +131,9 @@ class CallbackHandler(Generic[T]):
         starts: Iterable[StartAddress],
         finish: Callable[[str, str], T],
     ) -> None:
-        self.is_done = False
+        self.is_done = False  # the wait has an end: a response, or a second opening
+        self.has_response = False
+        self.is_over = False  # nobody waits any more
         self.refused = 0  # responses without the login's state
         self._authority = authority
         self._path = path
@@ -139,6 +141,10 @@ class CallbackHandler(Generic[T]):
         self._finish = finish
         self._result: T
         self._error: Exception | None = None
+
+    def end(self) -> None:
+        """Throw away what comes from now on."""
+        self.is_done = self.is_over = True
 
     def result(self) -> T:
         if self._error is not None:
@@ -173,11 +179,12 @@ class CallbackHandler(Generic[T]):
         start = self._starts.get(path)
         if start is None:
             return None
+        if self.is_done:
+            return CallbackReply(410, b"This login has ended. Start it again.\n")
         redirect = start.open()
         if redirect is not None:
             return CallbackReply(302, more=redirect)
-        if not self.is_done:
-            self.is_done, self._error = True, LoginError(_OPENED_TWICE)
+        self.is_done, self._error = True, LoginError(_OPENED_TWICE)
         return CallbackReply(
             409, f"{_capitalized(_OPENED_TWICE)}. Start the login again.\n".encode()
         )
@@ -209,18 +216,21 @@ class CallbackHandler(Generic[T]):
             self.refused += 1
             return _message(400, "This response belongs to another login", f"{error}.")
         except Exception as error:  # noqa: BLE001 - `result` raises it
-            self.is_done, self._error = True, error
+            self.is_done, self.has_response, self._error = True, True, error
             why = f"{error}." if isinstance(error, LoginError) else "Something went wrong."
             told = _message(200, "You are not logged in", f"{_capitalized(why)} {_CLOSE}")
         else:
-            self.is_done = True
+            self.is_done = self.has_response = True
             told = _message(200, "You are logged in", f"{_DONE} {_CLOSE}", good=True)
         return replace(told, more=delete_cookie)
 
 
 _DONE: Final = "The program that started this login has received its response."
 _CLOSE: Final = "You can close this tab and return to the program."
-_TOO_LATE: Final = ("Another response was received first", _DONE)
+_TOO_LATE: Final = (
+    "This login has ended",
+    "Its program takes no response any more. Close this tab; to log in, start the login again.",
+)
 _ANOTHER_BROWSER: Final = (
     "The login was started in another browser",
     "Open the address that the program shows in this browser, and log in again.",

@@ -84,7 +84,8 @@ async def login(
         _announce(attempt.url, browser, show)
         show(_PASTE)
         pasted = _read_pasted(flow, attempt, paste, show, clock)
-        return await _first_token(attempt.url, browser, show, [_within(pasted, timeout)])
+        waiting = _within(pasted, timeout, redirect_uri)
+        return await _first_token(attempt.url, browser, show, [waiting])
 
     async with LoopbackReceiver(redirect_uri) as receiver:
         attempt = flow.start(receiver.redirect_uri)
@@ -158,7 +159,11 @@ async def _read_pasted(
             raise LoginError("nothing was pasted") from None
 
 
-async def _within(coroutine: Coroutine[Any, Any, Token], timeout: float | None) -> Token:  # noqa: ASYNC109
+async def _within(
+    coroutine: Coroutine[Any, Any, Token],
+    timeout: float | None,  # noqa: ASYNC109
+    redirect_uri: str,
+) -> Token:
     scope = asyncio.timeout(timeout)
     try:
         async with scope:
@@ -166,7 +171,7 @@ async def _within(coroutine: Coroutine[Any, Any, Token], timeout: float | None) 
     except TimeoutError:
         if not scope.expired():
             raise
-        raise timed_out(timeout) from None
+        raise timed_out(timeout, redirect_uri) from None
 
 
 async def _open_in_thread(url: str, browser: str | Callable[[str], bool] | None) -> bool:

@@ -4,8 +4,6 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -15,13 +13,10 @@ import httpx
 
 from gateway_sdk._checks import check_seconds
 from gateway_sdk._url import is_loopback, parse_url
-from gateway_sdk.auth._callback_handler import (
-    CallbackHandler,
-    CallbackReply,
-    CallbackRequest,
-    StartAddress,
-)
-from gateway_sdk.auth._loopback import close_all, is_other_user, listen, serve
+from gateway_sdk.auth._callback_handler import CallbackHandler, StartAddress
+from gateway_sdk.auth._callback_server import CallbackServer
+from gateway_sdk.auth._kept_ports import keep, take
+from gateway_sdk.auth._loopback import close_all, listen
 from gateway_sdk.errors import (
     ConfigurationError,
     LoginTimeoutError,
@@ -33,12 +28,6 @@ T = TypeVar("T")
 DEFAULT_REDIRECT_URI: Final = "http://127.0.0.1:0/callback"
 DEFAULT_LOGIN_TIMEOUT: Final = 300.0
 """Seconds for the user to log in: enough to find a second factor."""
-
-_MAX_CONNECTIONS: Final = 16
-"""At a time. A new one closes the oldest: refusing new ones could shut out the browser."""
-
-_CONNECTION_TIMEOUT: Final = 10.0
-"""Seconds for one request and its reply."""
 
 # RFC 3986, 3.3, without what the URL Standard rewrites: dot segments, encoded or not, and an empty
 # first segment, which the page's request would take for a host.
@@ -92,7 +81,6 @@ class LoopbackReceiver:
         self._sockets: list[socket.socket] = []
         self._path = self._url.raw_path.partition(b"?")[0].decode("ascii")
         self._starts: list[StartAddress] = []
-        self._connections: dict[asyncio.Task[None], None] = {}
 
     async def __aenter__(self) -> Self:
         """Listen.
@@ -100,7 +88,8 @@ class LoopbackReceiver:
         Raises:
             ReceiverUnavailableError: the address is in use or not available.
         """
-        self._sockets = listen(self._url, self._bind)
+        # An earlier login at a fixed port may have kept it: then no other program can come between.
+        self._sockets = take(self._place) or listen(self._url, self._bind)
         if self._url.port == 0:
             port = self._sockets[0].getsockname()[1]
             self._url = self._url.copy_with(port=port)
@@ -157,121 +146,43 @@ class LoopbackReceiver:
         if not self._starts:
             raise SessionStateError("no browser can end this login: call start_url() first")
         handler = CallbackHandler(authority_of(self._url), self._path, self._starts, finish)
-        over = asyncio.Event()
-        connected = partial(self._connected, handler, over)
-        # Started below: if the start were cancelled here, the server would never be closed.
-        servers = [
-            await asyncio.start_server(connected, sock=listener, start_serving=False)
-            for listener in self._sockets
-        ]
-        self._sockets = []
+        sockets, self._sockets = self._sockets, []
+        kept = [listener.dup() for listener in sockets]
         try:
             async with asyncio.timeout(timeout):
-                for server in servers:
-                    await server.start_serving()
-                await over.wait()
+                await CallbackServer(handler, asyncio.Event()).run(sockets)
         except TimeoutError:
             if not handler.is_done:  # otherwise the response came at the last moment
-                raise timed_out(timeout, handler.refused) from None
+                raise timed_out(timeout, self.redirect_uri, refused=handler.refused) from None
         finally:
-            over.set()
-            await self._close(servers)
+            if not handler.has_response:
+                handler.end()
+                keep(self._place, kept, handler)
+            close_all(kept)
         return handler.result()
+
+    @property
+    def _place(self) -> object:
+        return self._url.host, self._url.port, self._bind
 
     def _must_be_open(self) -> None:
         if not self._sockets:
             raise SessionStateError("the receiver is not open: use it in `async with`, once")
 
-    def _connected(
-        self,
-        handler: CallbackHandler[T],
-        over: asyncio.Event,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        """Serve a connection in its own task; if there are too many, close the oldest."""
-        if over.is_set():  # accepted in the same turn of the event loop in which the wait ended
-            writer.transport.abort()
-            return
-        served = [task for task in self._connections if not task.cancelling()]
-        if len(served) >= _MAX_CONNECTIONS:
-            served[0].cancel()
 
-        def done(task: asyncio.Task[None]) -> None:
-            del self._connections[task]
-            writer.transport.abort()
-
-        task = asyncio.create_task(_serve(handler, over, reader, writer))
-        self._connections[task] = None
-        task.add_done_callback(done)
-
-    async def _close(self, servers: list[asyncio.Server]) -> None:
-        """Stop listening, and close the connections, which browsers may keep open."""
-        # `Server.wait_closed` would wait for them without end, from Python 3.12 on.
-        # `Server.close` leaves connections open that were accepted in the same turn of the event
-        # loop (python/cpython#109564): so the listeners stop accepting first, and it is called
-        # last.
-        loop = asyncio.get_running_loop()
-        with suppress(NotImplementedError):  # on Windows, where asyncio leaves none open
-            for server in servers:
-                for listener in server.sockets:
-                    loop.remove_reader(listener)
-        left = list(self._connections)
-        for task in left:
-            task.cancel()
-        try:
-            await asyncio.gather(*left, asyncio.sleep(0), return_exceptions=True)
-        finally:
-            for server in servers:
-                server.close()
-
-
-async def _serve(
-    handler: CallbackHandler[T],
-    over: asyncio.Event,
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-) -> None:
-    def replied() -> None:
-        if handler.is_done:
-            over.set()
-
-    reply_to_head = _refuse_user if _is_refused(writer) else handler.reply_to_head
-    try:
-        with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(_CONNECTION_TIMEOUT):
-                await serve(reader, writer, reply_to_head, handler.reply_to_body, replied)
-    finally:
-        replied()  # also if the browser left before the reply
-
-
-def _is_refused(writer: asyncio.StreamWriter) -> bool:
-    """Return whether another user has opened a connection, or may have and has left."""
-    peer, own, connection = (
-        writer.get_extra_info(name) for name in ("peername", "sockname", "socket")
-    )
-    if peer is None or is_other_user(peer, own):
-        return True
-    # A connection that was reset has no owner, and what it has sent can still be read. It is
-    # looked at last: until now, it may have been reset before its owner was asked for.
-    try:
-        connection.getpeername()
-    except OSError:
-        return True
-    return False
-
-
-def _refuse_user(_: CallbackRequest) -> CallbackReply:
-    return CallbackReply(403, b"Only the user who started the login may call this address.\n")
-
-
-def timed_out(seconds: float | None, refused: int = 0) -> LoginTimeoutError:
+def timed_out(seconds: float | None, redirect_uri: str, *, refused: int = 0) -> LoginTimeoutError:
     """Return the error for a login that was not finished in time."""
-    text = f"the login was not finished within {seconds:g} s"
     if refused:
         responses = "a response" if refused == 1 else f"{refused} responses"
-        text += f"; {responses} of other logins came"
-    return LoginTimeoutError(text, refused=refused)
+        why = f"{responses} of other logins came"
+    else:
+        why = (
+            "no response came. If the authorization server showed an error, the redirect URI "
+            f"{redirect_uri} may not be registered there for this client"
+        )
+    return LoginTimeoutError(
+        f"the login was not finished within {seconds:g} s: {why}", refused=refused
+    )
 
 
 def can_listen(redirect_uri: str) -> bool:

@@ -5,6 +5,7 @@ import pytest
 from gateway_sdk.sandbox import Visitor
 from tests.cli.ended import Ended
 from tests.cli.logins import Tab, kept
+from tests.cli.terminal import Terminal
 
 Call = Callable[..., Ended]
 Settings = Mapping[str, str]
@@ -12,16 +13,29 @@ LetBrowse = Callable[[Callable[[str], bool]], None]
 
 
 def test_browser_that_does_not_open_is_said(call_gateway: Call, settings: Settings) -> None:
-    """A command that there is not leaves the address, and the end of the wait."""
+    """A command that there is not leaves the address, and the end of the wait and of the port."""
     ended = call_gateway("login", "--browser", "no-such-browser %s", "--timeout", "1")
 
     assert ended.status == 1
-    assert ended.err.splitlines()[2:] == [
-        "No browser could be opened here.",
-        "gateway: the login was not finished within 1 s",
-        "Log in again, with a longer --timeout if you need one.",
-    ]
+    _, _, failed, why, advice, again, last = ended.err.splitlines()
+    assert failed == "No browser could be opened here."
+    assert why.startswith("The login has ended: the login was not finished within 1 s: no resp")
+    assert advice.startswith("Close its tab in the browser now. Until you press Ctrl-C")
+    assert again.startswith("gateway: the login was not finished within 1 s: no response came")
+    assert last == "Log in again, with a longer --timeout if you need one."
     assert kept() is None
+
+
+def test_ctrl_c_ends_the_wait_that_keeps_the_port(
+    start_in_terminal: Callable[..., Terminal], settings: Settings
+) -> None:
+    """The person has closed the tab: the port need not be kept for minutes."""
+    terminal = start_in_terminal("login", "--no-browser", "--timeout", "0.5")
+    terminal.read_until("Close its tab in the browser now.")
+    terminal.interrupt()
+    status, _ = terminal.end()
+
+    assert status == 1
 
 
 def test_login_that_is_denied_keeps_nothing(

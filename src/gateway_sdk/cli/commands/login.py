@@ -3,12 +3,21 @@
 import asyncio
 import hashlib
 import time
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import typer
 
-from gateway_sdk.auth import Browser, ImplicitFlow, PasteFromTerminal, Token, login as log_in
+from gateway_sdk.auth import (
+    Browser,
+    ImplicitFlow,
+    PasteFromTerminal,
+    Token,
+    _kept_ports,
+    login as log_in,
+)
 from gateway_sdk.auth._receiver import can_listen
 from gateway_sdk.cli.config import (
     OPTIONS,
@@ -22,10 +31,16 @@ from gateway_sdk.cli.config import (
 from gateway_sdk.cli.output.console import describe_moment, make_console, print_key_values
 from gateway_sdk.cli.output.show import Table, show
 from gateway_sdk.cli.process import CommandError, Status, printable, say
+from gateway_sdk.errors import GatewayError
 
 ADVICE: Final = "Get one with `gateway login`."
 LOGGED_OUT: Final = (
     "There is no access token here any more. A program that has it can use it until it expires."
+)
+CLOSE_THE_TAB: Final = (
+    "Close its tab in the browser now. Until you press Ctrl-C, but for "
+    f"{_kept_ports.SECONDS / 60:.0f} minutes at most, this command keeps the port of the login, so "
+    "that no other program gets a token that comes late."
 )
 TRIAL_LIFE: Final = 60.0
 """Seconds until the test token expires, if it cannot be deleted."""
@@ -74,11 +89,25 @@ def login(
         if not (paste or can_listen(redirect_uri)):
             raise CommandError("--redirect-uri is not http on this machine\nAdd --paste.")
         flow = ImplicitFlow(values["auth_url"], values["client_id"], scope=scope)
-        token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
+        with nullcontext() if paste else _port_kept():  # a browser elsewhere has its own ports
+            token = asyncio.run(_get_and_keep(settings, flow, paste=pasted, **way))
     by_option = set(OPTIONS.values()) & set(settings.sources.values())
     if remembered := bool(ctx.find_root().params["profile"] or by_option):
         save_profile(settings.profile, values)
     _report(settings, token, remembered=remembered)
+
+
+@contextmanager
+def _port_kept() -> Generator[None]:
+    """After a login that ended without a response, keep its port while its tab may be open."""
+    try:
+        yield
+    except (GatewayError, KeyboardInterrupt) as error:
+        if _kept_ports.is_any_kept():
+            with suppress(KeyboardInterrupt):
+                say(f"The login has ended{f': {error}' if str(error) else ''}.\n{CLOSE_THE_TAB}")
+                _kept_ports.wait()
+        raise
 
 
 async def _get_and_keep(settings: Settings, flow: ImplicitFlow, **way: Any) -> Token:
