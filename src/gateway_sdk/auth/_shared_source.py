@@ -18,7 +18,7 @@ from gateway_sdk.auth._login_coordination import (
     StoreAccess,
     is_recent,
 )
-from gateway_sdk.auth.source import has_ready_tokens
+from gateway_sdk.auth.source import RENEWAL_INTERVAL, has_ready_tokens
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
@@ -38,9 +38,6 @@ _MAX_REFUSED: Final = 32
 
 _FIRST_PAUSE: Final = 1.0
 """Seconds without a refused token, if there is no other; each further one is twice as long."""
-
-_RENEWAL_INTERVAL: Final = 1.0
-"""Seconds between two attempts to renew a token that still works."""
 
 
 class _Refusal(NamedTuple):
@@ -196,7 +193,7 @@ class SharedTokenSource:
         if not self._works(cached):
             return None
         if now >= cached.renew_at and self._monotonic() >= self._renew_again_at:
-            self._renew_again_at = self._monotonic() + _RENEWAL_INTERVAL
+            self._renew_again_at = self._monotonic() + RENEWAL_INTERVAL
             self._renewal.start()
         return cached.token
 

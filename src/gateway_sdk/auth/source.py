@@ -1,5 +1,6 @@
 """Token sources: where a session gets its access tokens from."""
 
+import asyncio
 import inspect
 import logging
 import math
@@ -11,10 +12,20 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 from pydantic import SecretStr
 
 from gateway_sdk._checks import is_async
-from gateway_sdk.auth.token import AccessToken, CachedToken, Token, problem_of, text_of
+from gateway_sdk.auth.token import (
+    DEFAULT_LEEWAY,
+    AccessToken,
+    CachedToken,
+    Token,
+    problem_of,
+    text_of,
+)
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 
 S = TypeVar("S", bound="ReadySource")
+
+RENEWAL_INTERVAL: Final = 1.0
+"""Seconds between two attempts to renew a token that still works."""
 
 _logger = logging.getLogger("gateway_sdk.auth")
 
@@ -101,24 +112,84 @@ class StaticTokenSource:
         return self._cached.token if self._cached.ends_at == math.inf else None
 
 
+@has_ready_tokens
 class FunctionTokenSource:
-    """A coroutine function, called for each attempt; it may cache tokens itself."""
+    """A coroutine function; a `Token` with an end is kept until near it, for all callers."""
+
+    # What has no end is asked for by each attempt: the function may keep tokens itself, or have
+    # one for each caller's context.
 
     def __init__(self, function: Callable[[], Awaitable[AccessToken]]) -> None:
         self._function = function
+        self._cached: CachedToken | None = None
+        self._asks_always = False
+        self._ask_again_at = -math.inf
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._asking = asyncio.Lock()
 
-    async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - it takes no argument
-        """Return what the function returns.
+    async def token(self, rejected: Any = None) -> AccessToken:
+        """Return the token that is kept, or what the function returns.
 
         Raises:
             LoginRequiredError: it has expired.
             AuthError: it is not a coroutine function.
         """
+        if rejected is not None:
+            self.reject(rejected)
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._asking = loop, asyncio.Lock()
+        if not self._asks_always:
+            if (token := self.ready()) is not None:
+                return token
+            async with self._asking:
+                if (token := self._kept(until_end=False)) is not None:
+                    return token
+                if not self._asks_always:
+                    return await self._renew()
+        return await self._ask()
+
+    def reject(self, token: AccessToken) -> None:
+        """Ask for another token next time, if this one is kept."""
+        if self._cached is not None and text_of(self._cached.token) == text_of(token):
+            self._cached = None
+
+    def ready(self) -> Token | None:
+        """Return the token that is kept; near its end only if it need not be asked for."""
+        is_asked_for = self._asking.locked() or time.monotonic() < self._ask_again_at
+        return self._kept(until_end=is_asked_for)
+
+    def _kept(self, *, until_end: bool) -> Token | None:
+        cached = self._cached
+        if cached is None:
+            return None
+        now = cached.now(time.time(), time.monotonic())
+        return cached.token if now < (cached.ends_at if until_end else cached.renew_at) else None
+
+    async def _renew(self) -> AccessToken:
+        try:
+            return await self._ask()
+        except Exception as error:
+            kept = self._kept(until_end=True)
+            if kept is None:
+                raise
+            self._ask_again_at = time.monotonic() + RENEWAL_INTERVAL
+            kind = type(error).__name__  # without its message, which may contain a token
+            _logger.warning("the access token cannot be renewed ahead of its end: %s", kind)
+            return kept
+
+    async def _ask(self) -> AccessToken:
         promised: Any = self._function()
         if not inspect.isawaitable(promised):
             raise AuthError("access_token is a plain function: make it async")
         token: AccessToken = await promised
-        return _unexpired(token, time.time()) if isinstance(token, Token) else token
+        self._asks_always = not isinstance(token, Token) or token.expires_at is None
+        if isinstance(token, Token):
+            token = _unexpired(token, time.time())
+            if not self._asks_always:
+                now, monotonic = time.time(), time.monotonic()
+                self._cached = CachedToken(token, DEFAULT_LEEWAY, now, monotonic)
+        return token
 
 
 def as_token_source(name: str, access_token: object) -> TokenSource:
