@@ -170,29 +170,49 @@ async def test_a_keyring_that_is_switched_off_keeps_nothing(
     assert "is switched off" in await refusal(use)
 
 
+def chain(monkeypatch: pytest.MonkeyPatch, *rings: Ring) -> None:
+    """Let keyring use these one after the other, as it does if several are installed."""
+    monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: list(rings))
+    keyring.set_keyring(keyring.backends.chainer.ChainerBackend())  # type: ignore[no-untyped-call]
+
+
 @pytest.mark.parametrize("chained", [False, True])
 async def test_a_plain_file_is_refused(
     monkeypatch: pytest.MonkeyPatch, use: Callable[[KeyringStore], Any], chained: bool
 ) -> None:
     plain = PlaintextKeyring()
-    monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: [Ring(), plain])
-    chainer = keyring.backends.chainer.ChainerBackend()  # type: ignore[no-untyped-call]
-    keyring.set_keyring(chainer if chained else plain)
+    if chained:
+        chain(monkeypatch, plain)
+    else:
+        keyring.set_keyring(plain)
 
     assert "is a plain file" in await refusal(use)
     assert plain.threads == set()
 
 
-async def test_a_chain_of_real_keyrings_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plain file is refused, not the chain."""
-    rings = [Ring(), Ring()]
-    monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: rings)
-    chainer = keyring.backends.chainer.ChainerBackend()  # type: ignore[no-untyped-call]
-    keyring.set_keyring(chainer)
+async def test_a_chain_without_keyrings_is_refused(
+    monkeypatch: pytest.MonkeyPatch, use: Callable[[KeyringStore], Any]
+) -> None:
+    chain(monkeypatch)
+
+    assert "has no backend" in await refusal(use)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+async def test_a_keyring_beside_a_plain_file_is_used(
+    monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    """keyrings.alt adds a plain file to the chain, which must get nothing."""
+    ring, second, plain = Ring(), Ring(), PlaintextKeyring()
+    chain(monkeypatch, *((ring, plain, second) if is_first else (plain, ring, second)))
 
     await KeyringStore(KEY).save(token := make_token("kept"))
 
     assert await KeyringStore(KEY).load() == token
+    assert list(ring.kept) == [("gateway-sdk", KEY.digest)]
+    await KeyringStore(KEY).delete()
+    assert ring.kept == second.kept == plain.kept == {}
+    assert plain.threads == set()
 
 
 @pytest.mark.parametrize(

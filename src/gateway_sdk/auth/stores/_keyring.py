@@ -1,16 +1,13 @@
 """The token store in the keyring of the operating system; needs the extra [keyring]."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from gateway_sdk._extras import needing_extra
 from gateway_sdk._python import safe_repr
 from gateway_sdk.auth.stores._base import TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import TokenStoreError
-
-T = TypeVar("T")
 
 SERVICE: Final = "gateway-sdk"
 
@@ -38,7 +35,7 @@ class KeyringStore:
         Raises:
             TokenStoreError: there is no keyring, it is locked, or its record is invalid.
         """
-        text = await self._in_thread(self._keyring.get_password)
+        text = await self._call("get_password")
         if text is None:
             return None
         return parse(text, self.key, "the keyring")
@@ -49,7 +46,7 @@ class KeyringStore:
         Raises:
             TokenStoreError: the keyring does not accept it.
         """
-        await self._in_thread(self._keyring.set_password, dump(token, self.key).decode())
+        await self._call("set_password", dump(token, self.key).decode())
 
     async def delete(self) -> None:
         """Delete the token, if there is one.
@@ -57,39 +54,43 @@ class KeyringStore:
         Raises:
             TokenStoreError: the keyring cannot be reached.
         """
-        if await self._in_thread(self._keyring.get_password) is None:
+        if await self._call("get_password") is None:
             return
         try:
-            await self._in_thread(self._keyring.delete_password)
+            await self._call("delete_password")
         except TokenStoreError:
             # Another process may have deleted it first.
-            if await self._in_thread(self._keyring.get_password) is not None:
+            if await self._call("get_password") is not None:
                 raise
 
-    async def _in_thread(self, function: Callable[..., T], *arguments: str) -> T:
-        return await asyncio.to_thread(self._call_keyring, function, *arguments)
+    async def _call(self, name: str, *arguments: str) -> Any:
+        """Call a method of the keyring in a thread: it may wait until the user unlocks it."""
 
-    def _call_keyring(self, function: Callable[..., T], *arguments: str) -> T:
-        """Call a function of the keyring; it may block until the user unlocks the keyring."""
+        def call() -> Any:
+            method = getattr(_usable(self._keyring.get_keyring()), name)
+            return method(SERVICE, self.key.digest, *arguments)
+
         try:
-            self._check_backend(self._keyring.get_keyring())
-            return function(SERVICE, self.key.digest, *arguments)
+            return await asyncio.to_thread(call)
         except TokenStoreError:
             raise
         except Exception as error:  # noqa: BLE001 - each backend raises its own errors
             kind = type(error).__name__
             raise TokenStoreError(f"the keyring cannot be used here: {kind}") from None
 
-    def _check_backend(self, backend: Any) -> None:
-        """Refuse backends that are not a keyring: a plain file, or one that stores nothing."""
-        for part in getattr(backend, "backends", [backend]):
-            if "plaintext" in type(part).__name__.lower():
-                raise TokenStoreError(
-                    "the keyring here is a plain file: use PrivateFileStore, or another backend"
-                )
-            if type(part).__module__ == "keyring.backends.null":
-                raise TokenStoreError("the keyring here is switched off: it stores nothing")
-
     @safe_repr
     def __repr__(self) -> str:
         return f"<KeyringStore {SERVICE}/{self.key.digest}>"
+
+
+def _usable(backend: Any) -> Any:
+    """Return a keyring: of a chain, the first that is neither a plain file nor switched off."""
+    problem = "the keyring here has no backend"
+    for part in getattr(backend, "backends", [backend]):
+        if "plaintext" in type(part).__name__.lower():
+            problem = "the keyring here is a plain file: use PrivateFileStore, or another backend"
+        elif type(part).__module__ == "keyring.backends.null":
+            problem = "the keyring here is switched off: it stores nothing"
+        else:
+            return part
+    raise TokenStoreError(problem)
