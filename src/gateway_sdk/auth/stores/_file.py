@@ -1,12 +1,13 @@
 """The token store in a private file."""
 
 import asyncio
+import math
 import os
 import secrets
 import stat
+import time
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 from gateway_sdk._python import safe_repr
@@ -20,10 +21,6 @@ from gateway_sdk.auth.stores._base import (
 from gateway_sdk.auth.token import Token
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
 
-_fcntl: ModuleType | None = None
-with suppress(ModuleNotFoundError):  # Windows has no fcntl: there nothing is locked
-    import fcntl as _fcntl
-
 _HAS_MODES: Final = hasattr(os, "getuid")
 """Windows has no modes: there the access lists of the profile's folders protect them."""
 
@@ -31,10 +28,12 @@ _HAS_MODES: Final = hasattr(os, "getuid")
 _READ: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-_LOCK: Final = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 _DRAFTS: Final = 10
-"""Drafts that one save may lose to logouts in the instant before they are locked."""
+"""Drafts that one save may lose to logouts of other processes."""
+
+_WRITTEN_IN: Final = 60.0
+"""Seconds: the draft of a process that was killed is older."""
 
 
 class PrivateFileStore:
@@ -127,6 +126,7 @@ class PrivateFileStore:
         record = dump(token, self.key)
         try:
             prepare_folder(self.path.parent)
+            self._remove_drafts(time.time() - _WRITTEN_IN)
             for _ in range(_DRAFTS - 1):
                 with suppress(FileNotFoundError):  # a logout removed the draft
                     return self._replace(record)
@@ -148,13 +148,18 @@ class PrivateFileStore:
         try:
             if self.path.parent.exists():
                 _check_folder(self.path.parent)
-            # Also the drafts of processes that were killed while they wrote.
-            for draft in self.path.parent.glob(f".{self.path.name}.*"):
-                if not _is_being_written(draft):
-                    draft.unlink(missing_ok=True)
+            self._remove_drafts(math.inf)
             self.path.unlink(missing_ok=True)
         except OSError as error:
             raise self._store_error("cannot be removed", error) from None
+
+    def _remove_drafts(self, before: float) -> None:
+        """Remove drafts that were written before a time, in seconds since 1970."""
+        # A process that was killed while it wrote leaves one. Who still writes, writes another.
+        for draft in self.path.parent.glob(f".{self.path.name}.*"):
+            with suppress(FileNotFoundError):
+                if draft.lstat().st_mtime < before:
+                    draft.unlink()
 
     def _store_error(self, what: str, error: OSError) -> TokenStoreError:
         return TokenStoreError(f"the file {self.path} {what}: {error.strerror}")
@@ -199,27 +204,14 @@ def _make_private_folder(folder: Path) -> None:
 
 
 def _write(draft: Path, content: bytes, path: Path) -> None:
-    """Write a draft, sync it to the disk, and let it replace a file; it is locked until then."""
+    """Write a draft, sync it to the disk, and let it replace a file."""
     with os.fdopen(os.open(draft, _CREATE, 0o600), "wb") as file:
-        _try_lock(file.fileno())
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
         if not _HAS_MODES:
             file.close()  # Windows cannot replace a file by an open one
         draft.replace(path)
-
-
-def _is_being_written(draft: Path) -> bool:
-    """Return whether a process that lives holds the lock of a draft."""
-    try:
-        descriptor = os.open(draft, _LOCK)
-    except OSError:
-        return False
-    try:
-        return not _try_lock(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _sync(folder: Path) -> None:
@@ -229,15 +221,3 @@ def _sync(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    if _fcntl is None:
-        return True
-    try:
-        _fcntl.flock(descriptor, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
