@@ -95,7 +95,7 @@ NO_ANSWER = {
     "a lone surrogate": (post(b'{"fragment": "\\ud800", "query": ""}'), 400),
     "a wrong state": (post(answer(WRONG)), 400),
     "an empty answer": (post(answer("")), 400),
-    "a body of 81 KB": (post(GOOD + b" " * 81 * 1024), 413),
+    "a body of 257 KB": (post(GOOD + b" " * 257 * 1024), 413),
 }
 
 TURNED_AWAY = {**NO_HTTP, **ANOTHER_PLACE, **ANOTHER_PAGE, **NO_ANSWER}

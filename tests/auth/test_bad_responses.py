@@ -76,7 +76,7 @@ def test_the_longest_response_has_64_kib(length: int, expected: object, in_query
     fragment = GOOD + "&x=" + "1" * (length - in_query - len(GOOD) - 3 - state + len("{state}"))
 
     if expected is None:
-        with pytest.raises(StateMismatchError, match="longer than 65536"):
+        with pytest.raises(MalformedResponseError, match="longer than 65536"):
             finish(attempt, fragment, query)
     else:
         assert finish(attempt, fragment, query) == granted()

@@ -67,7 +67,7 @@ def hash_of(text: str) -> str:
         (visit({"Sec-Fetch-Dest": "iframe"}), 403, {"Content-Type": TEXT}),
         (visit(target="/favicon.ico"), 404, {"Content-Type": TEXT}),
         (visit(method="HEAD"), 405, {"Content-Type": TEXT, "Allow": "GET, POST"}),
-        (post(b"", {"Content-Length": "99999"}) + b" " * 99999, 413, {"Content-Type": TEXT}),
+        (post(b"", {"Content-Length": "262145"}) + b" " * 9999, 413, {"Content-Type": TEXT}),
         (post(b"", {"Content-Type": TEXT}), 415, {"Content-Type": TEXT}),
         (post(b"[]"), 400, {"Content-Type": TEXT}),
         (post(answer(WRONG)), 400, {"Content-Type": JSON}),

@@ -67,7 +67,7 @@ async def test_the_page_is_shown_to_every_browser(raw: bytes) -> None:
     "raw",
     [
         post(GOOD, {"Sec-Fetch-Site": None, "Sec-Fetch-Dest": None}),
-        post(GOOD + b" " * (80 * 1024 - len(GOOD))),
+        post(GOOD + b" " * (256 * 1024 - len(GOOD))),
         post(GOOD, target="/callback?state=theirs"),
         post(GOOD, {"Cookie": "other=x; COOKIE;last=y"}),
         post(GOOD, {"X": "x" * 14_000}),
@@ -75,7 +75,7 @@ async def test_the_page_is_shown_to_every_browser(raw: bytes) -> None:
     ],
     ids=[
         "of an older browser",
-        "of 80 KB",
+        "of 256 KB",
         "with a query",
         "with other cookies",
         "with 14 KB",

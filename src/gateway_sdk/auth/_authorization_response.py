@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Self
 from urllib.parse import unquote, unquote_plus
@@ -58,15 +58,14 @@ class AuthorizationResponse:
     """The parameters as they were received; until `parameters` is called, names may repeat."""
 
     fragment: tuple[tuple[str, str], ...]
-    query: tuple[tuple[str, str], ...] = field(default=())
+    query: tuple[tuple[str, str], ...]
+    length: int
 
     @classmethod
     def parse(cls, fragment: str, query: str) -> Self:
-        if len(fragment) + len(query) > MAX_LENGTH:
-            raise StateMismatchError(f"the response is longer than {MAX_LENGTH} characters")
         if fragment.count("&") + query.count("&") >= MAX_PARAMETERS:
             raise StateMismatchError(f"the response has more than {MAX_PARAMETERS} parameters")
-        return cls(tuple(_pairs(fragment)), tuple(_pairs(query)))
+        return cls(tuple(_pairs(fragment)), tuple(_pairs(query)), len(fragment) + len(query))
 
     def values(self, name: str) -> list[str]:
         return [text for key, text in (*self.fragment, *self.query) if key == name]
@@ -103,6 +102,8 @@ def read_token(
     response: AuthorizationResponse, *, scope: frozenset[str], issuer: str | None, now: float
 ) -> Token:
     """Return the token of a response whose state was checked (RFC 6749, 4.2.2)."""
+    if response.length > MAX_LENGTH:
+        raise MalformedResponseError(f"the response is longer than {MAX_LENGTH} characters")
     given = response.parameters()
     if issuer is not None and given.get("iss") != issuer:
         problem = "comes from another authorization server" if "iss" in given else "has no issuer"

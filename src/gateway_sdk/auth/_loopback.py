@@ -159,8 +159,8 @@ MAX_HEAD: Final = 16 * 1024
 _MAX_LINES: Final = 100
 """Lines of a request's head: browsers send twenty, and thousands take milliseconds to parse."""
 
-MAX_BODY: Final = 80 * 1024
-"""Bytes of a request's body: the longest response that is read, in JSON."""
+MAX_BODY: Final = 256 * 1024
+"""Bytes of a request's body: enough to find the state of a response that is too long."""
 
 _MAX_DISCARDED: Final = 256 * 1024
 """Bytes that are read and discarded after a refused request: a client that is still sending can
