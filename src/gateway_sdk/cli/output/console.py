@@ -1,5 +1,6 @@
 """Text with styles, pairs of keys and values, progress bars; single values as text."""
 
+import json
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -94,8 +95,9 @@ _LEAST: Final = 2
 def to_json(value: Any, *, indent: int | None = 2) -> str:
     """Write a value as JSON; a Decimal keeps all its digits."""
     text: str = simplejson.dumps(value, use_decimal=True, ensure_ascii=False, indent=indent)
-    # DEL and the C1 control characters, which some terminals obey; escaped, they are the same JSON.
-    return "".join(f"\\u{ord(c):04x}" if "\x7f" <= c <= "\x9f" else c for c in text)
+    # Terminals obey control characters, and format characters reverse or hide the text around
+    # them; escaped, they are the same JSON.
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def to_cell(value: Any) -> str:
