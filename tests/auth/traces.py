@@ -24,6 +24,7 @@ async def no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     loop.slow_callback_duration = 60  # slow steps are normal on a slow machine
     caplog.set_level(logging.NOTSET)
     _kept_ports._run(asyncio.sleep(0))  # its thread stays, once it has started
+    release_ports()
     gc.freeze()  # only objects that are made from here on are checked
     tasks, files = asyncio.all_tasks(), open_files()
     yield
@@ -39,6 +40,7 @@ async def no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
 
 
 def release_ports() -> None:
+    """Free the ports that are kept because a tab may still be open there."""
     for place in list(_kept_ports._kept):
         close_all(_kept_ports.take(place))
 

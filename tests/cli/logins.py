@@ -62,11 +62,11 @@ class Tab:
         return self.answer.partition("state=")[2].partition("&")[0]
 
 
-def keep(*, life: float | None = 3600.0, age: float = 0.0) -> Token:
+def keep(*, life: float | None = 3600.0, age: float = 0.0, scope: str = "") -> Token:
     """Put a canary into the store that the environment says, and return it; times in seconds."""
     now = time.time()
     ends = None if life is None else now - age + life
-    token = Token(CANARY, expires_at=ends, obtained_at=now - age)
+    token = Token(CANARY, expires_at=ends, obtained_at=now - age, scope=scope)
     asyncio.run(find_settings({}).store().save(token))
     return token
 

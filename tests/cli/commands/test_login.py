@@ -131,6 +131,16 @@ def test_token_in_the_environment_goes_before_that_of_a_login(
     assert "another" not in ended.out
 
 
+def test_scope_that_is_not_granted_is_told(
+    call_gateway: Call, settings: Settings, tmp_path: Path
+) -> None:
+    """The authorization server grants no scope: the interface has none."""
+    command = browser_command(tmp_path)
+    ended = call_gateway("login", "--scope", "read", "--browser", command)
+
+    assert "\nScope      none (not granted: read)\n" in ended.out
+
+
 def test_browser_may_be_a_command(call_gateway: Call, settings: Settings, tmp_path: Path) -> None:
     """A command with %s in it is what opens the address."""
     ended = call_gateway("login", "--browser", browser_command(tmp_path, "any", "minute"))

@@ -3,6 +3,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from gateway_sdk.auth import Token
+from gateway_sdk.cli.commands.login import describe_scope
 from gateway_sdk.cli.config import read_profiles, save_profile
 from tests.cli.ended import Ended
 from tests.cli.logins import CANARY, keep, record_path
@@ -55,6 +57,28 @@ def test_token_without_an_end_is_usable(call_gateway: Call, settings: Settings) 
 
     assert ended.status == 0
     assert "\nUntil      the gateway refuses it: the login did not say" in ended.out
+
+
+def test_granted_scope_is_told(call_gateway: Call, settings: Settings) -> None:
+    keep(scope="write read")
+
+    assert "\nScope      read write\n" in call_gateway("status").out
+
+
+@pytest.mark.parametrize(
+    ("granted", "asked", "told"),
+    [
+        ("", "", None),
+        ("read write", "", "read write"),
+        ("read write", " write  read", "read write"),
+        ("read", "read write delete", "read (not granted: delete write)"),
+        ("", "read", "none (not granted: read)"),
+        ("read more", "read", "more read"),
+    ],
+)
+def test_narrower_scope_than_asked_is_told(granted: str, asked: str, told: str | None) -> None:
+    """`login` knows what was asked for; `status` names what was granted."""
+    assert dict(describe_scope(Token("x", scope=granted), asked)).get("Scope") == told
 
 
 def test_settings_are_told_although_others_are_missing(call_gateway: Call) -> None:

@@ -28,7 +28,7 @@ from gateway_sdk.cli.config import (
     save_profile,
     settings_of,
 )
-from gateway_sdk.cli.output.console import describe_moment, make_console, print_key_values
+from gateway_sdk.cli.output.console import KeyValue, describe_moment, make_console, print_key_values
 from gateway_sdk.cli.output.show import Table, show
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
@@ -94,7 +94,7 @@ def login(
     by_option = set(OPTIONS.values()) & set(settings.sources.values())
     if remembered := bool(ctx.find_root().params["profile"] or by_option):
         save_profile(settings.profile, values)
-    _report(settings, token, remembered=remembered)
+    _report(settings, token, scope, remembered=remembered)
 
 
 @contextmanager
@@ -127,11 +127,12 @@ async def try_out_store(settings: Settings) -> None:
     await store.delete()
 
 
-def _report(settings: Settings, token: Token, *, remembered: bool) -> None:
+def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -> None:
     console, exports = make_console(), settings.exports()
     console.print("Logged in.", style="bold", end="\n\n")
     pairs = [("Gateway", settings.values["base_url"])]
-    pairs += [("Until", describe_end(token, time.time())), ("Kept in", settings.place())]
+    pairs += [("Until", describe_end(token, time.time())), *describe_scope(token, asked)]
+    pairs += [("Kept in", settings.place())]
     pairs += [("Profile", settings.profile)] if remembered else []
     print_key_values(console, pairs)
     shadowed = "access_token" in settings.values
@@ -162,7 +163,8 @@ def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
     if token is None:
         raise CommandError(f"there is no access token\n{ADVICE}", Status.FAILED)
     since = describe_moment(token.obtained_at, now)
-    print_key_values(console, [("Since", since), ("Until", describe_end(token, now))])
+    until = describe_end(token, now)
+    print_key_values(console, [("Since", since), ("Until", until), *describe_scope(token)])
     if token.expired(now):
         raise CommandError(f"the access token has expired, or is about to\n{ADVICE}", Status.FAILED)
 
@@ -172,6 +174,15 @@ def describe_end(token: Token, now: float) -> str:
     if token.expires_at is None:
         return "the gateway refuses it: the login did not say when it expires"
     return describe_moment(token.expires_at, now)
+
+
+def describe_scope(token: Token, asked: str = "") -> list[KeyValue]:
+    """Name the granted scope, and what of the scope that was asked for is not in it."""
+    missing = sorted({*asked.split()} - token.scope)
+    if not token.scope and not missing:
+        return []
+    granted = " ".join(sorted(token.scope)) or "none"
+    return [("Scope", granted + (f" (not granted: {' '.join(missing)})" if missing else ""))]
 
 
 def logout(ctx: typer.Context, auth_url: str | None = None, client_id: str | None = None) -> None:
