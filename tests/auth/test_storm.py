@@ -204,7 +204,6 @@ def test_a_login_without_callers_ends_with_its_event_loop(
 
     assert [asyncio.run(is_open(port)) for port in ports] == [False, False]
     assert caplog.records == []
-    assert source._renewal._tasks == {}
 
 
 def test_a_login_without_callers_keeps_no_process_from_ending() -> None:

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import httpx
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gateway_sdk.errors import LoginError, StateMismatchError
 
@@ -123,6 +124,12 @@ class StartAddress:
         return f"{pair}; HttpOnly; SameSite=Strict"
 
 
+class _Posted(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    fragment: str
+    query: str
+
+
 class CallbackHandler(Generic[T]):
     def __init__(
         self,
@@ -167,12 +174,13 @@ class CallbackHandler(Generic[T]):
 
     def reply_to_body(self, request: CallbackRequest) -> CallbackReply:
         """Take the response in the body of a request whose head was not refused."""
-        response = _parse(request.body)
-        if response is None:
+        try:
+            posted = _Posted.model_validate_json(request.body)
+        except ValidationError:
             return CallbackReply(400, b"Only an object with fragment and query.\n")
         if self.is_done:
             return _message(409, *_TOO_LATE)
-        return self._finish_login(*response, self._starts_of(request)[0].delete_cookie())
+        return self._finish_login(posted, self._starts_of(request)[0].delete_cookie())
 
     def _redirect(self, path: str) -> CallbackReply | None:
         """Redirect from a start address to the authorization URL; None for another address."""
@@ -207,11 +215,9 @@ class CallbackHandler(Generic[T]):
         cookies = request.header("cookie") or ""
         return [start for start in self._starts.values() if start.is_bound_to(cookies)]
 
-    def _finish_login(
-        self, fragment: str, query: str, delete_cookie: Mapping[str, str]
-    ) -> CallbackReply:
+    def _finish_login(self, posted: _Posted, delete_cookie: Mapping[str, str]) -> CallbackReply:
         try:
-            self._result = self._finish(fragment, query)
+            self._result = self._finish(posted.fragment, posted.query)
         except StateMismatchError as error:
             self.refused += 1
             return _message(400, "This response belongs to another login", f"{error}.")
@@ -239,20 +245,6 @@ _OPENED_TWICE: Final = (
     "the address that starts the login was opened twice, and one of the two browsers or programs "
     "may belong to another user"
 )
-
-
-def _parse(body: bytes) -> tuple[str, str] | None:
-    """Return the fragment and the query that the page posts; None if the body is anything else."""
-    try:
-        parsed: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(parsed, dict) or set(parsed) != {"fragment", "query"}:
-        return None
-    fragment, query = parsed["fragment"], parsed["query"]
-    if not isinstance(fragment, str) or not isinstance(query, str):
-        return None
-    return fragment, query
 
 
 def _refuse_embedded(request: CallbackRequest) -> CallbackReply | None:

@@ -60,7 +60,7 @@ class StoreAccess:
         except GatewayError as error:
             return error.with_traceback(None)
         except (Exception, asyncio.CancelledError) as error:  # the caller's store may raise both
-            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            if _is_own_cancellation(error):
                 raise
             kind = type(error).__name__
             return TokenStoreError(f"the access token cannot be read: {kind}")
@@ -77,16 +77,16 @@ class StoreAccess:
             async with asyncio.timeout(_TIMEOUT):
                 await self.store.save(token)
         except (Exception, asyncio.CancelledError) as error:  # the caller's store may raise both
-            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            if _is_own_cancellation(error):
                 raise
             reason = str(error) if isinstance(error, TokenStoreError) else type(error).__name__
             _logger.warning("the access token is not saved for other processes: %s", reason)
 
 
-def is_cancelled() -> bool:
-    """Return whether the current task is cancelled, and not only what it waits for."""
+def _is_own_cancellation(error: BaseException) -> bool:
+    """Tell whether the current task is cancelled, and not only what it waits for."""
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return isinstance(error, asyncio.CancelledError) and bool(task and task.cancelling())
 
 
 class LoginLock:
@@ -181,12 +181,12 @@ class LoginCooldown:
             token: Any = await self._acquire()
         except GatewayError:
             raise
-        except asyncio.CancelledError:
-            if is_cancelled():
+        except (Exception, asyncio.CancelledError) as error:  # the caller's function may raise both
+            if _is_own_cancellation(error):
                 raise
-            raise LoginError("the login was cancelled") from None
-        except Exception as error:  # noqa: BLE001 - the caller's function may raise anything
-            raise LoginError(f"the login failed: {type(error).__name__}") from None
+            is_cancelled = isinstance(error, asyncio.CancelledError)
+            how = "was cancelled" if is_cancelled else f"failed: {type(error).__name__}"
+            raise LoginError(f"the login {how}") from None
         if not isinstance(token, Token):
             raise LoginError("acquire must return a Token")
         if token.expired(self._clock(), leeway=0.0):
@@ -200,13 +200,13 @@ def is_recent(moment: float, now: float, hold: float) -> bool:
 
 
 class SingleFlight(Generic[T]):
-    """Runs a coroutine function once for all callers that join while it runs, per event loop."""
+    """Runs a coroutine function once for all callers that join while it runs."""
 
     # It continues when callers are cancelled, even the last one: the next caller joins it.
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._work = work
-        self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[T]] = {}
+        self._task: asyncio.Task[T] | None = None
 
     async def join(self) -> T:
         task = self.start()
@@ -216,24 +216,20 @@ class SingleFlight(Generic[T]):
         return task.result()
 
     def start(self) -> asyncio.Task[T]:
-        loop = asyncio.get_running_loop()
-        task = self._tasks.get(loop)
-        if task is None or task.done():
-            for gone in [other for other in self._tasks if other.is_closed()]:
-                del self._tasks[gone]
-            task = self._tasks[loop] = loop.create_task(self._work(), name="gateway_sdk-token")
-            task.add_done_callback(lambda done: self._on_done(loop, done))
+        task = self._running()
+        if task is None:
+            task = self._task = asyncio.create_task(self._work(), name="gateway_sdk-token")
+            # Its error is retrieved here: perhaps nobody waits for it.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return task
 
     async def end(self) -> None:
         """Cancel the work that runs in this event loop, and wait until it has ended."""
-        task = self._tasks.get(asyncio.get_running_loop())
-        if task is not None:
+        if (task := self._running()) is not None:
             task.cancel()
             await asyncio.wait([task])
 
-    def _on_done(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> None:
-        if self._tasks.get(loop) is task:
-            del self._tasks[loop]
-        if not task.cancelled():
-            task.exception()  # marks it as retrieved: waiters get it, if there are any
+    def _running(self) -> asyncio.Task[T] | None:
+        task = self._task
+        is_here = task is not None and task.get_loop() is asyncio.get_running_loop()
+        return task if task is not None and is_here and not task.done() else None

@@ -91,14 +91,10 @@ _SOCK_DIAG_BY_FAMILY: Final = 20
 _NLM_F_REQUEST: Final = 1
 _TCP_LISTEN: Final = 10
 _ALL_STATES: Final = 0xFFFFFFFF
-_NO_COOKIE: Final = 0xFFFFFFFF
-_HEADER: Final = struct.Struct("=IHHII")
-_REQUEST: Final = struct.Struct("=BBBxI")
-_SOCKET_ID: Final = struct.Struct("!HH16s16s")
-_SOCKET_ID_REST: Final = struct.Struct("=III")
-_STATE: Final = struct.Struct("=xB")
-_OWNER: Final = struct.Struct("=12xII")
-_OWNER_AT: Final = _HEADER.size + 4 + _SOCKET_ID.size + _SOCKET_ID_REST.size
+_NO_COOKIE: Final = 2 * struct.pack("=I", 0xFFFFFFFF)
+_HEAD: Final = struct.Struct("=IHHII BBBxI")  # of the message, and of the request
+_SOCKET_ID: Final = struct.Struct("!HH16s16s4x8s")
+_REPLY: Final = struct.Struct("=4xH10x xB 50x 12xII")
 
 _ROOT: Final = 0
 _UNKNOWABLE: Final = -1
@@ -131,23 +127,19 @@ def _user_of(peer: Any, own: Any) -> int | None:
 
 def _netlink_request(peer: Any, own: Any) -> bytes:
     family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
-    hosts = [socket.inet_pton(family, host).ljust(16, b"\0") for host in (peer[0], own[0])]
-    body = (
-        _REQUEST.pack(family, socket.IPPROTO_TCP, 0, _ALL_STATES)
-        + _SOCKET_ID.pack(peer[1], own[1], *hosts)
-        + _SOCKET_ID_REST.pack(0, _NO_COOKIE, _NO_COOKIE)
-    )
-    length = _HEADER.size + len(body)
-    return _HEADER.pack(length, _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 0, 0) + body
+    hosts = [socket.inet_pton(family, host) for host in (peer[0], own[0])]
+    length = _HEAD.size + _SOCKET_ID.size
+    kind = (_SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 0, 0)
+    head = _HEAD.pack(length, *kind, family, socket.IPPROTO_TCP, 0, _ALL_STATES)
+    return head + _SOCKET_ID.pack(peer[1], own[1], *hosts, _NO_COOKIE)
 
 
 def _read_owner(reply: bytes) -> int | None:
-    if _HEADER.unpack_from(reply)[1] != _SOCK_DIAG_BY_FAMILY:
+    if len(reply) < _REPLY.size:
         return None  # an error: there is no such socket here
-    (state,) = _STATE.unpack_from(reply, _HEADER.size)
-    user, inode = _OWNER.unpack_from(reply, _OWNER_AT)
+    kind, state, user, inode = _REPLY.unpack_from(reply)
     # Without a connection to it, the kernel returns a listener at that port.
-    if state == _TCP_LISTEN:
+    if kind != _SOCK_DIAG_BY_FAMILY or state == _TCP_LISTEN:
         return None
     # A socket that its program has closed has no inode, and its user may be given as 0.
     return int(user) if inode else _UNKNOWABLE

@@ -3,7 +3,6 @@
 import copy
 import inspect
 import math
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -18,7 +17,7 @@ from gateway_sdk.auth._login_coordination import (
     StoreAccess,
     is_recent,
 )
-from gateway_sdk.auth.source import RENEWAL_INTERVAL, has_ready_tokens
+from gateway_sdk.auth.source import RENEWAL_INTERVAL
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
@@ -40,6 +39,11 @@ _FIRST_PAUSE: Final = 1.0
 """Seconds without a refused token, if there is no other; each further one is twice as long."""
 
 
+def _check_function(name: str, given: object, what: str) -> None:
+    if not callable(given):
+        raise ConfigurationError(f"must be {what}", setting=name)
+
+
 class _Refusal(NamedTuple):
     at: float
     pause: float
@@ -48,7 +52,6 @@ class _Refusal(NamedTuple):
         return is_recent(self.at, now, self.pause)
 
 
-@has_ready_tokens
 class SharedTokenSource:
     """A token source for any number of callers, tasks and sessions.
 
@@ -59,8 +62,8 @@ class SharedTokenSource:
     it ends, its event loop is closed, or `aclose` ends it.
 
     Of several processes that share a token file, one at a time logs in; the others wait for its
-    token, but for 300 s at most. With another store each process logs in. It can be used in several
-    event loops, one after the other; at the same time, each may log in.
+    token, but for 300 s at most. With another store each process logs in. It is for one event loop
+    at a time.
     """
 
     def __init__(
@@ -77,38 +80,30 @@ class SharedTokenSource:
 
         Args:
             store: Where the token is kept.
-            acquire: Logs in, such as `lambda: login(flow)`; it must not call this source. None for
-                a process without a user: then LoginRequiredError says what to do.
+            acquire: Logs in, such as `lambda: login(flow)`. None for a process without a user:
+                then LoginRequiredError says what to do.
             leeway: Seconds before its expiry from which a token is renewed, but at most a tenth of
                 its lifetime.
             hold: Seconds without a new login after one failed, or after the gateway refused the
                 tokens of two. Without `acquire` a refused token is tried again after 1 s, 2 s and
                 so on, up to these seconds; a reply to another call with it ends the pause.
             clock: Returns seconds since 1970.
-            monotonic: Returns seconds of a clock that is never set: a token does not count as
-                valid for longer when the time of day is set back.
+            monotonic: Returns seconds of a clock that is never set.
 
         Raises:
             ConfigurationError: an argument is invalid; the message names it.
         """
-        if inspect.isclass(store) or not all(
-            callable(getattr(store, name, None)) for name in ("load", "save", "delete")
-        ):
+        methods = [getattr(store, name, None) for name in ("load", "save", "delete")]
+        if inspect.isclass(store) or not all(map(callable, methods)):
             raise ConfigurationError(
                 "must be a token store, such as PrivateFileStore(key)", setting="store"
             )
         if not isinstance(getattr(store, "key", None), TokenKey | None):
             raise ConfigurationError("the key of store must be a TokenKey, or None")
-        if acquire is not None and not callable(acquire):
-            raise ConfigurationError(
-                "must be a coroutine function that returns a Token", setting="acquire"
-            )
-        if not callable(clock):
-            raise ConfigurationError(
-                "must be a function that returns seconds since 1970", setting="clock"
-            )
-        if not callable(monotonic):
-            raise ConfigurationError("must be a function that returns seconds", setting="monotonic")
+        if acquire is not None:
+            _check_function("acquire", acquire, "a coroutine function that returns a Token")
+        _check_function("clock", clock, "a function that returns seconds since 1970")
+        _check_function("monotonic", monotonic, "a function that returns seconds")
         self._store = store
         self._access = StoreAccess(store, monotonic)
         self._leeway = check_wait("leeway", leeway)
@@ -120,7 +115,6 @@ class SharedTokenSource:
         self._cached: CachedToken | None = None
         self._renew_again_at = -math.inf
         self._refused: dict[str, _Refusal] = {}
-        self._refusing = threading.Lock()  # several event loops may have several threads
         self._renewal = SingleFlight(self._renew)
 
     @property
@@ -168,19 +162,17 @@ class SharedTokenSource:
     def reject(self, token: AccessToken) -> None:
         """Note that the gateway refused a token; the next call of `token` returns another one."""
         text, now = text_of(token), self._clock()
-        with self._refusing:
-            last = self._refused.pop(text, None)
-            if last is None or not last.lasts(now):
-                last = _Refusal(now, min(self._hold, 2 * last.pause if last else _FIRST_PAUSE))
-            self._refused[text] = last
-            if len(self._refused) > _MAX_REFUSED:
-                del self._refused[next(iter(self._refused))]
+        last = self._refused.pop(text, None)
+        if last is None or not last.lasts(now):
+            last = _Refusal(now, min(self._hold, 2 * last.pause if last else _FIRST_PAUSE))
+        self._refused[text] = last
+        if len(self._refused) > _MAX_REFUSED:
+            del self._refused[next(iter(self._refused))]
 
     def note_success(self, token: AccessToken) -> None:
         """Note that the gateway accepted a token: if it was refused before, that was a mistake."""
         if self._refused:
-            with self._refusing:
-                self._refused.pop(text_of(token), None)
+            self._refused.pop(text_of(token), None)
 
     def ready(self) -> Token | None:
         """Return the token that is in memory and works; None if it has to be waited for."""

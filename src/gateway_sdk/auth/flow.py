@@ -23,18 +23,9 @@ _REQUEST_PARAMETERS: Final = frozenset(
 )
 # What a response may have (RFC 6749, 4.2.2; RFC 9207), and never twice: the query of a redirect URI
 # comes back with the response.
-_RESPONSE_PARAMETERS: Final = frozenset(
-    {
-        "access_token",
-        "error",
-        "error_description",
-        "error_uri",
-        "expires_in",
-        "iss",
-        "scope",
-        "state",
-        "token_type",
-    }
+_ERROR_PARAMETERS: Final = {"error", "error_description", "error_uri"}
+_RESPONSE_PARAMETERS: Final = _ERROR_PARAMETERS | (
+    {"access_token", "expires_in", "iss", "scope", "state", "token_type"}
 )
 
 # RFC 6749, appendix A.1: VSCHAR.
@@ -57,11 +48,7 @@ class LoginAttempt:
         self._state = state
 
     def claim(self, states: list[str]) -> None:
-        """End this attempt with a response that has its state.
-
-        Raises:
-            StateMismatchError: the response has another state, or the attempt has ended.
-        """
+        """End this attempt with a response that has its state; StateMismatchError if it has not."""
         if len(states) != 1:
             count = "no state" if not states else "more than one state"
             raise StateMismatchError(f"the response has {count}: it does not belong to this login")

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from copy import copy
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from pydantic import SecretStr
 
@@ -22,8 +22,6 @@ from gateway_sdk.auth.token import (
 )
 from gateway_sdk.errors import AuthError, ConfigurationError, GatewayError, LoginRequiredError
 
-S = TypeVar("S", bound="ReadySource")
-
 RENEWAL_INTERVAL: Final = 1.0
 """Seconds between two attempts to renew a token that still works."""
 
@@ -31,11 +29,7 @@ _logger = logging.getLogger("gateway_sdk.auth")
 
 
 class TokenSource(Protocol):
-    """Returns access tokens; it may also have a method `reject`, as `RejectingTokenSource`.
-
-    `as_token_source` makes one of whatever a session gets; `SharedTokenSource` is the one that
-    logs in and renews its token.
-    """
+    """Returns access tokens; it may also have a method `reject`, as `RejectingTokenSource`."""
 
     async def token(self, rejected: Any = None) -> AccessToken:
         """Return a token that can be sent.
@@ -68,25 +62,6 @@ AccessTokenGiven: TypeAlias = AccessToken | Callable[[], Awaitable[AccessToken]]
 """What a session accepts as its `access_token`."""
 
 
-class ReadySource(Protocol):
-    """A token source that may have a token at hand, without a coroutine."""
-
-    def ready(self) -> Token | None:
-        """Return a token that `token()` would return at once; None if that has to be awaited."""
-        ...
-
-
-_READY: Final[set[type]] = set()
-
-
-def has_ready_tokens(kind: type[S]) -> type[S]:
-    """Have sessions ask objects of this class for `ready`."""
-    # Not those of subclasses, which may return other tokens.
-    _READY.add(kind)
-    return kind
-
-
-@has_ready_tokens
 class StaticTokenSource:
     """One token, until it expires."""
 
@@ -94,11 +69,7 @@ class StaticTokenSource:
         self._cached = CachedToken(token, 0.0, time.time(), time.monotonic())
 
     async def token(self, rejected: Any = None) -> AccessToken:  # noqa: ARG002 - there is no other
-        """Return the token, even if it was rejected.
-
-        Raises:
-            LoginRequiredError: it has expired.
-        """
+        """Return the token, even if it was rejected; LoginRequiredError if it has expired."""
         cached = self._cached
         try:
             now = cached.now(time.time(), time.monotonic())
@@ -112,7 +83,6 @@ class StaticTokenSource:
         return self._cached.token if self._cached.ends_at == math.inf else None
 
 
-@has_ready_tokens
 class FunctionTokenSource:
     """A coroutine function; a `Token` with an end is kept until near it, for all callers."""
 
@@ -128,12 +98,7 @@ class FunctionTokenSource:
         self._asking = asyncio.Lock()
 
     async def token(self, rejected: Any = None) -> AccessToken:
-        """Return the token that is kept, or what the function returns.
-
-        Raises:
-            LoginRequiredError: it has expired.
-            AuthError: it is not a coroutine function.
-        """
+        """Return the token that is kept, or what the function returns."""
         if rejected is not None:
             self.reject(rejected)
         loop = asyncio.get_running_loop()
@@ -193,11 +158,7 @@ class FunctionTokenSource:
 
 
 def as_token_source(name: str, access_token: object) -> TokenSource:
-    """Return the token source for what the caller passed as access token.
-
-    Raises:
-        ConfigurationError: it is missing or invalid, or of an unsupported type.
-    """
+    """Return the token source for what a caller passed; ConfigurationError if it is invalid."""
     if isinstance(access_token, Token):
         return StaticTokenSource(access_token)
     if isinstance(access_token, str | SecretStr):
@@ -247,16 +208,14 @@ def note_success(source: TokenSource, token: AccessToken) -> None:
 
 def ready_token(source: TokenSource) -> Token | None:
     """Return the token that one of our sources has at hand; None if it has to be fetched."""
-    return cast("ReadySource", source).ready() if type(source) in _READY else None
+    # Not a subclass of the caller's, which may return other tokens.
+    is_ours = type(source).__module__.startswith("gateway_sdk.auth.")
+    token: Token | None = source.ready() if is_ours else None  # type: ignore[attr-defined]
+    return token
 
 
 async def fetch_token(source: TokenSource, rejected: AccessToken | None = None) -> AccessToken:
-    """Return a token of the source that is valid in a header.
-
-    Raises:
-        AuthError: the source failed, or what it returned is not a valid token. Errors of this
-            package are raised unchanged.
-    """
+    """Return a token of the source that is valid in a header; AuthError if it returns none."""
     try:
         token: Any = await (source.token(rejected) if rejected else source.token())
     except GatewayError as error:

@@ -106,28 +106,15 @@ class Token:
 
 
 class CachedToken:
-    """A token in memory, with a clock that cannot be set back.
+    """A token in memory: from `renew_at` it is renewed, from `ends_at` not sent."""
 
-    If the time of day is set back, a token would count as valid for too long. So the time is also
-    measured from the moment at which the token was received, by a clock that is never set.
-
-    Attributes:
-        token: The token.
-        renew_at: Seconds since 1970 from which it is renewed; infinity if its end is not known.
-        ends_at: Seconds since 1970 from which it is not sent; infinity if its end is not known.
-    """
+    # Both in seconds since 1970, infinity if not known. If the time of day is set back, a token
+    # would count as valid for too long. So the time is also measured from the moment at which the
+    # token was received, by a clock that is never set.
 
     __slots__ = ("_offset", "ends_at", "renew_at", "token")
 
     def __init__(self, token: Token, leeway: float, now: float, monotonic: float) -> None:
-        """Start to measure the time.
-
-        Args:
-            token: The token.
-            leeway: Seconds before its end from which it is renewed.
-            now: Seconds since 1970.
-            monotonic: Seconds of a clock that is never set.
-        """
         self.token: Token = token
         self.renew_at: float = expiry_less(token, leeway)
         self.ends_at: float = expiry_less(token, 0.0)
@@ -145,21 +132,14 @@ AccessToken: TypeAlias = str | SecretStr | Token
 
 
 def text_of(token: AccessToken) -> str:
-    """Return the token's text, for the header and for nothing else."""
+    """Return the token's text, for the header only."""
     if isinstance(token, Token):
         token = token.value
     return token.get_secret_value() if isinstance(token, SecretStr) else token
 
 
 def expiry_less(token: Token, leeway: float) -> float:
-    """Return when a token expires, less a leeway, in seconds since 1970; infinity if not known.
-
-    With a leeway this is the time to renew it; sessions send it until the expiry itself.
-
-    Args:
-        token: The token.
-        leeway: Seconds before its expiry, but at most a tenth of its lifetime.
-    """
+    """Return when a token expires, less a leeway in seconds; infinity if that is not known."""
     if token.expires_at is None:
         return math.inf
     lifetime = max(0.0, token.expires_at - token.obtained_at)
@@ -182,11 +162,7 @@ def problem_of(text: object) -> str | None:
 
 
 def scope_names(scope: str | Iterable[str]) -> frozenset[str]:
-    """Return the names of a scope, given as names or as one text with spaces between them.
-
-    Raises:
-        ConfigurationError: A name is invalid.
-    """
+    """Return the names of a scope, given as names or as one text with spaces between them."""
     if not isinstance(scope, Iterable):
         raise ConfigurationError("must be a string or an iterable of strings", setting="scope")
     names = [name for name in (scope.split(" ") if isinstance(scope, str) else scope) if name != ""]

@@ -62,7 +62,8 @@ class TokenStore(Protocol):
         """Return the token; None if there is none.
 
         Raises:
-            TokenStoreError: it cannot be read.
+            TokenStoreError: the store cannot be reached, is locked or not private, or has an
+                invalid record.
         """
         ...
 

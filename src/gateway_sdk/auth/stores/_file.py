@@ -64,28 +64,15 @@ class PrivateFileStore:
             ) from None
 
     async def load(self) -> Token | None:
-        """Return the token; None if there is no file.
-
-        Raises:
-            TokenStoreError: the file is invalid, readable by others, not this user's, or not an
-                ordinary file.
-        """
+        """Return the token; None if there is no file."""
         return await asyncio.to_thread(self._load)
 
     async def save(self, token: Token) -> None:
-        """Replace the file.
-
-        Raises:
-            TokenStoreError: it cannot be written; the previous file is unchanged.
-        """
+        """Replace the file."""
         await asyncio.to_thread(self._save, token)
 
     async def delete(self) -> None:
-        """Remove the file, if there is one.
-
-        Raises:
-            TokenStoreError: it cannot be removed.
-        """
+        """Remove the file, if there is one."""
         await asyncio.to_thread(self._delete)
 
     def _load(self) -> Token | None:

@@ -30,30 +30,18 @@ class KeyringStore:
         self._keyring = keyring
 
     async def load(self) -> Token | None:
-        """Return the token; None if there is none.
-
-        Raises:
-            TokenStoreError: there is no keyring, it is locked, or its record is invalid.
-        """
+        """Return the token; None if there is none."""
         text = await self._call("get_password")
         if text is None:
             return None
         return parse(text, self.key, "the keyring")
 
     async def save(self, token: Token) -> None:
-        """Replace the stored token.
-
-        Raises:
-            TokenStoreError: the keyring does not accept it.
-        """
+        """Replace the stored token."""
         await self._call("set_password", dump(token, self.key).decode())
 
     async def delete(self) -> None:
-        """Delete the token, if there is one.
-
-        Raises:
-            TokenStoreError: the keyring cannot be reached.
-        """
+        """Delete the token, if there is one."""
         if await self._call("get_password") is None:
             return
         try:

@@ -59,11 +59,7 @@ class RedisStore:
         self._name = f"gateway-sdk:token:{key.digest}"
 
     async def load(self) -> Token | None:
-        """Return the token; None if there is none, or it has expired.
-
-        Raises:
-            TokenStoreError: Redis cannot be reached, or the record is invalid.
-        """
+        """Return the token; None if there is none, or it has expired."""
         async with self._connected() as redis:
             record = await redis.get(self._name)
         if record is None:
@@ -71,21 +67,13 @@ class RedisStore:
         return parse(record, self.key, f"Redis at {self._place}")
 
     async def save(self, token: Token) -> None:
-        """Replace the stored token; Redis deletes it when it expires.
-
-        Raises:
-            TokenStoreError: Redis cannot be reached, or does not accept it.
-        """
+        """Replace the stored token; Redis deletes it when it expires."""
         until = None if token.expires_at is None else int(token.expires_at * 1000)
         async with self._connected() as redis:
             await redis.set(self._name, dump(token, self.key), pxat=until)
 
     async def delete(self) -> None:
-        """Delete the token, if there is one.
-
-        Raises:
-            TokenStoreError: Redis cannot be reached.
-        """
+        """Delete the token, if there is one."""
         async with self._connected() as redis:
             await redis.delete(self._name)
 
