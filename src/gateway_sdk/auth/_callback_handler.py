@@ -77,11 +77,9 @@ _MAX_AGE: Final = 24 * 60 * 60
 class StartAddress:
     """A one-time address that leads on to an authorization URL: it binds a login to one browser."""
 
-    # The authorization URL contains the state. A user who knows the state could end the login
-    # with another token, and all users of a machine can read the arguments of a browser's
-    # command. So the browser gets this address instead, which can be opened once: its reply sets
-    # a cookie and redirects to the authorization URL, and the response is accepted only with the
-    # cookie.
+    # All users of a machine can read the arguments of a browser's command, and who knows the state
+    # in the authorization URL could end the login with another token. So the browser gets this
+    # address, whose reply sets a cookie; the response is accepted only with the cookie.
 
     def __init__(self, authorization_url: str, answer_path: str) -> None:
         self.path = f"/{secrets.token_urlsafe(32)}"  # it cannot be guessed
@@ -101,9 +99,8 @@ class StartAddress:
             return None
         self._is_opened = True
         # An earlier page at this port may have left a service worker or a cached page, which would
-        # receive the response. Clear-Site-Data removes a worker that lets this address through; one
-        # that does not gets no reply, because requests of scripts are refused. It also deletes the
-        # origin's storage, but not cookies.
+        # receive the response. A worker that does not let this address through gets no reply,
+        # because requests of scripts are refused. Cookies are not deleted.
         return {
             "Location": self._leads_to,
             "Set-Cookie": self._set_cookie(self._value, _MAX_AGE),

@@ -12,7 +12,7 @@ import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from typing import Any, Final, Literal, TextIO, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from gateway_sdk._checks import check_seconds
 from gateway_sdk.auth._receiver import (
@@ -56,13 +56,12 @@ async def login(
 
     Args:
         flow: The authorization server and the client.
-        redirect_uri: Where the response goes, as registered. Port 0, the safest, takes a free one;
-            see `LoopbackReceiver`. If it is not http on this machine, the response must be pasted.
-        browser: What leads the user to the authorization URL: None for this machine's browser, a
-            command with `%s` such as "firefox --private-window %s", a function, or False for
-            nothing. A private window leaves no token in the browser's history.
-        show: Called with each line that the user should read: a URL, in case no browser opens. It
-            starts the login: others must not read it.
+        redirect_uri: Where the response goes, as registered; see `LoopbackReceiver`. If it is not
+            http on this machine, the response must be pasted.
+        browser: What opens the address of the login. A private window, as by "firefox
+            --private-window %s", leaves no token in the browser's history.
+        show: Called with each line that the user should read, such as the address, in case no
+            browser opens. It starts the login: others must not read it.
         paste: Returns the URL of the response as the user pasted it, for a machine without a
             browser; for instance `PasteFromTerminal()`.
         timeout: Seconds for the whole login; None for no limit.
@@ -74,7 +73,7 @@ async def login(
         AuthorizationDeniedError: the user or the authorization server refused.
         MalformedResponseError: the response violates RFC 6749.
         LoginTimeoutError: the login was not finished in time.
-        LoginError: the URL that starts the login was opened twice.
+        LoginError: the address of the login was opened twice, or nothing was pasted.
     """
     check_seconds("timeout", timeout)
     if not can_listen(redirect_uri):
@@ -175,23 +174,19 @@ async def _within(
 
 
 async def _open_in_thread(url: str, browser: str | Callable[[str], bool] | None) -> bool:
-    """Open a URL and return whether that succeeded; the browser may block."""
-    # It runs in its own thread: a text browser blocks until the user closes it, and a process
-    # waits at its end for threads of the default executor.
-    loop, opened = asyncio.get_running_loop(), asyncio.Event()
-    results: list[bool] = []
+    # A thread of its own: a text browser blocks until the user closes it, and a process waits at
+    # its end for threads of the default executor.
+    loop, opened = asyncio.get_running_loop(), asyncio.Queue[bool]()
 
     def run() -> None:
-        try:
-            results.append(_open_url(url, browser))
-        except Exception:  # noqa: BLE001 - the caller's function; the user is told what to do
-            results.append(False)
+        is_open = False
+        with suppress(Exception):  # of the caller's function; the user is told what to do
+            is_open = _open_url(url, browser)
         with suppress(RuntimeError):  # the loop is closed, and nothing waits
-            loop.call_soon_threadsafe(opened.set)
+            loop.call_soon_threadsafe(opened.put_nowait, is_open)
 
     threading.Thread(target=run, name="gateway_sdk-browser", daemon=True).start()
-    await opened.wait()
-    return results[0]
+    return await opened.get()
 
 
 def _open_url(url: str, browser: str | Callable[[str], bool] | None) -> bool:
@@ -221,11 +216,7 @@ class PasteFromTerminal:
     """
 
     def __init__(self) -> None:
-        """Check that this system has POSIX terminals.
-
-        Raises:
-            ConfigurationError: it has none, as Windows.
-        """
+        """Raise ConfigurationError on a system without POSIX terminals, as Windows."""
         if find_spec("termios") is None:
             raise ConfigurationError("pasting needs a POSIX terminal: log in with a browser")
         self._read = bytearray()
@@ -237,15 +228,7 @@ class PasteFromTerminal:
             EOFError: the input ended.
             ConfigurationError: the input is neither a terminal nor a pipe nor a file.
         """
-        stdin: TextIO | None = sys.stdin
-        if stdin is None:  # a process may start without one
-            raise EOFError
-        try:
-            descriptor = stdin.fileno()
-        except (AttributeError, OSError):  # replaced, as in a notebook
-            raise ConfigurationError("pasting needs a terminal or a pipe as input") from None
-        except ValueError:  # closed
-            raise EOFError from None
+        descriptor = _standard_input()
         line = bytearray()
         with _without_echo(descriptor):
             while (byte := await self._next(descriptor)) not in _ENDS or not line:
@@ -259,6 +242,17 @@ class PasteFromTerminal:
             await _until_readable(descriptor)
             self._read += os.read(descriptor, 4096) or bytes([_END])
         return self._read.pop(0)
+
+
+def _standard_input() -> int:
+    if sys.stdin is None:  # a process may start without one
+        raise EOFError
+    try:
+        return sys.stdin.fileno()
+    except (AttributeError, OSError):  # replaced, as in a notebook
+        raise ConfigurationError("pasting needs a terminal or a pipe as input") from None
+    except ValueError:  # closed
+        raise EOFError from None
 
 
 def _edit(line: bytearray, byte: int) -> None:

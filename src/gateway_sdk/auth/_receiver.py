@@ -5,7 +5,6 @@ import re
 import socket
 from collections.abc import Callable
 from ipaddress import ip_address
-from types import TracebackType
 from typing import Final, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -83,11 +82,7 @@ class LoopbackReceiver:
         self._starts: list[StartAddress] = []
 
     async def __aenter__(self) -> Self:
-        """Listen.
-
-        Raises:
-            ReceiverUnavailableError: the address is in use or not available.
-        """
+        """Listen; ReceiverUnavailableError if the address is in use or not available."""
         # An earlier login at a fixed port may have kept it: then no other program can come between.
         self._sockets = take(self._place) or listen(self._url, self._bind)
         if self._url.port == 0:
@@ -97,24 +92,15 @@ class LoopbackReceiver:
         self.redirect_uri = self._given  # unchanged, as it is registered
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         close_all(self._sockets)
         self._sockets = []
 
     def start_url(self, authorization_url: str) -> str:
-        """Return a URL of this receiver for one browser, which leads on to the authorization URL.
+        """Return a URL for one browser, which leads on to the authorization URL exactly once.
 
-        Only a browser that opened such a URL can end the login. Each can be opened once: a
-        second opening ends the login with an error. Call this again for each further way to a
-        browser.
-
-        Raises:
-            SessionStateError: the receiver is not open.
+        Only a browser that opened such a URL can end the login; a second opening ends it with an
+        error. Call this again for each further way to a browser.
         """
         self._must_be_open()
         start = StartAddress(authorization_url, self._path)
@@ -128,8 +114,6 @@ class LoopbackReceiver:
         timeout: float | None = DEFAULT_LOGIN_TIMEOUT,  # noqa: ASYNC109 - its error says what happened
     ) -> T:
         """Wait for the response to this login, and return the result of `finish`.
-
-        Call `start_url` before.
 
         Args:
             finish: Reads a response's fragment and query. If it raises StateMismatchError, the

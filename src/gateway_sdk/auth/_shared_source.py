@@ -53,17 +53,16 @@ class _Refusal(NamedTuple):
 
 
 class SharedTokenSource:
-    """A token source for any number of callers, tasks and sessions.
+    """A token source for any number of callers, tasks and sessions in one event loop at a time.
 
-    A token that works is returned without a lock and without waiting. When it is about to expire,
-    it is renewed in the background. Without such a token the store is read, because another
-    process may have saved one; then, if `acquire` is given, one login takes place for all callers
-    that wait. The login continues when they are cancelled, so that the next caller finds it: until
-    it ends, its event loop is closed, or `aclose` ends it.
+    A token that works is returned without waiting, and renewed in the background when it is about
+    to expire. Without one the store is read, because another process may have saved one; then, if
+    `acquire` is given, one login takes place for all callers that wait. It continues when they are
+    cancelled, so that the next caller finds it: until it ends, its event loop is closed, or
+    `aclose` ends it.
 
     Of several processes that share a token file, one at a time logs in; the others wait for its
-    token, but for 300 s at most. With another store each process logs in. It is for one event loop
-    at a time.
+    token, but for 300 s at most. With another store each process logs in.
     """
 
     def __init__(

@@ -116,7 +116,7 @@ class ImplicitFlow:
                 address may have any port (RFC 8252, 7.3).
 
         Raises:
-            ConfigurationError: it is not an absolute http(s) URL, or it has a fragment or a
+            ConfigurationError: it is no absolute http(s) URL without a fragment, or sets a
                 parameter of the response.
         """
         # Imported here: only logins need it, and it takes half as long as all other imports.
@@ -162,14 +162,10 @@ class ImplicitFlow:
         return read_token(response, scope=self._scope, issuer=self._issuer, now=now)
 
     def finish_url(self, attempt: LoginAttempt, url: str, *, now: float) -> Token:
-        """Read the response to a login from the whole URL that the browser was sent to.
+        """Read the response from the whole URL that the browser was sent to; see `finish`.
 
-        White space in it is ignored: pasting from a terminal adds some.
-
-        Raises:
-            StateMismatchError: as for `finish`, or the URL is not the attempt's redirect URI.
-            AuthorizationDeniedError: as for `finish`.
-            MalformedResponseError: as for `finish`.
+        White space in it is ignored: pasting from a terminal adds some. StateMismatchError also if
+        it is not the attempt's redirect URI.
         """
         address, _, fragment = "".join(url.split()).partition("#")
         target, _, query = address.partition("?")

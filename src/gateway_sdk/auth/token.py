@@ -51,18 +51,13 @@ class Token:
         obtained_at: float | None = None,
         scope: str | Iterable[str] = (),
     ) -> None:
-        """Check the arguments.
+        """Check the arguments; ConfigurationError names a wrong one, without showing the value.
 
         Args:
             value: The token, as text or as a `SecretStr`.
-            expires_at: Seconds since 1970, or None if not known: then the token is used until the
-                gateway refuses it.
+            expires_at: Seconds since 1970; None if not known: it is used until it is refused.
             obtained_at: Seconds since 1970; by default now.
             scope: Names, or one text with spaces between them.
-
-        Raises:
-            ConfigurationError: an argument is invalid, such as a value that is not a bearer token.
-                The message does not show the value.
         """
         text = value.get_secret_value() if isinstance(value, SecretStr) else value
         problem = problem_of(text)
@@ -78,8 +73,6 @@ class Token:
 
     def expired(self, now: float, leeway: float = DEFAULT_LEEWAY) -> bool:
         """Return whether the token has expired or soon will; False if its expiry is not known.
-
-        Sessions send it until the expiry itself (leeway 0).
 
         Args:
             now: Seconds since 1970.

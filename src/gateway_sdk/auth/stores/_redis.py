@@ -42,13 +42,10 @@ class RedisStore:
         """Check the URL; nothing is sent.
 
         Args:
-            url: rediss:// (TLS), unix://, or redis:// on this machine; with user name and password
-                if Redis requires them. `ssl_ca_certs=` in its query names a CA file.
+            url: rediss:// (TLS), unix://, or redis:// on this machine, else ConfigurationError;
+                with user name and password if Redis requires them. `ssl_ca_certs=` in its query
+                names a CA file.
             key: What the token is for; the name in Redis is made from it.
-
-        Raises:
-            ConfigurationError: the URL is none of these.
-            MissingExtraError: the extra [redis] is not installed.
         """
         self._place = _checked_place(url)
         with needing_extra("redis", "Redis"):
