@@ -6,7 +6,7 @@ from contextvars import Context
 from functools import wraps
 from importlib import import_module
 from types import AsyncGeneratorType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 
@@ -46,6 +46,15 @@ def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
             return f"<{type(half_built).__name__}, not fully made>"
 
     return describe_or_say_so
+
+
+class NotPickled:
+    """Base of what holds secrets."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} may hold a secret: it cannot be pickled")
 
 
 def slot_setters(kind: type) -> tuple[Callable[[Any, Any], None], ...]:

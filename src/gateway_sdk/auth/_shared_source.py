@@ -6,10 +6,10 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from gateway_sdk._checks import check_wait
-from gateway_sdk._python import safe_repr
+from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk.auth._login_coordination import (
     LoginCooldown,
     LoginLock,
@@ -52,7 +52,7 @@ class _Refusal(NamedTuple):
         return is_recent(self.at, now, self.pause)
 
 
-class SharedTokenSource:
+class SharedTokenSource(NotPickled):
     """A token source for any number of callers, tasks and sessions in one event loop at a time.
 
     A token that works is returned without waiting, and renewed in the background when it is about
@@ -262,6 +262,3 @@ class SharedTokenSource:
     @safe_repr
     def __repr__(self) -> str:
         return f"<SharedTokenSource in {self._store!r}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a SharedTokenSource holds a secret: it cannot be pickled")

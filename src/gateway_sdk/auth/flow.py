@@ -8,11 +8,11 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, NoReturn
+from typing import Final
 
 import httpx
 
-from gateway_sdk._python import safe_repr
+from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback, parse_url
 from gateway_sdk.auth._authorization_response import AuthorizationResponse, read_token
 from gateway_sdk.auth.token import Token, scope_names
@@ -32,7 +32,7 @@ _RESPONSE_PARAMETERS: Final = _ERROR_PARAMETERS | (
 _CLIENT_ID: Final = re.compile(r"[\x20-\x7e]+")
 
 
-class LoginAttempt:
+class LoginAttempt(NotPickled):
     """One login, from `ImplicitFlow.start` to the first response that has its state.
 
     Attributes:
@@ -63,9 +63,6 @@ class LoginAttempt:
     @safe_repr
     def __repr__(self) -> str:
         return f"<LoginAttempt ({'open' if self.is_open else 'ended'})>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a LoginAttempt holds a secret: it cannot be pickled")
 
 
 class ImplicitFlow:

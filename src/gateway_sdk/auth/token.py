@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, TypeAlias
 
 from pydantic import SecretStr
 
-from gateway_sdk._python import safe_repr
+from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk.errors import ConfigurationError
 
 DEFAULT_LEEWAY: Final = 30.0
@@ -26,7 +26,7 @@ _SCOPE_TOKEN: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Token:
+class Token(NotPickled):
     """A valid bearer token with its lifetime.
 
     Two are equal if all four attributes are. It cannot be pickled.
@@ -93,9 +93,6 @@ class Token:
             f"Token(value={self.value!r}, expires_at={self.expires_at!r}, "
             f"obtained_at={self.obtained_at!r}, scope={self.scope!r})"
         )
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a Token is a secret: it cannot be pickled")
 
 
 class CachedToken:

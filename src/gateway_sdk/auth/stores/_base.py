@@ -3,8 +3,9 @@
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, Protocol
 
+from gateway_sdk._python import NotPickled
 from gateway_sdk._url import origin_of, parse_url
 from gateway_sdk.auth.token import Token, text_of
 from gateway_sdk.errors import ConfigurationError, TokenStoreError
@@ -121,7 +122,7 @@ def _read(record: Any, key: TokenKey) -> Token:
     )
 
 
-class MemoryStore:
+class MemoryStore(NotPickled):
     """Stores a token in this process only."""
 
     def __init__(self, key: TokenKey | None = None) -> None:
@@ -142,6 +143,3 @@ class MemoryStore:
 
     def __repr__(self) -> str:
         return "<MemoryStore>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a MemoryStore holds a secret: it cannot be pickled")

@@ -3,11 +3,11 @@
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from gateway_sdk._extras import needing_extra
-from gateway_sdk._python import safe_repr
+from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk._url import is_loopback
 from gateway_sdk.auth.stores._base import TokenKey, dump, parse
 from gateway_sdk.auth.token import Token
@@ -31,7 +31,7 @@ _TLS_OPTIONS: Final = (*_OPTIONS, "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _CHECKED: Final[dict[str, Any]] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True}
 
 
-class RedisStore:
+class RedisStore(NotPickled):
     """Stores a token in Redis, until it expires.
 
     Each operation opens its own connection: tokens are read rarely, and no connection can be
@@ -95,9 +95,6 @@ class RedisStore:
     @safe_repr
     def __repr__(self) -> str:
         return f"<RedisStore {self._place} {self._name}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a RedisStore may hold a password: it cannot be pickled")
 
 
 def _checked_place(url: str) -> str:
