@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from gateway_sdk import RateLimit, RetryPolicy, UnauthorizedError
+from gateway_sdk import LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError
 from gateway_sdk.errors import SessionStateError
 from gateway_sdk.fleet import Job, Worker
 from gateway_sdk.fleet._database import Database
@@ -323,6 +323,52 @@ async def test_an_outage_is_waited_out_and_said(job: Job, gateway: CountingGatew
         await worker._beat()
         assert (await job.status("p")).waiting == ()
     assert (await job.status("p")).done == 20
+
+
+class Login:
+    """A source whose token ends in the middle, and that has another one after a login."""
+
+    def __init__(self) -> None:
+        self.tokens = ["first"]
+
+    async def token(self, rejected: str | None = None) -> str:
+        if rejected == self.tokens[-1]:
+            raise LoginRequiredError("run `gateway login`")
+        return self.tokens[-1]
+
+
+@pytest.mark.usefixtures("quick_outages")
+async def test_a_login_is_waited_for_by_all_workers(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """The status says it; nothing fails, and after the login the plan is completed."""
+    login, refused = Login(), asyncio.Event()
+
+    async def answer(_: Any) -> httpx.Response | None:
+        if login.tokens[-1] == "second" or gateway.requests <= 6:
+            return None
+        if gateway.requests > 20:
+            refused.set()
+        return httpx.Response(401)
+
+    gateway.answer = answer
+    waits = gateways.job(gateway, dsn)
+    waits._session["access_token"] = login
+    await waits.plan("p", map(series, range(30)), chunk=15)
+    async with waits.worker() as one, waits.worker() as other:
+        running = [
+            asyncio.create_task(worker.run_chunk("p", number))
+            for number, worker in enumerate((one, other))
+        ]
+        await refused.wait()
+        for worker in (one, other):
+            await worker._beat()
+        waiting = (await job.status("p")).waiting
+        assert sum(found.workers for found in waiting) == 2
+        assert all("gateway login" in found.reason for found in waiting)
+        login.tokens.append("second")
+        assert all(await asyncio.gather(*running))
+    assert (await job.status("p")).done == 30
 
 
 @pytest.mark.usefixtures("quick_outages")

@@ -88,6 +88,7 @@ def status(
 
     Args:
         watch: Show a bar until the plan is complete. Ctrl-C ends only the bar.
+        as_json: Print it as JSON.
     """
     found = _job(job)
     seen = _run(ctx, _watched(found, plan) if watch else found.status(plan))
