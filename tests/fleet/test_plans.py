@@ -63,7 +63,7 @@ async def test_tables_are_made_once(gateway: CountingGateway, dsn: str) -> None:
     with pytest.raises(JournalError, match="run `gateway fleet init`"):
         await job.plan("p", [series(1)])
 
-    assert await job.init()
+    assert any(await asyncio.gather(job.init(), job.init()))
     assert not await job.init()
 
     async with job.worker():

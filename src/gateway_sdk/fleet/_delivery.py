@@ -92,8 +92,7 @@ where plan = %(plan)s and n = any(%(n)s) and owner = %(owner)s and state = 'begu
 """
 
 _SUSPECT: Final = """
-update gateway_fleet.chunk set suspicion = case when suspect = %(n)s then suspicion + 1 else 1 end,
-  suspect = %(n)s
+update gateway_fleet.chunk set suspicion = %(suspicion)s, suspect = %(n)s
 where plan = %(plan)s and number = %(number)s and owner = %(owner)s
 """
 
@@ -195,7 +194,8 @@ class Delivery:
 
     async def mark_suspect(self, n: int) -> None:
         """Note that an item is done alone: if the worker dies now, it is this item."""
-        await self._database.run(_SUSPECT, {**self._args, "n": n})
+        suspicion = self.suspicion + 1 if n == self.suspect else 1
+        await self._database.run(_SUSPECT, {**self._args, "n": n, "suspicion": suspicion})
 
     async def release(self) -> bool:
         """Store what is left, give the chunk back, and return whether it is done."""

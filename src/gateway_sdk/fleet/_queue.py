@@ -59,12 +59,14 @@ class Queue:
     async def make_tables(self) -> bool:
         """Make the tables of procrastinate; return False if they are there."""
         async with connected(self._address, checked=False) as connection:
+            # Two at once: the second one waits, and finds them.
+            await connection.execute("select pg_advisory_lock(hashtext('gateway_fleet_queue'))")
             found = await connection.execute("select to_regclass('procrastinate_jobs')")
             if (await found.fetchone() or (None,))[0] is not None:
                 return False
-        app, _ = self._app(None)
-        async with app.open_async():
-            await app.schema_manager.apply_schema_async()
+            app, _ = self._app(None)
+            async with app.open_async():
+                await app.schema_manager.apply_schema_async()
         return True
 
     async def take(

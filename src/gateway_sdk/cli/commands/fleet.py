@@ -181,15 +181,17 @@ async def _work(job: Job) -> None:
     async with job.worker() as runner:
 
         def stop(*_: object) -> None:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # again: at once
             loop.call_soon_threadsafe(runner.stop)
 
         # Not with the loop's own way, which Windows lacks.
-        before = signal.signal(signal.SIGTERM, stop)
+        before = [(one, signal.signal(one, stop)) for one in (signal.SIGTERM, signal.SIGINT)]
         say(f"A worker of {job.name} has begun.")
         try:
             await runner.run()
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for one, handler in before:
+                signal.signal(one, handler)
     say("The worker has ended.")
 
 
