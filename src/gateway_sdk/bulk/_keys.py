@@ -176,11 +176,8 @@ class Dedup(Generic[Item, Value]):
         """Return the result of an equal item that has ended."""
         raise NotImplementedError
 
-    async def record_intent(self, item: Item, digest: bytes | None) -> bool:
-        """Called before a request that must not be sent twice; it is not sent after False."""
-        # It may be called several times for an item.
-        del item, digest
-        return True
+    async def record_intent(self, item: Item, digest: bytes | None) -> None:
+        """Called before each request of an item that must not be sent twice."""
 
     async def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver

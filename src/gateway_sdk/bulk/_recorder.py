@@ -141,7 +141,7 @@ class LedgerResults(Dedup[Item, Value]):
             _value=value,
         )
 
-    async def record_intent(self, item: Item, digest: bytes | None) -> bool:
+    async def record_intent(self, item: Item, digest: bytes | None) -> None:
         """Wait until the ledger has it: no later run sends the item again."""
         if asyncio.get_running_loop() is not self._loop:
             raise SessionStateError(
@@ -153,7 +153,6 @@ class LedgerResults(Dedup[Item, Value]):
             entry = Entry(key=key, state=State.BEGUN, once=True, item=item_text(item))
             self._begun[key] = self._batches.write(entry)
         await asyncio.shield(self._begun[key])  # other calls of the item may wait for it too
-        return True
 
     async def ended(
         self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver

@@ -59,7 +59,7 @@ class Runner(Generic[Item, Value]):
         deadline: float | None,
         patience: float | None,
         observers: RunObservers | None,
-        outage_changed: Callable[[Outage | None], None] = lambda _: None,
+        outage_changed: Callable[[Outage | None], None],
     ) -> None:
         self._run_observers = observers
         self._call = call
@@ -212,12 +212,10 @@ class Runner(Generic[Item, Value]):
         """Record that a request must not be sent twice; if this fails, it is not sent."""
         observer.sends_once = True
         try:
-            is_new = await self._dedup.record_intent(pending.item, pending.digest)
+            await self._dedup.record_intent(pending.item, pending.digest)
         except JournalError as error:
             self._fail(error)
             raise
-        if not is_new:
-            raise JournalError("not sent: another worker has begun this item")
 
     async def _run(
         self, pending: PendingItem[Item, Value], observer: ItemObserver, ticket: Ticket
