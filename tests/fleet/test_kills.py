@@ -35,7 +35,7 @@ async def test_everything_is_killed_and_nothing_is_lost(place: trials.Place) -> 
     assert seen["rows_in_order"]
     assert seen["values"] == seen["done"] == 1000 - seen["unknown"]
     # Those that were started while the database was away.
-    assert set(seen["ended_by_themselves"]) <= {Status.UNCHANGED}
+    assert set(seen["ended_by_themselves"]) <= {Status.FAILED}
     assert set(seen["exits"]) == {0}
 
 

@@ -95,7 +95,9 @@ def test_from_a_plan_to_a_file(planned: Call, served: Sandbox) -> None:
         "done     0 of 5",
         "missing  5, in 3 chunks; 0 of them in work by 0 workers",
     ]
-    assert planned("collect", "p", "p.csv").status != 0
+    ended = planned("collect", "p", "p.csv")
+    assert ended.status == Status.UNCHANGED
+    assert "5 of 5 items have no result yet" in ended.err
     assert planned("collect", "p", "p.csv", "--partial").status == Status.UNCHANGED
 
     ended = work(planned)

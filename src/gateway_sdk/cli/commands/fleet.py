@@ -112,6 +112,13 @@ def collect(ctx: typer.Context, job: str, plan: str, out: Path, *, partial: bool
     found = _job(job)
 
     async def work() -> tuple[int, PlanStatus]:
+        seen = await found.status(plan)
+        if not seen.is_complete and not partial:
+            raise CommandError(
+                f"{seen.missing + seen.begun} of {seen.items} items have no result yet: wait for"
+                " the workers, or give --partial",
+                Status.UNCHANGED,
+            )
         try:
             written = await found.collect(plan, out, partial=partial)
         except OSError as error:
