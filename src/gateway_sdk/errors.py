@@ -125,8 +125,19 @@ class GatewayError(Exception):
     def advice(self, advice: Advice) -> None:
         self._advice = advice
 
+    @property
+    def summary(self) -> str:
+        """The text without the hint that tells where in Python the gateway's reason is."""
+        return self._text()
+
     def __str__(self) -> str:
-        message = super().__str__()
+        return self._text(hint=self._hint())
+
+    def _hint(self) -> str:
+        return ""
+
+    def _text(self, *, hint: str = "") -> str:
+        message = super().__str__() + hint
         if self.operation is None:
             return message
         # An operation that only reads changes nothing, so its outcome is not shown.
@@ -312,6 +323,11 @@ class StatusError(_ReplyError):
 
     payload: ErrorPayload | None = None
     retry_after: float | None = None
+
+    def _hint(self) -> str:
+        # The words themselves may hold personal data.
+        known = self.payload and self.payload.message
+        return ": error.payload.message has the reason" if known else ""
 
     def _pickled(self) -> dict[str, Any]:
         payload = self.payload and self.payload.without_text()

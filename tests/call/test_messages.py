@@ -73,3 +73,12 @@ async def test_broken_json_is_told_with_its_place(monkeypatch: pytest.MonkeyPatc
 
     assert isinstance(error, UnexpectedReplyError)
     assert "is not JSON: expected value at line 1 column 7" in str(error)
+
+
+async def test_the_summary_has_no_hint_for_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint is for who has the error; a pickle and a command line have other ways to say it."""
+    error = await error_of(monkeypatch, httpx.Response(400, json={"message": "$.startDate"}))
+
+    summary = "order_history: the gateway answered 400 Bad Request about startDate"
+    assert str(error) == summary + POINTER
+    assert error.summary == str(pickle.loads(pickle.dumps(error))) == summary  # noqa: S301 - our own

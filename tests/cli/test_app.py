@@ -153,47 +153,6 @@ def test_help_fits_80_columns(call_gateway: Call, arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"),
-    [(["nonsense"], "nonsense"), (["sandbox", "--port", "-1"], "--port")],
-)
-def test_misuse_is_status_2(run_gateway: Run, arguments: list[str], named: str) -> None:
-    """A command that there is not, or a wrong option, is refused by its name."""
-    ended = run_gateway(*arguments)
-
-    assert ended.returncode == 2
-    assert named in ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["rate", "EUR", "USD"], "No such command 'rate'. Did you mean 'rates'?"),
-        (["sandbox", "--port", "x"], "Invalid value for '--port': "),
-        (["sandbox", "--port", "99999"], "Invalid value for '--port': "),
-        (["wallet", "orders", "--page", "x"], "Invalid value for '--page': "),
-    ],
-)
-def test_misuse_is_told_with_the_way_out(
-    call_gateway: Call, arguments: list[str], words: str
-) -> None:
-    """The words after the option depend on the version of typer, but are never pydantic's."""
-    ended = call_gateway(*arguments)
-
-    assert (ended.status, ended.out) == (2, "")
-    assert f"\nError: {words}" in ended.err
-    assert "Input should" not in ended.err
-
-
-def test_switch_of_the_environment_is_told_with_the_way_out(call_gateway: Call) -> None:
-    """It is read before any command is known."""
-    ended = call_gateway("countries", GATEWAY_LOG="loud")
-
-    assert ended.status == 2
-    assert "(env var: 'GATEWAY_LOG'): " in ended.err
-    assert "Input should" not in ended.err
-
-
-@pytest.mark.parametrize(
     ("kind", "given", "words"),
     [
         (int, "x", "write a whole number"),
@@ -221,6 +180,11 @@ def test_words_of_pydantic_become_those_of_the_command_line(
         ("gateway cou", ["countries"]),
         ("gateway wallet ", ["balance", "cancel", "history", "orders"]),
         ("gateway --sandbox rates --p", ["--parquet", "--plot", "--png"]),
+        ("gateway rates eu", ["eur"]),
+        ("gateway rates EUR USD,j", ["USD,jmd", "USD,jod", "USD,jpy"]),
+        ("gateway rates EUR USD ZA", ["ZAR"]),
+        ("gateway bulk rates --base U", ["UAH", "UGX", "USD", "UYU", "UZS"]),
+        ("gateway bulk rates --symbols EUR,US", ["EUR,USD"]),
     ],
 )
 def test_shells_complete_commands_and_options(
@@ -306,17 +270,9 @@ def test_every_option_and_argument_is_described(call_gateway: Call, command: str
     text, _, shown = call_gateway(*command.split(), "--help").out.partition("\nOptions:\n")
 
     options = re.findall(r"^  (?:-\w, )?(--[a-z-]+(?: \S+)?)  +\S", shown, re.MULTILINE)
-    switches = {
-        "--json",
-        "--csv",
-        "--plot",
-        "--all",
-        "--yes",
-        "--help",
-        "--retry-failed",
-        "--watch",
-    }
-    switches |= {"--browser", "--no-browser", "--paste", "--check", "--partial"}
+    switches = {"--json", "--csv", "--plot", "--all", "--yes", "--help", "--watch", "--check"}
+    switches.add("--retry-failed")
+    switches |= {"--browser", "--no-browser", "--paste", "--partial", "--try"}
     assert {option for option in options if " " not in option} <= switches
     assert len(options) == len(re.findall(r"^  -", shown, re.MULTILINE))
     assert "Args:" not in text
@@ -337,39 +293,13 @@ def test_version_and_help_import_no_more_than_they_need() -> None:
         assert subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "sorted_out"),
-    [
-        (["rates", "--tenant", "a", "EUR", "-v"], ["--tenant", "a", "-v", "rates", "EUR"]),
-        (["rates", "--base-url=x", "--", "-v"], ["--base-url=x", "rates", "--", "-v"]),
-        (["rates", "--profile"], ["--profile", "rates"]),
-    ],
-)
-def test_options_for_every_command_go_to_the_front(words: list[str], sorted_out: list[str]) -> None:
-    """Each goes with its value, and what stands behind a "--" stays where it is."""
-    assert app._to_the_front(words) == sorted_out
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [("document", "aml"), ("webhook", "kyc webhook"), ("orders", "wallet orders")],
-)
-def test_a_command_of_another_name_is_named(call_gateway: Call, typed: str, meant: str) -> None:
-    """Commands are named like the areas of the SDK."""
-    ended = call_gateway(typed)
-
-    assert ended.status == 2
-    assert f"there is no '{typed}': it is `gateway {meant}`" in ended.err
-
-
-def test_a_wrong_address_is_told_before_a_missing_token(
-    call_gateway: Call, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("option", [["--profile", "nobody"], ["--profile=nobody"]])
+def test_options_for_every_command_may_stand_anywhere(
+    call_gateway: Call, place: int, option: list[str]
 ) -> None:
-    """What was typed comes first."""
-    monkeypatch.delenv("GATEWAY_ACCESS_TOKEN", raising=False)
+    """Before a group, between it and its command, and after the command."""
+    words = ["wallet", "orders"]
+    words[place:place] = option
 
-    ended = call_gateway("--base-url", "ftp://gateway.test", "countries")
-
-    assert ended.status == 2
-    assert "--base-url must" in ended.err
-    assert "TOKEN" not in ended.err
+    assert "there is no profile 'nobody'" in call_gateway(*words).err

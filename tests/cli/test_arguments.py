@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 import typer
+from babel.numbers import list_currencies
 from hypothesis import given, strategies as st
 
 from gateway_sdk.cli.arguments import (
+    CURRENCIES,
     choose_range,
     day_of,
     parse_concurrency,
@@ -167,3 +169,10 @@ def test_what_is_no_option_is_refused(parse: Parse, text: str, words: str) -> No
     """The message shows how one is written."""
     with pytest.raises(typer.BadParameter, match=words):
         parse(text)
+
+
+def test_completed_codes_are_currencies() -> None:
+    """Those that babel knows, in order."""
+    codes = CURRENCIES.split()
+
+    assert codes == sorted(set(codes) & list_currencies())

@@ -1,5 +1,5 @@
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from gateway_sdk.cli.config import (
     save_profile,
 )
 from gateway_sdk.cli.process import CommandError
-from tests.cli.ended import Ended
 
 GIVEN = ("https://gateway.test/api", "https://login.test/authorize", "client-1")
 VARIABLES = ("GATEWAY_BASE_URL", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID")
@@ -146,7 +145,6 @@ def test_missing_extra_of_a_store_is_named(
     assert bool(out) == (command == "status")  # which shows the settings before
 
 
-NO_SCHEME = "must start with https:// and name a host; http:// is for this machine"
 PROFILE = {"base_url": "https://kept.test", "auth_url": GIVEN[1], "client_id": "kept"}
 
 
@@ -221,32 +219,6 @@ def test_token_of_the_environment_goes_to_no_other_gateway(
     assert ("canary" in found.values.values()) == kept
 
 
-def test_token_of_another_gateway_is_not_called_missing(call_gateway: Callable[..., Ended]) -> None:
-    """It is there, and is not used: that is what the message says."""
-    ended = call_gateway(
-        *("countries", "--base-url", "https://other.test"),
-        GATEWAY_BASE_URL=GIVEN[0],
-        GATEWAY_ACCESS_TOKEN="canary",
-    )
-
-    assert ended.status == 2
-    assert ended.err.startswith("gateway: GATEWAY_ACCESS_TOKEN is not used: it is for another gate")
-    assert "canary" not in ended.err
-
-
-def test_invalid_address_of_an_option_is_told(call_gateway: Callable[..., Ended]) -> None:
-    """It is no gateway's address, and the token of the environment goes nowhere."""
-    ended = call_gateway(
-        *("countries", "--base-url", "http://[::1"),
-        GATEWAY_BASE_URL=GIVEN[0],
-        GATEWAY_AUTH_URL=GIVEN[1],
-        GATEWAY_CLIENT_ID="c",
-    )
-
-    assert ended.status == 2
-    assert ended.err.startswith("gateway: --base-url is not a URL")
-
-
 def test_token_without_a_gateway_goes_to_the_one_of_an_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -284,38 +256,3 @@ def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(CommandError, match="cannot write"):
         _write_profiles({})
-
-
-@pytest.mark.parametrize(
-    ("settings", "lines"),
-    [
-        (
-            {"base_url": "127.0.0.1:8080"},
-            [f"--base-url {NO_SCHEME}", "Write http://127.0.0.1:8080"],
-        ),
-        (
-            {"base_url": "gateway.test"},
-            [f"--base-url {NO_SCHEME}", "Write https://gateway.test"],
-        ),
-        (
-            {"base_url": "http://gateway.test"},
-            [
-                (
-                    "--base-url is plain http to gateway.test: the access token would travel in"
-                    " clear; use https"
-                ),
-                "`gateway status` shows the settings in force, with their sources.",
-            ],
-        ),
-    ],
-)
-def test_wrong_setting_is_told_in_the_words_of_the_command_line(
-    call_gateway: Callable[..., Ended], settings: dict[str, str], lines: list[str]
-) -> None:
-    """The option or the variable is named, and no argument of Python."""
-    ended = call_gateway(
-        "countries", "--base-url", settings["base_url"], GATEWAY_ACCESS_TOKEN="token"
-    )
-
-    assert ended.status == 2
-    assert ended.err.removeprefix("gateway: ").splitlines() == lines

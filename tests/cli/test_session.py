@@ -1,6 +1,5 @@
 import os
 import re
-import socket
 import sys
 import threading
 from collections.abc import Callable, Generator
@@ -16,50 +15,6 @@ from tests.cli.ended import Ended
 from tests.cli.interruptions import interrupt
 
 Call = Callable[..., Ended]
-
-
-def test_no_gateway_is_told_with_the_way_out(call_gateway: Call) -> None:
-    """Without any setting the message names the first one, and the sandbox."""
-    ended = call_gateway("countries")
-
-    assert ended == (
-        2,
-        "",
-        (
-            "gateway: GATEWAY_BASE_URL is not set\n"
-            "Set it to the gateway's address, or give --base-url. --sandbox needs no gateway.\n"
-        ),
-    )
-
-
-def test_no_token_is_told_with_the_ways_out(call_gateway: Call) -> None:
-    """It can be set, or got by a login."""
-    ended = call_gateway("countries", GATEWAY_BASE_URL="https://gateway.test")
-
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err.splitlines() == [
-        "gateway: GATEWAY_ACCESS_TOKEN is not set",
-        "Set it, or run `gateway login`.",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"GATEWAY_BASE_URL": "gateway.test"}, "GATEWAY_BASE_URL must start with https://"),
-        ({"GATEWAY_BASE_URL": "http://gateway.test"}, "plain http to gateway.test"),
-        ({"GATEWAY_ACCESS_TOKEN": "canary\n"}, "GATEWAY_ACCESS_TOKEN has white space"),
-    ],
-)
-def test_wrong_setting_is_named(call_gateway: Call, settings: dict[str, str], words: str) -> None:
-    """Nothing is sent, and no secret is shown."""
-    given = {"GATEWAY_BASE_URL": "https://gateway.test", "GATEWAY_ACCESS_TOKEN": "t", **settings}
-
-    ended = call_gateway("countries", **given)
-
-    assert (ended.status, ended.out) == (2, "")
-    assert words in ended.err
-    assert "canary" not in ended.err
 
 
 def test_token_of_a_login_is_missing(call_gateway: Call, settings: dict[str, str]) -> None:
@@ -96,38 +51,6 @@ def test_debugging_shows_where_a_command_gave_up(call_gateway: Call) -> None:
         call_gateway("countries", "--debug")
 
 
-def test_refused_token_is_told(call_gateway: Call, served: Sandbox) -> None:
-    """The gateway's words and the setting to look at, and not the token."""
-    ended = call_gateway("countries", GATEWAY_ACCESS_TOKEN="canary-token")
-
-    assert (ended.status, ended.out) == (3, "")
-    first, second = ended.err.splitlines()
-    assert first.startswith("gateway: list_countries: ")
-    assert "“the access token is unknown”" in first
-    assert second == "Is GATEWAY_ACCESS_TOKEN right, and still valid?"
-    assert "canary" not in ended.err
-
-
-@pytest.mark.usefixtures("unhurried")
-def test_gateway_that_is_down_is_told(call_gateway: Call) -> None:
-    """Nobody listens: nothing was sent, and the address is what to look at."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-
-    ended = call_gateway(
-        "countries", GATEWAY_BASE_URL=f"http://127.0.0.1:{port}", GATEWAY_ACCESS_TOKEN="t"
-    )
-
-    assert (ended.status, ended.out) == (4, "")
-    first, second = ended.err.splitlines()
-    assert re.fullmatch(
-        rf"gateway: list_countries: no connection to 127\.0\.0\.1:{port}: connection refused"
-        r" \(\d+ attempts\)",
-        first,
-    )
-    assert "GATEWAY_BASE_URL" in second
-
-
 def test_long_wait_is_announced(
     call_gateway: Call, served: Sandbox, unhurried: list[float]
 ) -> None:
@@ -140,22 +63,6 @@ def test_long_wait_is_announced(
     assert ended.status == 0
     assert len(unhurried) == 2
     assert ended.err == f"list_countries: trying again in {unhurried[0]:.0f} s (429)\n"
-
-
-@pytest.mark.parametrize(
-    "address", ["/nothing/here", ""], ids=["a path that is not there", "another program"]
-)
-def test_wrong_address_is_told(call_gateway: Call, served: Sandbox, address: str) -> None:
-    """What answers there is no gateway, so the setting is named."""
-    base_url = os.environ["GATEWAY_BASE_URL"]
-    fault = Fault.malformed_error(404)
-    if not address:
-        served.faults.on("list_countries", fault, at=1)
-
-    ended = call_gateway("countries", GATEWAY_BASE_URL=base_url + address)
-
-    assert (ended.status, ended.out) == (3, "")
-    assert "GATEWAY_BASE_URL" in ended.err.splitlines()[1]
 
 
 def test_interrupted_read_has_no_warning(call_gateway: Call, served: Sandbox) -> None:
@@ -187,22 +94,6 @@ def test_interrupted_write_may_have_been_done(
     ended = interrupt(call_gateway, served, operation, *arguments)
 
     assert ended == (130, "", f"\ngateway: stopped by Ctrl-C\n{warning}\n")
-
-
-@pytest.mark.parametrize("command", ["demo", "sandbox", "login", "status", "logout", "profiles"])
-def test_sandbox_is_refused_where_it_has_no_meaning(call_gateway: Call, command: str) -> None:
-    """A command that asks no gateway says so, in place of doing something else than was meant."""
-    ended = call_gateway("--sandbox", command)
-
-    assert (ended.status, ended.out) == (2, "")
-    assert f"`gateway {command}` does not take --sandbox" in ended.err
-
-
-def test_words_behind_two_dashes_are_no_options(call_gateway: Call) -> None:
-    """Whoever looks for a country called --sandbox finds none, and is asked for a gateway."""
-    ended = call_gateway("countries", "--", "--sandbox")
-
-    assert "GATEWAY_BASE_URL is not set" in ended.err
 
 
 @contextmanager
@@ -291,15 +182,6 @@ def test_what_goes_over_the_wire_is_told(
     ]
     assert "customer-0001" not in "".join(told[:4])
     assert SANDBOX_ACCESS_TOKEN not in ended.err
-
-
-def test_call_that_failed_is_told_too(call_gateway: Call, served: Sandbox) -> None:
-    """The class of its error is named."""
-    served.faults.on("list_countries", Fault.status(404))
-
-    ended = call_gateway("countries", "-v")
-
-    assert "): NotFoundError, REFUSED, " in ended.err
 
 
 def test_gateway_and_tenant_may_be_options(

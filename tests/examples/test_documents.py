@@ -6,9 +6,11 @@ import tomllib
 from dataclasses import fields
 from fnmatch import fnmatch
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import pytest
+from pydantic.alias_generators import to_camel
 
 import gateway_sdk
 from gateway_sdk import (
@@ -26,7 +28,6 @@ from gateway_sdk.auth import SharedTokenSource
 from gateway_sdk.bulk.run import RUN
 from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
-from tests.support import field_reference
 from tests.support.documents import DOCUMENTS, ROOT, every
 
 README = (ROOT / "README.md").read_text()
@@ -50,32 +51,21 @@ def test_the_readme_lists_every_operation(operation: Any) -> None:
     assert re.search(rf"^\| `\w+\.{operation.name}\(.*\| {again} \|$", README, re.MULTILINE)
 
 
-@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/architecture.md"])
-def test_the_files_that_developers_are_sent_to_exist(document: str) -> None:
+def test_the_files_that_developers_are_sent_to_exist() -> None:
     """A file is named by its path in the package, in `src`, or in the project."""
     places = (ROOT, ROOT / "src", ROOT / "src" / "gateway_sdk")
-    named = re.findall(r"`([\w/]+\.py)`", (ROOT / document).read_text())
+    named = re.findall(r"`([\w/]+\.py)`", (ROOT / "CONTRIBUTING.md").read_text())
 
     missing = [name for name in named if not any((place / name).is_file() for place in places)]
     assert named
     assert missing == []
 
 
-def test_the_readme_lists_every_variable() -> None:
-    """What from_env reads is what the README says that it reads."""
-    listed = dict(re.findall(r"^\| `(GATEWAY_\w+)` \| `(\w+)` \|", README, re.MULTILINE))
-
-    assert listed == {variable: name for name, variable in ENVIRONMENT.items()}
-
-
-def test_the_site_lists_every_variable_and_every_extra() -> None:
-    """The README is not part of the site, so its two tables stand there again."""
-    start = (ROOT / "docs" / "index.md").read_text()
-
+def test_the_site_lists_every_variable() -> None:
+    """What from_env reads is what the page of settings says that it reads."""
     variables = re.findall(r"^\| `(GATEWAY_\w+)` \| .* \| `(\w+)` \|$", CONFIGURATION, re.MULTILINE)
 
     assert {name: variable for variable, name in variables} == ENVIRONMENT
-    assert _extras_of(start) == _extras_of(README)
 
 
 def _documented() -> dict[str, str]:
@@ -124,25 +114,25 @@ def test_commands_stand_on_one_line_each() -> None:
     assert len(re.findall(r"^python3 -m venv .*nox$", README, re.MULTILINE)) == 1
 
 
-def test_the_readme_lists_every_extra() -> None:
+def test_the_start_page_lists_every_extra() -> None:
     """The table of extras has those that can be installed, in any order."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    start = (ROOT / "docs" / "index.md").read_text()
 
-    listed = _extras_of(README)
+    table = start.partition("| extra | adds |")[2].partition("\n\n")[0]
 
+    listed = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     assert sorted(listed) == sorted(project["optional-dependencies"])
 
 
-def _extras_of(page: str) -> list[str]:
-    table = page.partition("| extra | adds |")[2].partition("\n\n")[0]
-    return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
-
-
-def test_the_fields_of_a_customer_are_those_of_the_models() -> None:
-    """To renew the page: `python -m tests.support.field_reference`."""
+def test_the_names_on_the_wire_follow_the_rule_of_the_page() -> None:
+    """All are in camel case, but for those that the page names."""
     page = (ROOT / "docs" / "models.md").read_text()
+    kinds = [getattr(models, name) for name in vars(models)["__all__"]]
 
-    assert page.endswith("\n\n" + field_reference.tables())
+    for name, field in (field for kind in kinds for field in kind.model_fields.items()):
+        wire_name = field.serialization_alias
+        assert wire_name == to_camel(name) or f"`{wire_name}`" in page, name
 
 
 def test_every_public_name_is_on_a_page_of_the_reference() -> None:
@@ -155,9 +145,16 @@ def test_every_public_name_is_on_a_page_of_the_reference() -> None:
         for name in module.__all__
     }
     public |= {f"gateway_sdk.{name}" for name in vars(gateway_sdk)["__all__"]}
-    objects = {id(_named(name)) for name in shown}
+    named = [_named(name) for name in shown]
+    for module in filter(inspect.ismodule, named):  # a page shows all classes of such a module
+        named += [it for it in vars(module).values() if _is_defined_in(it, module)]
+    objects = {id(it) for it in named}
 
     assert {name for name in public if id(_named(name)) not in objects} == MODULES
+
+
+def _is_defined_in(value: object, module: ModuleType) -> bool:
+    return inspect.isclass(value) and value.__module__ == module.__name__
 
 
 def _named(name: str) -> Any:

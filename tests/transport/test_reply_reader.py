@@ -83,7 +83,7 @@ def test_what_both_parsers_agree_on(data: bytes, seen: Seen) -> None:
 
 @pytest.mark.parametrize(("data", "seen", "other"), DIFFERENT.values(), ids=DIFFERENT)
 def test_where_the_parsers_differ(data: bytes, seen: Seen, other: Seen) -> None:
-    """Each difference is known and decided; docs/engine.md lists them."""
+    """Each difference is known and decided; docs/performance.md lists them."""
     assert ours(data) == seen
     assert by_h11(data) == other
     cuts = [(cut,) for cut in range(1, min(len(data), 200))]

@@ -105,7 +105,7 @@ def status_error(reply: RawReply, more: str = "") -> StatusError:
     doubtful = reply.forwarded and payload is None
     error = kind(
         f"{_author(reply.status, doubtful=doubtful)} {_phrase(reply.status)}"
-        f"{_other_status(reply.status, payload)}{_reason_of(payload)}{hint}{more}",
+        f"{_other_status(reply.status, payload)}{_fields_in(payload)}{hint}{more}",
         status=reply.status,
         body=reply.body,
         headers=reply.headers,
@@ -136,7 +136,7 @@ def _other_status(status: int, payload: ErrorPayload | None) -> str:
 
 
 # The words of the gateway may hold personal data. The names of the interface's fields do not.
-def _reason_of(payload: ErrorPayload | None) -> str:
+def _fields_in(payload: ErrorPayload | None) -> str:
     if payload is None or not payload.message:
         return ""
     # Such as "$.base" or "startDate"; "base" alone may be a word of the sentence.
@@ -145,8 +145,7 @@ def _reason_of(payload: ErrorPayload | None) -> str:
     names = [word[2:] for word in words if word.startswith("$.")]
     names += [word for word in words if not word.islower()]
     named = dict.fromkeys(name for name in names if known.issuperset(name.split(".")))
-    about = f" about {', '.join(named)}" if named else ""
-    return f"{about}: error.payload.message has the reason"
+    return f" about {', '.join(named)}" if named else ""
 
 
 @lru_cache

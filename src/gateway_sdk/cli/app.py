@@ -8,8 +8,8 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from copy import copy
 from importlib import import_module
-from itertools import islice
 from textwrap import dedent, indent
 from typing import Annotated, Any, Final
 
@@ -18,10 +18,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from gateway_sdk._version import __version__
 from gateway_sdk.cli.process import CommandError, say, tolerate_any_encoding
-
-SWITCHES: Final = frozenset({"--debug", "--sandbox", "--verbose", "-v"})
-VALUES: Final = frozenset({"--base-url", "--tenant", "--profile"})
-"""Options for every command, before or after it."""
 
 WITHOUT_SANDBOX: Final = frozenset({"demo", "sandbox", "login", "status", "logout", "profiles"})
 """Commands that call no gateway, or start their own."""
@@ -84,25 +80,38 @@ WANTED: Final = {
 }
 """By the type of pydantic's error, whose words typer shows from 0.28 on; earlier it has its own."""
 
-ELSEWHERE: Final = {
-    "logout": "login",
-    "profiles": "login",
-    "status": "login",
-}
+ELSEWHERE: Final[dict[str, str]] = dict.fromkeys(("logout", "profiles", "status"), "login")
 """Commands that are in the module of another one."""
 
 
-def load(name: str) -> TyperCommand | TyperGroup:
+def load(name: str) -> Any:
     """Import a command or a group, and make it for typer."""
     module = import_module(f"gateway_sdk.cli.commands.{ELSEWHERE.get(name, name)}")
     if name not in MEMBERS:
-        return make_command(getattr(module, name), name)
+        return _with_shared_options(make_command(getattr(module, name), name), name)
     members: Any = {
-        member: make_command(getattr(module, member), member) for member in MEMBERS[name]
+        member: _with_shared_options(make_command(getattr(module, member), member), name)
+        for member in MEMBERS[name]
     }
-    return TyperGroup(
+    group = TyperGroup(
         commands=members, help=SUMMARIES[name], no_args_is_help=True, rich_markup_mode=None
     )
+    return _with_shared_options(group, name)
+
+
+def _with_shared_options(command: Any, name: str) -> Any:
+    """Let the options of the root follow a command, too; its help does not repeat them."""
+    for option in app.params:
+        if option.name != "version" and not (option.name == "sandbox" and name in WITHOUT_SANDBOX):
+            twin: Any = copy(option)
+            twin.callback, twin.expose_value, twin.hidden, twin.envvar = _keep, False, True, None
+            command.params.append(twin)
+    return command
+
+
+def _keep(ctx: Any, option: Any, value: object) -> None:
+    if value:
+        ctx.find_root().params[option.name] = value
 
 
 class _Group(TyperGroup):
@@ -121,14 +130,14 @@ class _Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
-            rest: list[str] = super().parse_args(ctx, _to_the_front(args))
+            rest: list[str] = super().parse_args(ctx, args)
         except typer.BadParameter as error:
             raise reworded(error) from None
         return rest
 
     def invoke(self, ctx: Any) -> Any:
         # Imported here, because it needs the SDK.
-        from gateway_sdk.cli.session import explain, plain, quote  # noqa: PLC0415
+        from gateway_sdk.cli.session import explain, quote  # noqa: PLC0415
         from gateway_sdk.errors import GatewayError  # noqa: PLC0415
 
         try:
@@ -142,7 +151,7 @@ class _Group(TyperGroup):
         except (CommandError, GatewayError) as error:
             if ctx.params["debug"]:
                 if isinstance(error, GatewayError):
-                    say(f"gateway: {plain(error)}{quote(error, personal=True)}")
+                    say(f"gateway: {error.summary}{quote(error, personal=True)}")
                 raise
             failure = explain(error) if isinstance(error, GatewayError) else error
         say(f"gateway: {failure}")
@@ -157,23 +166,6 @@ def reworded(error: typer.BadParameter) -> typer.BadParameter:
     return error
 
 
-def _to_the_front(args: list[str]) -> list[str]:
-    """Move the options for every command to the front, each with its value."""
-    end = args.index("--") if "--" in args else len(args)
-    words = iter(args[:end])
-    front: list[str] = []
-    rest: list[str] = []
-    for word in words:
-        name, equals, _ = word.partition("=")
-        if word in SWITCHES or (name in VALUES and equals):
-            front.append(word)
-        elif word in VALUES:
-            front += [word, *islice(words, 1)]
-        else:
-            rest.append(word)
-    return [*front, *rest, *args[end:]]
-
-
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's way to call it
     if wanted:
         sys.stdout.write(f"gateway-sdk {__version__}\n")
@@ -185,6 +177,7 @@ def gateway(
     *,
     base_url: str | None = None,
     tenant: str | None = None,
+    token_header_file: Annotated[typer.FileText | None, typer.Option(errors="replace")] = None,
     profile: str | None = None,
     sandbox: bool = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", envvar="GATEWAY_LOG")] = False,
@@ -201,13 +194,15 @@ def gateway(
     Args:
         base_url (URL): The gateway's address.
         tenant (ID): The tenant.
+        token_header_file (FILE): A file with the value of the header token, in place of
+            GATEWAY_TOKEN_HEADER.
         profile (NAME): Use the gateway that `gateway login` remembered under this name.
         sandbox: Use a gateway in memory, with real data, that exists for this command only.
         verbose: Log each request to standard error, without any value or secret.
         debug: Show errors with a traceback.
         version: Print the version.
     """
-    del base_url, tenant, profile, verbose, debug, version  # read where they are needed
+    del base_url, tenant, token_header_file, profile, verbose, debug, version  # read when needed
     tolerate_any_encoding()
     if sandbox and ctx.invoked_subcommand in WITHOUT_SANDBOX:
         raise CommandError(f"`gateway {ctx.invoked_subcommand}` does not take --sandbox")

@@ -11,8 +11,17 @@ from typing import Annotated, Final, Literal, TypeAlias
 import typer
 
 FORMATS: Final = "2026-01-31, today, yesterday, or a time before today: 10d, 6w, 3m, 1y"
-ALL: Final = "all"
-"""In small letters: ALL is the code of the Albanian lek."""
+ALL: Final = "all"  # in small letters: ALL is the code of the Albanian lek
+CURRENCIES: Final = """
+AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF
+CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ
+GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP
+LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR
+PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SYP
+SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR
+ZMW
+"""
+"""ISO 4217, as shells complete them; a gateway may have others."""
 
 _CODE: Final = re.compile(r"[a-z]{3}")
 _AGO: Final = re.compile(r"([0-9]{1,5})([dwmy])")
@@ -29,9 +38,16 @@ def split_codes(words: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(code.upper() if _CODE.fullmatch(code) else code for code in codes))
 
 
+def complete_codes(incomplete: str) -> list[str]:
+    """Complete the code behind the last comma, in small letters if it was begun so."""
+    before, comma, code = incomplete.rpartition(",")
+    known = CURRENCIES.lower() if code.islower() else CURRENCIES
+    return [before + comma + it for it in known.split() if it.startswith(code)]
+
+
 def parse_png(text: str) -> Path:
     if Path(text).suffix.lower() != ".png":
-        raise typer.BadParameter(f"{text!r} does not end in .png")
+        raise typer.BadParameter(f"{text!r} does not end in .png: write a name such as rates.png")
     return Path(text)
 
 
@@ -95,6 +111,8 @@ def parse_concurrency(text: str) -> int | Literal["adaptive"]:
 DAY: Final = typer.Option(parser=parse_day)
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json")]
 AsCsv: TypeAlias = Annotated[bool, typer.Option("--csv")]
+CODES: Final = typer.Argument(autocompletion=complete_codes)
+CodesOption: TypeAlias = Annotated[str, typer.Option(autocompletion=complete_codes)]
 MayBeLeftOut: TypeAlias = Annotated[str | None, typer.Argument()]
 
 

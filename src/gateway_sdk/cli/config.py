@@ -25,7 +25,7 @@ from gateway_sdk._settings import (
 )
 from gateway_sdk._url import is_loopback, origin_of_text, parse_base_url
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
-from gateway_sdk.cli.files import make_folder, write_file
+from gateway_sdk.cli.files import make_folder, refuse, write_file
 from gateway_sdk.cli.output.console import KeyValue
 from gateway_sdk.cli.process import CommandError, printable
 from gateway_sdk.errors import ConfigurationError, MissingExtraError
@@ -148,6 +148,11 @@ def settings_of(
 ) -> Settings:
     anywhere = ctx.find_root().params
     given = {"base_url": anywhere["base_url"], "tenant_id": anywhere["tenant"], **options}
+    if file := anywhere["token_header_file"]:
+        # What no header can carry, and so no UTF-8 either, is refused when it is used.
+        given["token_header"] = file.readline().strip() or refuse(
+            f"{printable(file.name)} is empty"
+        )
     return find_settings(given, anywhere["profile"], new_profile=new_profile)
 
 
@@ -160,7 +165,8 @@ def find_settings(
     environment = {name: (text, ENVIRONMENT[name]) for name, text in with_environment({}).items()}
     without_options = _read_profile(usual, must_exist=must_exist) | environment
     chosen = _read_profile(profile, must_exist=not new_profile) if profile else {}
-    chosen |= {name: (text, OPTIONS[name]) for name, text in options.items() if text}
+    named = {**OPTIONS, "token_header": "--token-header-file"}
+    chosen |= {name: (text, named[name]) for name, text in options.items() if text}
     before = environment if profile else without_options
     if "base_url" in without_options and _origin(before | chosen) != _origin(without_options):
         before = {name: given for name, given in before.items() if name not in OF_A_GATEWAY}

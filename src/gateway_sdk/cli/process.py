@@ -1,7 +1,4 @@
-"""What the process of a command gives back: exit status, output, messages.
-
-It imports no extra and nothing heavy, because `--help` uses it, too.
-"""
+"""What a process gives back: status, output, messages. `--help` imports it: nothing heavy here."""
 
 import errno
 import io
@@ -15,22 +12,14 @@ from typing import Final
 
 
 class Status(IntEnum):
-    FAILED = 1
-    """Any other failure, such as a login that was not finished."""
-    MISUSED = 2
-    """The command line, a file or a setting is wrong."""
-    REFUSED = 3
-    """The gateway refused: nothing was changed."""
-    UNCHANGED = 4
-    """Nothing was sent, or a read got no usable reply. Running it again does no harm."""
-    UNKNOWN = 5
-    """It may have been done."""
-    APPLIED = 6
-    """It was done, but its reply could not be used or printed."""
-    STOPPED = 130
-    """Stopped by Ctrl-C: 128 and the number of the signal, as in shells."""
-    READER_LEFT = 141
-    """The reader of the output has closed it, as `head` does: 128 and the number of SIGPIPE."""
+    FAILED = 1  # any other failure, such as a login that was not finished
+    MISUSED = 2  # the command line, a file or a setting is wrong
+    REFUSED = 3  # the gateway refused: nothing was changed
+    UNCHANGED = 4  # nothing was sent, or a read got no usable reply: running it again does no harm
+    UNKNOWN = 5  # it may have been done
+    APPLIED = 6  # it was done, but its reply could not be used or printed
+    STOPPED = 130  # by Ctrl-C: 128 and the number of the signal, as in shells
+    READER_LEFT = 141  # the reader of the output closed it, as `head` does: 128 and SIGPIPE
 
 
 EXTRAS: Final = {

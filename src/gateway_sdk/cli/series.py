@@ -1,7 +1,4 @@
-"""Exchange rates as the commands show them: tables, curves of text.
-
-The interface leaves replies open: `gateway_sdk.bulk.rate_rows` reads the usual shape.
-"""
+"""Exchange rates as the commands show them: tables, curves of text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,11 +69,8 @@ def shortest(text: str) -> float | Decimal:
 
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
 
-LINES: Final = 6
-"""Of a curve: 48 steps from its lowest to its highest rate."""
-
-SIDE: Final = 12
-"""Columns for the highest and the lowest rate beside it."""
+LINES: Final = 6  # of a curve: 48 steps from its lowest to its highest rate
+SIDE: Final = 12  # columns for the highest and the lowest rate beside it
 
 
 def area(values: Sequence[float | None], lines: int = 1) -> list[str]:

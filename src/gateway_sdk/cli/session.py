@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import typer
 
 from gateway_sdk import errors
-from gateway_sdk.cli.config import settings_of
+from gateway_sdk.cli.config import Settings, settings_of
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.errors import GatewayError
 from gateway_sdk.observer import CallInfo, Observer
@@ -24,8 +24,7 @@ _logger = logging.getLogger("gateway_sdk")
 
 T = TypeVar("T")
 
-LONG: Final = 2.0
-"""Seconds: the reason for a longer wait is shown."""
+LONG: Final = 2.0  # seconds: the reason for a longer wait is shown
 
 
 class _Witness(Observer):
@@ -58,6 +57,7 @@ def ask(
     needs_tenant: bool = False,
     tells_waits: bool = True,
     parse_float: Callable[[str], Any] = Decimal,
+    settings: Settings | None = None,
 ) -> T:
     verbose: bool = ctx.find_root().params["verbose"]
     witness = _Witness(tells_waits=tells_waits and not verbose)
@@ -70,7 +70,7 @@ def ask(
 
     async def asking() -> T:
         more = {"parse_float": parse_float, "observers": [witness]}
-        async with _session(ctx, needs_tenant=needs_tenant, **more) as gateway:
+        async with _session(ctx, settings, needs_tenant=needs_tenant, **more) as gateway:
             return await work(gateway)
 
     try:
@@ -80,7 +80,9 @@ def ask(
         raise KeyboardInterrupt(witness.warning or "") from None
 
 
-def _session(ctx: typer.Context, *, needs_tenant: bool, **more: Any) -> GatewaySession:
+def _session(
+    ctx: typer.Context, settings: Settings | None, *, needs_tenant: bool, **more: Any
+) -> GatewaySession:
     """Make a session; one with a sandbox in this process ignores the settings."""
     if ctx.find_root().params["sandbox"]:
         # Imported here, because it needs the extra [sandbox].
@@ -88,7 +90,7 @@ def _session(ctx: typer.Context, *, needs_tenant: bool, **more: Any) -> GatewayS
 
         more |= {"access_token": SANDBOX_ACCESS_TOKEN, "tenant_id": "demo"}
         return GatewaySession("http://localhost", transport=Sandbox().transport(), **more)
-    settings = settings_of(ctx)
+    settings = settings or settings_of(ctx)
     with settings.in_words():
         return GatewaySession(**settings.session(needs_tenant=needs_tenant), **more)
 
@@ -138,9 +140,7 @@ UNSAFE: Final = "Check before you repeat it: it may have been done already."
 IDEMPOTENT: Final = "It may have been done already; running it again does no harm."
 DONE: Final = "It was done, so do not repeat it: only the reply could not be used."
 
-MOST: Final = 200
-"""Characters of a quotation at most."""
-
+MOST: Final = 200  # characters of a quotation at most
 PERSONAL: Final = frozenset({CREATE_CUSTOMER.name, REVISE_CUSTOMER.name})
 """Operations with personal data, which the gateway's message may repeat."""
 
@@ -151,7 +151,7 @@ _LIKE_A_TOKEN: Final = re.compile(r"(?i)\bbearer\s+\S+|[\w~+/=.-]{32,}")
 def explain(error: GatewayError) -> CommandError:
     step = warning_of(error.outcome, error.repeatability) if error.operation else None
     step = step or next(step for kind, step in ADVICE.items() if isinstance(error, kind))
-    return CommandError(f"{plain(error)}{quote(error)}\n{step}".rstrip(), status_of(error))
+    return CommandError(f"{error.summary}{quote(error)}\n{step}".rstrip(), status_of(error))
 
 
 def status_of(error: GatewayError) -> int:
@@ -172,11 +172,6 @@ def warning_of(outcome: Outcome, repeatability: Repeatability | None) -> str | N
     if outcome is Outcome.APPLIED:
         return DONE
     return UNSAFE if repeatability is Repeatability.ONCE else IDEMPOTENT
-
-
-def plain(error: GatewayError) -> str:
-    """Return an error's text without what only a caller in Python can do."""
-    return str(error).replace(": error.payload.message has the reason", "")
 
 
 def quote(error: GatewayError, *, personal: bool = False) -> str:

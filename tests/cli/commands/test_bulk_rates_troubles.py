@@ -25,52 +25,7 @@ from tests.cli.commands.journeys import (
     states,
 )
 
-EUR = ("bulk", "rates", "--base", "EUR")
 THEN = "The run was ended. Then give the same command again."
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((*EUR, "--symbols", "USD", "--out", "x.csv"), "--start"),
-        ((*EUR, "--symbols", "USD", "--start", "1y"), "--out"),
-        ((*EUR, "--start", "1y", "--out", "x.csv"), "--symbols"),
-        ((*JOB, "--out", "x.csv", "--start", "31.1."), "is not a day"),
-        ((*JOB, "--out", "x.csv", "--end", "2025-01-01"), "is after"),
-        ((*JOB, "--out", "x.csv", "--split", "30"), "not a number of days"),
-        ((*JOB, "--out", "x.csv", "--deadline", "0"), "--deadline"),
-        ((*JOB, "--out", "x.csv", "--deadline", "inf"), "deadline must be"),
-        ((*JOB, "--out", "x.csv", "--deadline", "nan"), "deadline"),
-        ((*JOB, "--out", "x.csv", "--concurrency", "many"), "--concurrency"),
-        ((*JOB, "--out", "x.csv", "--symbols", "all,USD"), "must stand alone"),
-        ((*JOB, "--out", "x.csv", "--symbols", "EUR"), "nothing to fetch"),
-        ((*JOB, "--out", "nowhere/x.csv"), "there is no folder nowhere"),
-        ((*JOB, "--out", "."), "it is a folder"),
-        ((*JOB, "--out", "x.csv", "--journal", "nowhere/x.db"), "there is no folder nowhere"),
-        ((*JOB, "--out", "x.csv", "--journal", "./x.csv"), "are the same file"),
-        ((*JOB, "--out", "x.csv", "--journal", "/dev/null"), "is not an ordinary file"),
-        ((*JOB, "--out", "x.xlsx"), "must end with one of .csv, .ndjson, .jsonl, .parquet"),
-        (("bulk", "export", "x.db", "x.txt"), "must end with one of"),
-        (("bulk", "export", "x.db", "x.csv"), "there is no journal x.db"),
-    ],
-)
-def test_misuse_is_told_before_anything_is_sent(
-    call_gateway: Call,
-    served: Sandbox,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-    words: str,
-) -> None:
-    """Each mistake is named, the status is 2, and no file is made."""
-    monkeypatch.chdir(tmp_path)
-
-    ended = call_gateway(*arguments)
-
-    assert (ended.status, ended.out) == (2, "")
-    assert words in ended.err
-    assert not served.received
-    assert not list(tmp_path.iterdir())
 
 
 def test_file_of_another_gateway_is_refused(call_gateway: Call, served: Sandbox, out: Path) -> None:
@@ -85,17 +40,6 @@ def test_file_of_another_gateway_is_refused(call_gateway: Call, served: Sandbox,
     assert "give another file" in ended.err
     assert not served.received
     assert journal_of(out).read_bytes() == before
-
-
-def test_file_that_is_no_journal_is_refused(call_gateway: Call, out: Path) -> None:
-    """Nobody's other file is overwritten, or added to."""
-    journal_of(out).write_text("dear diary\n", encoding="utf-8")
-
-    ended = call_gateway(*JOB, "--out", out, "--sandbox")
-
-    assert (ended.status, len(ended.err.splitlines())) == (2, 1)
-    assert f"the journal {journal_of(out)} is not a journal, because it is no SQLite" in ended.err
-    assert journal_of(out).read_text(encoding="utf-8") == "dear diary\n"
 
 
 def test_file_in_use_is_refused(call_gateway: Call, served: Sandbox, out: Path) -> None:

@@ -1,10 +1,8 @@
 from collections.abc import Callable, Mapping
 
-import pytest
-
 from gateway_sdk.sandbox import Visitor
 from tests.cli.ended import Ended
-from tests.cli.logins import Tab, kept
+from tests.cli.logins import kept
 from tests.cli.terminal import Terminal
 
 Call = Callable[..., Ended]
@@ -64,43 +62,3 @@ def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings:
     first, second = ended.err.splitlines()
     assert first.startswith(f"gateway: port {taken.rpartition(':')[2]} of 127.0.0.1 is in use")
     assert second == "Port 0 in --redirect-uri takes a free port."
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--browser", "any %s", "--no-browser"], "either --browser or"),
-        (["--redirect-uri", "https://app.test/callback"], "Add --paste."),
-        (["--redirect-uri", "callback"], "gateway: --redirect-uri must start with"),
-        (["--auth-url", "http://login.test/"], "gateway: --auth-url is plain http to login.test"),
-        (["--auth-url", "https://login.test/?state=1"], "gateway: --auth-url must not set state"),
-        (["--auth-url", "login.test"], "gateway: --auth-url must start with"),
-        (["--auth-url", "login.test"], "Write https://login.test"),
-        (["--base-url", "gateway.test"], "--base-url must start with"),
-        (["--client-id", "\t"], "gateway: --client-id must be"),
-        (["--timeout", "inf"], "gateway: --timeout must be"),
-        (["--timeout", "0"], "--timeout"),
-    ],
-)
-def test_wrong_setting_is_told_before_anybody_logs_in(
-    call_gateway: Call, settings: Settings, tab: Tab, arguments: list[str], words: str
-) -> None:
-    """What cannot work is status 2, named, without a traceback and without a browser."""
-    ended = call_gateway("login", *arguments)
-
-    assert (ended.status, ended.out) == (2, "")
-    assert words in ended.err
-    assert tab.url == ""
-    assert kept() is None
-
-
-@pytest.mark.parametrize("command", ["login", "status", "logout"])
-def test_missing_settings_are_named(call_gateway: Call, command: str) -> None:
-    """Without any setting, every command that needs them names them all, with status 2."""
-    ended = call_gateway(command)
-
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.err.splitlines() == [
-        "gateway: not set: GATEWAY_BASE_URL, GATEWAY_AUTH_URL, GATEWAY_CLIENT_ID",
-        "Set them, or give --base-url, --auth-url, --client-id.",
-    ]

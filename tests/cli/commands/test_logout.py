@@ -3,7 +3,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.cli.ended import Ended
-from tests.cli.logins import CANARY, keep, kept, record_path
+from tests.cli.logins import keep, record_path
 
 LOGGED_OUT = (
     "There is no access token here any more. A program that has it can use it until it expires."
@@ -16,35 +16,6 @@ Settings = Mapping[str, str]
 def words_of(ended: Ended) -> str:
     """Give what is said below the facts, in one line."""
     return " ".join(ended.out.partition("\n\n")[2].split())
-
-
-def test_logout_says_that_the_token_stays_valid(call_gateway: Call, settings: Settings) -> None:
-    """The token is gone here; that it is good elsewhere is said."""
-    keep()
-
-    ended = call_gateway("logout")
-
-    assert (ended.status, ended.err) == (0, "")
-    assert f"Gateway    {settings['GATEWAY_BASE_URL']} (GATEWAY_BASE_URL)\n" in ended.out
-    assert words_of(ended) == LOGGED_OUT
-    assert kept() is None
-    assert CANARY not in ended.out
-
-
-def test_logout_from_an_expired_token(call_gateway: Call, settings: Settings) -> None:
-    """What has expired is deleted, too."""
-    keep(age=4000.0)
-
-    assert call_gateway("logout").status == 0
-    assert not record_path().exists()
-
-
-def test_logout_without_a_token(call_gateway: Call, settings: Settings) -> None:
-    """To be logged out already is no failure."""
-    ended = call_gateway("logout")
-
-    assert (ended.status, ended.err) == (0, "")
-    assert words_of(ended) == LOGGED_OUT
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644])

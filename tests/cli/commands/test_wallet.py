@@ -1,13 +1,12 @@
-import csv
 import io
 import json
 import sys
 from collections.abc import Callable
-from functools import partial
+from pathlib import Path
 
 import pytest
 
-from gateway_sdk.sandbox import Fault, Sandbox
+from gateway_sdk.sandbox import Sandbox
 from tests.cli.ended import Ended
 from tests.cli.terminal import Terminal
 
@@ -28,73 +27,23 @@ COLUMNS = [
 ]
 
 
-def test_orders_are_lines(call_gateway: Call) -> None:
-    """A page of them, and what stands beside it on standard error."""
-    ended = call_gateway("wallet", "orders", "--page", "2", "--take", "3", "--sandbox")
+def test_token_header_is_read_from_a_file(
+    call_gateway: Call, served: Sandbox, tmp_path: Path
+) -> None:
+    """It goes before the environment, and is in no list of processes."""
+    file = tmp_path / "token"
+    file.write_text("from-a-file\nsecond line\n", encoding="utf-8")
 
-    header, *lines = ended.out.splitlines()
-    assert header.split("\t") == COLUMNS
-    assert [line.split("\t")[0] for line in lines] == ["order-0054", "order-0053", "order-0052"]
-    assert (ended.status, ended.err) == (0, "page 2, take 3, total 57\n")
+    ended = call_gateway(
+        "wallet", "orders", "--token-header-file", file, GATEWAY_TOKEN_HEADER="from-the-environment"
+    )
 
-
-def test_orders_are_csv_and_json(call_gateway: Call) -> None:
-    """Both have the same orders."""
-    shown = call_gateway("wallet", "orders", "--csv", "--sandbox")
-    told = call_gateway("wallet", "orders", "--json", "--sandbox")
-
-    header, *rows = csv.reader(io.StringIO(shown.out, newline=""))
-    orders = json.loads(told.out)["orders"]
-    assert header == COLUMNS
-    assert rows == [list(order.values()) for order in orders]
-    assert told.err == ""
-
-
-def test_page_behind_the_last_is_empty(call_gateway: Call) -> None:
-    """That is no failure, and nobody has to guess."""
-    ended = call_gateway("wallet", "orders", "--page", "99", "--sandbox")
-
-    assert ended == (0, "", "The list is empty.\n")
-
-
-def test_history_is_of_one_customer(call_gateway: Call) -> None:
-    """Only their orders are there."""
-    ended = call_gateway("wallet", "history", "customer-0001", "--sandbox")
-
-    assert {line.split("\t")[1] for line in ended.out.splitlines()[1:]} == {"customer-0001"}
-    assert ended.err == "customerId customer-0001\n"
-
-
-def test_unknown_customer_is_told(call_gateway: Call) -> None:
-    """In the words of the gateway, with status 3."""
-    ended = call_gateway("wallet", "history", "nobody", "--sandbox")
-
-    assert (ended.status, ended.out) == (3, "")
-    assert "“no such customer”" in ended.err
-    assert "nobody" not in ended.err
-
-
-def test_empty_id_is_refused_before_anything_is_sent(call_gateway: Call, served: Sandbox) -> None:
-    """It would be another path."""
-    ended = call_gateway("wallet", "history", "")
-
-    assert (ended.status, ended.out) == (2, "")
-    assert not served.received
-
-
-def test_balance_is_shown_exactly(call_gateway: Call) -> None:
-    """The amounts are those of the gateway, digit by digit."""
-    lines = call_gateway("wallet", "balance", "--sandbox").out.splitlines()
-    told = json.loads(call_gateway("wallet", "balance", "--json", "--sandbox").out)
-
-    assert lines == [
-        "currency\tavailable",
-        *(f"{line['currency']}\t{line['available']}" for line in told["balances"]),
-    ]
+    assert ended.status == 0
+    assert served.received[-1].headers["token"] == "from-a-file"
 
 
 def test_orders_in_a_terminal_are_whole(run_in_terminal: Callable[..., tuple[int, str]]) -> None:
-    """What does not fit into 80 columns goes on below, beside the orders' ids."""
+    """In 80 columns there is no room for the time, which is told."""
     arguments = ("wallet", "orders", "--take", "2", "--sandbox")
 
     status, shown = run_in_terminal(*arguments, NO_COLOR="1", TERM="dumb")
@@ -103,16 +52,9 @@ def test_orders_in_a_terminal_are_whole(run_in_terminal: Callable[..., tuple[int
     assert status == 0
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == COLUMNS[:-1]
-    assert lines[5].split() == ["orderId", "createdAt"]
+    assert len(lines) == 7
+    assert lines[4] == "No room for: createdAt."
     assert lines[-1] == "page 1, take 2, total 57"
-
-
-def test_order_is_cancelled_if_it_is_said_so(call_gateway: Call, served: Sandbox) -> None:
-    """A script says --yes, and gets the order as JSON."""
-    ended = call_gateway("wallet", "cancel", *ORDER, "--yes")
-
-    assert json.loads(ended.out)["status"] == "cancelled"
-    assert (ended.status, ended.err) == (0, "The order is cancelled.\n")
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -163,32 +105,6 @@ def test_interrupted_question_cancels_nothing(start_in_terminal: Start, served: 
     assert status == 130
     assert shown.endswith("gateway: stopped by Ctrl-C\r\n")
     assert not served.received
-
-
-@pytest.mark.usefixtures("unhurried")
-@pytest.mark.parametrize(
-    ("faults", "status", "advice"),
-    [
-        ([Fault.drop_after_read] * 3, 5, "running it again does no harm"),
-        ([partial(Fault.status, 403)], 3, "does not allow this"),
-        ([Fault.cut_body], 6, "do not repeat it"),
-    ],
-)
-def test_status_says_what_became_of_the_order(
-    call_gateway: Call,
-    served: Sandbox,
-    faults: list[Callable[[], Fault]],
-    status: int,
-    advice: str,
-) -> None:
-    """A lost reply, a refusal and a reply that broke off are told apart."""
-    for place, fault in enumerate(faults, 1):
-        served.faults.on("cancel_order", fault(), at=place)
-
-    ended = call_gateway("wallet", "cancel", *ORDER, "-y")
-
-    assert (ended.status, ended.out) == (status, "")
-    assert advice in ended.err.splitlines()[1]
 
 
 def test_all_orders_are_those_of_all_pages(call_gateway: Call, served: Sandbox) -> None:

@@ -60,3 +60,15 @@ def test_labels_keep_their_distance(monkeypatch: pytest.MonkeyPatch) -> None:
     gap = placed["C"] - placed["B"]
     assert [placed["A"], placed["B"], placed["D"]] == [200, 150, 100]
     assert 100 * LABEL_GAP < gap < 120 * LABEL_GAP  # matplotlib leaves a margin
+
+
+def test_legend_counts_the_grey_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those in colour are named beside their ends; without grey lines there is no legend."""
+    shown: list[list[str]] = []
+    monkeypatch.setattr(Axes, "legend", lambda _, __, texts, **___: shown.append(texts))
+    series = series_of({"A": ["1", "2"], "B": ["1", "1.5"], "C": ["1", "1.5"]})
+
+    draw_chart(series)
+    draw_chart(series, named=["A"])
+
+    assert shown == [["2 other currencies"]]

@@ -15,6 +15,7 @@ from gateway_sdk import bulk, errors
 from gateway_sdk.bulk import BulkResult, Exported, Outage, Progress, currencies_of
 from gateway_sdk.cli.arguments import (
     DAY,
+    CodesOption,
     choose_range,
     parse_concurrency,
     parse_span,
@@ -211,8 +212,8 @@ def _raise_if_hopeless(result: BulkResult[Query, Any], tally: Tally) -> None:
 def rates(
     ctx: typer.Context,
     *,
-    base: Annotated[str, typer.Option()],
-    symbols: Annotated[str, typer.Option()],
+    base: CodesOption,
+    symbols: CodesOption,
     start: Annotated[date, DAY],
     end: Annotated[date | None, DAY] = None,
     out: Annotated[Path, typer.Option()],

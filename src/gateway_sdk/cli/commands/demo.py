@@ -32,12 +32,10 @@ from gateway_sdk.session import GatewaySession
 BASE: Final = "EUR"
 ACCOUNT: Final = "ada@example.com"
 FILES: Final = ("rates.csv", "rates.png")
-LOGIN_TIMEOUT: Final = 30.0
-"""Seconds."""
+LOGIN_TIMEOUT: Final = 30.0  # seconds
 LABELLED: Final = 4
 """Currencies with a label in the chart: so many that rose most, and so many that fell most."""
-CURVE: Final = 18
-"""Columns of a curve: three weeks each."""
+CURVE: Final = 18  # columns of a curve: three weeks each
 ROSE, FELL = "dodger_blue2", "dark_orange3"
 """Readable on black and on white, and different for colour-blind readers."""
 

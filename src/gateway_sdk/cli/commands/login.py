@@ -31,6 +31,7 @@ from gateway_sdk.cli.config import (
 from gateway_sdk.cli.output.console import KeyValue, describe_moment, make_console, print_key_values
 from gateway_sdk.cli.output.show import Table, show
 from gateway_sdk.cli.process import CommandError, Status, printable, say
+from gateway_sdk.cli.session import ask
 from gateway_sdk.errors import GatewayError
 
 ADVICE: Final = "Get one with `gateway login`."
@@ -143,10 +144,20 @@ def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -
         console.print(f"  export {export}", soft_wrap=True)
 
 
-def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | None = None) -> None:
+def status(
+    ctx: typer.Context,
+    *,
+    auth_url: str | None = None,
+    client_id: str | None = None,
+    try_out: Annotated[bool, typer.Option("--try")] = False,
+) -> None:
     """Show the settings in force, where each comes from, and how long the access token is valid.
 
-    The exit status is 0 if there is a usable access token, else 1. The token itself is never shown.
+    The exit status is 0 if there is an access token that has not expired, else 1. Only --try finds
+    out whether the gateway accepts it. The token itself is never shown.
+
+    Args:
+        try_out: Ask the gateway for its countries with the token.
     """
     settings, console = settings_of(ctx, auth_url=auth_url, client_id=client_id), make_console()
     if secret := settings.values.get("access_token"):
@@ -155,6 +166,7 @@ def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
         source = settings.sources["access_token"]
         told = f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
         print_key_values(console, [*settings.facts(), ("Token", told)])
+        _try(ctx, settings, wanted=try_out)
         return
     print_key_values(console, settings.facts())  # also if others are missing
     store = settings.store()
@@ -167,6 +179,15 @@ def status(ctx: typer.Context, auth_url: str | None = None, client_id: str | Non
     print_key_values(console, [("Since", since), ("Until", until), *describe_scope(token)])
     if token.expired(now):
         raise CommandError(f"the access token has expired, or is about to\n{ADVICE}", Status.FAILED)
+    _try(ctx, settings, wanted=try_out)
+
+
+def _try(ctx: typer.Context, settings: Settings, *, wanted: bool) -> None:
+    told = "no; --try asks the gateway whether it accepts the token"
+    if wanted:
+        ask(ctx, lambda gateway: gateway.country_data.list_countries(), settings=settings)
+        told = "the gateway accepts the token"
+    print_key_values(make_console(), [("Tried", told)])
 
 
 def describe_end(token: Token, now: float) -> str:

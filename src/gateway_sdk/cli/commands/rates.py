@@ -6,7 +6,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from gateway_sdk.cli.arguments import DAY, AsCsv, AsJson, choose_range, parse_png, split_codes
+from gateway_sdk.cli.arguments import (
+    CODES,
+    DAY,
+    AsCsv,
+    AsJson,
+    choose_range,
+    parse_png,
+    split_codes,
+)
 from gateway_sdk.cli.files import check_place, to_parquet, write_file
 from gateway_sdk.cli.output.show import Form, choose_form, show, show_json
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
@@ -18,8 +26,8 @@ OTHER_SHAPE: Final = "the reply has another shape than days with rates"
 
 def rates(
     ctx: typer.Context,
-    base: str,
-    symbols: list[str],
+    base: Annotated[str, CODES],
+    symbols: Annotated[list[str], CODES],
     *,
     start: Annotated[date | None, DAY] = None,
     end: Annotated[date | None, DAY] = None,

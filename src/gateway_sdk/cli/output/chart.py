@@ -19,11 +19,8 @@ from gateway_sdk.cli.series import Series
 
 SIZE: Final = (10.0, 6.25)
 """Inches."""
-RESOLUTION: Final = 160
-"""Dots per inch: 1600 by 1000 in all."""
-LABEL_GAP: Final = 0.042
-"""Of the height of the chart, from one label to the next."""
-
+RESOLUTION: Final = 160  # dots per inch: 1600 by 1000 in all
+LABEL_GAP: Final = 0.042  # of the height of the chart, from one label to the next
 COLOURS: Final = (
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#882255",
 )  # fmt: skip
@@ -58,6 +55,12 @@ def draw_chart(
     if not one:
         axes.axhline(100, color=INK, linewidth=0.8, zorder=1)
         _label(axes, curves, colours)
+        subtitle = subtitle or "Beside each line: its currency, and the change since the first day."
+    if grey := len(curves) - len(colours):
+        lines = axes.plot([], [], color=REST)
+        axes.legend(
+            lines, [f"{grey} other currencies"], loc="upper left", frameon=False, labelcolor=FAINT
+        )
     base, lone = series.base, next(iter(series.rates))
     usual = f"One {base} in {lone}" if one else f"What one {base} buys, 100 on the first day"
     figure.text(0.02, 0.945, _plain(title or usual), fontsize=16, fontweight="bold", color=INK)

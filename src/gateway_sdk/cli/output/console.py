@@ -15,12 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Column
 from rich.text import Text
 
-FEWEST_COLUMNS: Final = 40
-"""In a narrower terminal, lines are broken by the terminal."""
-
-MOST_COLUMNS: Final = 110
-"""Longer lines are hard to read."""
-
+FEWEST_COLUMNS: Final = 40  # in a narrower terminal, lines are broken by the terminal
+MOST_COLUMNS: Final = 110  # longer lines are hard to read
 KEY_COLUMNS: Final = 11
 
 KeyValue = tuple[str, str]
@@ -84,12 +80,9 @@ def progress(*columns: ProgressColumn) -> Generator[Show]:
         yield show
 
 
-PLAIN_DIGITS: Final = 40
-"""A number with more digits, such as 1E+1000000, keeps its exponent."""
-
+PLAIN_DIGITS: Final = 40  # a number with more digits, such as 1E+1000000, keeps its exponent
 _UNITS: Final = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
-_LEAST: Final = 2
-"""With fewer of a unit, the next smaller unit is used."""
+_LEAST: Final = 2  # with fewer of a unit, the next smaller unit is used
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:

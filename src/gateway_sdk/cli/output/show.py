@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from rich import box
@@ -25,15 +26,8 @@ from gateway_sdk.cli.process import (
     write_out,
 )
 
-GAP: Final = 2
-"""Characters between two columns."""
-
-NARROW: Final = 66
-"""In a terminal with fewer characters, columns of a table that do not fit are left out."""
-
-WRAPPED: Final = 16
-"""Characters that a column of words keeps at least."""
-
+GAP: Final = 2  # characters between two columns
+WRAPPED: Final = 16  # characters that a column of words keeps at least
 _AMOUNT: Final = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -60,15 +54,13 @@ def to_csv(table: Table) -> str:
 
 
 def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
-    narrow = console.width < NARROW
-    parts = _parts(list(_columns(table)), console.width, narrow=narrow)
-    # In a narrow terminal, further tables would have more headers than rows.
-    shown = parts[:1] if narrow else parts
+    """Draw the columns that fit, at least two, and name the others."""
+    columns = list(_columns(table))
+    ends = accumulate(column.least + GAP for column in columns)
+    count = max(2, sum(end - GAP <= console.width for end in ends))
     with console.capture() as drawn:
-        for number, part in enumerate(shown):
-            console.print("\n" if number else "", end="")
-            console.print(_draw(part, console.width))
-    return drawn.get(), [column.name.strip() for part in parts[len(shown) :] for column in part[1:]]
+        console.print(_draw(columns[:count], console.width))
+    return drawn.get(), [column.name.strip() for column in columns[count:]]
 
 
 class _Column(NamedTuple):
@@ -106,19 +98,6 @@ def _aligned(name: str, numbers: Sequence[str]) -> list[str]:
     aligned = [name, *(number + " " * end for number, end in zip(numbers, ends, strict=True))]
     width = max(map(len, aligned))
     return [text.rjust(width) for text in aligned]
-
-
-def _parts(columns: Sequence[_Column], width: int, *, narrow: bool) -> list[list[_Column]]:
-    """Divide the columns into tables that fit, each with the first column."""
-    first, *others = columns
-    parts, used = [[first]], first.least
-    for column in others:
-        used += GAP + column.least
-        if used > width and (narrow or len(parts[-1]) > 1):
-            parts.append([first])
-            used = first.least + GAP + column.least
-        parts[-1].append(column)
-    return parts
 
 
 def _draw(columns: Sequence[_Column], width: int) -> RichTable:
