@@ -89,52 +89,8 @@ def _is_own_cancellation(error: BaseException) -> bool:
     return isinstance(error, asyncio.CancelledError) and bool(task and task.cancelling())
 
 
-class LoginLock:
-    """Lets one process at a time log in, if they share a token file; the others wait."""
-
-    # Where there is no such lock, each process logs in: a second window is better than no login.
-
-    def __init__(
-        self,
-        access: StoreAccess,
-        find: Callable[[], Awaitable[Token | None]],
-        keep: Callable[[Token], Awaitable[None]],
-    ) -> None:
-        self._access = access
-        self._find = find
-        self._keep = keep
-
-    async def log_in(self, log_in: Callable[[], Awaitable[Token]]) -> Token:
-        store = self._access.store
-        if not isinstance(store, PrivateFileStore):
-            return await self._log_in(log_in)
-        lock = LockFile(store.path.with_suffix(".lock"))
-        try:
-            async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
-                await asyncio.to_thread(prepare_folder, store.path.parent)
-                # Not in a thread, where a cancelled task would leave the lock behind.
-                while not lock.acquire():
-                    await asyncio.sleep(_POLL)
-                    if (token := await self._find()) is not None:
-                        return token
-        except (OSError, TokenStoreError) as error:  # TimeoutError is an OSError
-            kind = type(error).__name__
-            _logger.info("other processes may ask for a login at the same time: %s", kind)
-        try:
-            self._access.forget()  # another process may have logged in since the store was read
-            return await self._find() or await self._log_in(log_in)
-        finally:
-            with suppress(OSError):  # such as a folder that has become read-only
-                lock.release()
-
-    async def _log_in(self, log_in: Callable[[], Awaitable[Token]]) -> Token:
-        token = await log_in()
-        await self._keep(token)
-        return token
-
-
-class LoginCooldown:
-    """Logs in, but not again within *hold* seconds of a useless login."""
+class Logins:
+    """Logs in, one process at a time, but not again within *hold* seconds of a useless login."""
 
     # A login is useless if it failed, or if it is the second in a row whose token the gateway
     # refused. Without this pause, many callers, or a gateway that refuses all tokens, would open
@@ -145,12 +101,17 @@ class LoginCooldown:
         acquire: Callable[[], Awaitable[Token]],
         hold: float,
         clock: Callable[[], float],
-        lock: LoginLock,
+        *,
+        access: StoreAccess,
+        find: Callable[[], Awaitable[Token | None]],
+        keep: Callable[[Token], Awaitable[None]],
     ) -> None:
-        self._lock = lock
         self._acquire = acquire
         self._hold = hold
         self._clock = clock
+        self._access = access
+        self._find = find
+        self._keep = keep
         self._ended_at = 0.0
         self._token: Token | None = None
         self._failure: LoginError | None = None
@@ -167,7 +128,7 @@ class LoginCooldown:
             )
         self._failure = None
         try:
-            token = await self._lock.log_in(self._run_login)
+            token = await self._log_in_alone()
         except LoginError as error:
             # A copy without the traceback, whose frames hold the login's secrets.
             self._token, self._failure, self._ended_at = None, copy.copy(error), self._clock()
@@ -176,7 +137,32 @@ class LoginCooldown:
         self._token, self._is_repeated, self._ended_at = token, refused, self._clock()
         return token
 
-    async def _run_login(self) -> Token:
+    async def _log_in_alone(self) -> Token:
+        """Log in while other processes that share a token file wait, or take their token."""
+        # Where there is no such lock, each process logs in: a second window is better than none.
+        store = self._access.store
+        if not isinstance(store, PrivateFileStore):
+            return await self._log_in()
+        lock = LockFile(store.path.with_suffix(".lock"))
+        try:
+            async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
+                await asyncio.to_thread(prepare_folder, store.path.parent)
+                # Not in a thread, where a cancelled task would leave the lock behind.
+                while not lock.acquire():
+                    await asyncio.sleep(_POLL)
+                    if (token := await self._find()) is not None:
+                        return token
+        except (OSError, TokenStoreError) as error:  # TimeoutError is an OSError
+            kind = type(error).__name__
+            _logger.info("other processes may ask for a login at the same time: %s", kind)
+        try:
+            self._access.forget()  # another process may have logged in since the store was read
+            return await self._find() or await self._log_in()
+        finally:
+            with suppress(OSError):  # such as a folder that has become read-only
+                lock.release()
+
+    async def _log_in(self) -> Token:
         try:
             token: Any = await self._acquire()
         except GatewayError:
@@ -191,6 +177,7 @@ class LoginCooldown:
             raise LoginError("acquire must return a Token")
         if token.expired(self._clock(), leeway=0.0):
             raise LoginError("the login returned a token that has already expired")
+        await self._keep(token)
         return token
 
 

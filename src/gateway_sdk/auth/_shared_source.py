@@ -6,13 +6,13 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from gateway_sdk._checks import check_wait
 from gateway_sdk._python import NotPickled, safe_repr
 from gateway_sdk.auth._login_coordination import (
-    LoginCooldown,
-    LoginLock,
+    Logins,
     SingleFlight,
     StoreAccess,
     is_recent,
@@ -109,8 +109,8 @@ class SharedTokenSource(NotPickled):
         self._hold = check_wait("hold", hold)
         self._clock = clock
         self._monotonic = monotonic
-        lock = LoginLock(self._access, self._find, self._keep_token)
-        self._login = None if acquire is None else LoginCooldown(acquire, self._hold, clock, lock)
+        logins = partial(Logins, access=self._access, find=self._find, keep=self._keep_token)
+        self._login = None if acquire is None else logins(acquire, self._hold, clock)
         self._cached: CachedToken | None = None
         self._renew_again_at = -math.inf
         self._refused: dict[str, _Refusal] = {}
