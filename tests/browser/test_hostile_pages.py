@@ -150,22 +150,6 @@ async def test_a_redirect_with_a_forged_answer_is_refused(
         assert await log_in(await context.new_page(), waiting) != "evil"
 
 
-async def test_a_window_with_a_forged_answer_is_refused(
-    context: BrowserContext, sandbox_flow: ImplicitFlow, witness: Witness, origin: str
-) -> None:
-    """A page in a window that another page opened is like any other: the state decides."""
-    async with under_way(sandbox_flow) as waiting:
-        await waiting.open(await context.new_page())
-        page = await context.new_page()
-        await page.goto(origin)
-        async with page.expect_popup() as opened:
-            await page.evaluate("(target) => { open(target); }", f"{waiting.redirect_uri}#{FORGED}")
-
-        await shows(await opened.value, NOT_OURS, "another state")
-        assert witness.refused == 1
-        assert await log_in(await context.new_page(), waiting) != "evil"
-
-
 async def test_the_opener_of_the_page_cannot_read_it(
     context: BrowserContext, sandbox_flow: ImplicitFlow, hostile: HostileServer
 ) -> None:

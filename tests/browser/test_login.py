@@ -10,7 +10,6 @@ from gateway_sdk.auth import ImplicitFlow
 from tests.browser.logins import (
     LOGGED_IN,
     NOT_LOGGED_IN,
-    NOT_OURS,
     Witness,
     decide,
     log_in,
@@ -53,24 +52,6 @@ async def test_a_user_who_refuses_is_not_logged_in(page: Page, flow: ImplicitFlo
 
     assert caught.value.code == "access_denied"
     assert page.url == waiting.redirect_uri
-
-
-async def test_a_response_to_another_login_is_refused(
-    context: BrowserContext, page: Page, flow: ImplicitFlow, witness: Witness
-) -> None:
-    """A response with a wrong state does not end the login; the valid one after it does."""
-    async with under_way(flow) as waiting:
-        await waiting.open(page)
-        await page.goto(f"{waiting.redirect_uri}#access_token=evil&token_type=Bearer&state=wrong")
-        await shows(page, NOT_OURS, "another state")
-        assert page.url == waiting.redirect_uri
-        assert not waiting.token.done()
-
-        token = await log_in(await context.new_page(), waiting)
-
-    assert token != "evil"
-    assert witness.refused == 1
-    assert [status for _, _, status in witness.requests] == [200, 400, 200, 200]
 
 
 async def test_a_login_takes_three_requests_and_nothing_of_other_sites(

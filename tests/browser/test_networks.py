@@ -4,7 +4,7 @@ import asyncio
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.async_api import BrowserContext, Page
+from playwright.async_api import Page
 
 from gateway_sdk.auth import ImplicitFlow
 from tests.browser.chromium import Launch
@@ -31,44 +31,6 @@ async def test_idle_connections_do_not_delay_a_login(
                 assert await reader.read() == b""
                 writer.close()
                 await writer.wait_closed()
-
-
-async def test_a_preconnected_connection_does_not_delay_a_login(
-    profile: BrowserContext, foreign_flow: ImplicitFlow, witness: Witness
-) -> None:
-    """A page that lets Chromium connect ahead of time delays neither the login nor its end.
-
-    Private windows do not connect ahead of time, so this is an ordinary one.
-    """
-    async with under_way(foreign_flow) as waiting:
-        page = await profile.new_page()
-        await waiting.open(page)
-        await page.evaluate(
-            """(origin) => {
-                const link = document.createElement("link");
-                Object.assign(link, {rel: "preconnect", href: origin});
-                document.head.append(link);
-            }""",
-            waiting.redirect_uri,
-        )
-        await witness.connections(1)
-        assert witness.requests == []
-
-        await page.click("#allow")
-        await shows(page, "You are logged in")
-        await waiting.token
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
-async def test_localhost_is_served_at_both_addresses(
-    launch: Launch, sandbox_flow: ImplicitFlow, witness: Witness, address: str
-) -> None:
-    """A browser may use either address for localhost: the response arrives at both."""
-    browser = await launch(f"--host-resolver-rules=MAP localhost {address}")
-    async with under_way(sandbox_flow, redirect_uri="http://localhost:0/callback") as waiting:
-        await log_in(await browser.new_page(), waiting)
-
-    assert witness.requests == [("GET", "/callback", 200), ("POST", "/callback", 200)]
 
 
 async def test_another_name_for_this_machine_is_refused(

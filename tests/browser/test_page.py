@@ -44,21 +44,6 @@ async def test_the_tab_does_not_keep_the_token(page: Page, flow: ImplicitFlow) -
     assert not any("#" in address for address in await entries(page, refused=True))
 
 
-async def test_a_reload_after_the_login_shows_no_token(
-    page: Page, sandbox_flow: ImplicitFlow
-) -> None:
-    """After the login the page cannot be loaded, and its URL has no token."""
-    async with under_way(sandbox_flow) as waiting:
-        await log_in(page, waiting)
-
-    with pytest.raises(Error, match="ERR_CONNECTION_REFUSED"):
-        await page.reload()
-
-    addresses = await entries(page, refused=True)
-    assert waiting.redirect_uri in addresses
-    assert not any("#" in address for address in addresses)
-
-
 async def test_a_page_without_a_response_says_so(
     page: Page, sandbox_flow: ImplicitFlow, witness: Witness
 ) -> None:

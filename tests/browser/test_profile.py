@@ -68,17 +68,6 @@ async def test_an_ordinary_window_stores_the_url(
     assert holders(tmp_path, token) <= WRITTEN_BY_CHROMIUM
 
 
-async def test_a_redirect_without_no_store_is_cached(
-    profile: BrowserContext, foreign_flow: ImplicitFlow, tmp_path: Path
-) -> None:
-    """If the authorization server's redirect lacks no-store, the cache has a copy too."""
-    async with under_way(foreign_flow) as waiting:
-        token = await log_in(await profile.new_page(), waiting)
-    await profile.close()
-
-    assert {"History", "Cache"} <= holders(tmp_path, token) <= WRITTEN_BY_CHROMIUM | {"Cache"}
-
-
 async def test_a_private_window_stores_nothing(
     profile: BrowserContext, flow: ImplicitFlow, tmp_path: Path
 ) -> None:

@@ -1,8 +1,7 @@
 """A service worker that an earlier page has left at a fixed port, before a login uses the port."""
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page
+from playwright.async_api import Page
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -59,12 +58,6 @@ class Planter:
         return f"{url}/callback"
 
 
-@pytest_asyncio.fixture(params=TAKES, loop_scope="session")
-async def redirect_uri(request: pytest.FixtureRequest, page: Page) -> str:
-    """Provide a redirect URI whose port has a service worker in the test's browser."""
-    return await Planter(request.param).plant(page)
-
-
 async def test_an_old_service_worker_would_get_the_token(page: Page) -> None:
     """It gets the fragment of the URL, which would hold a token: the danger is real."""
     for takes in TAKES:
@@ -95,13 +88,3 @@ async def test_a_worker_that_handles_the_start_gets_no_token(
         assert page.url == waiting.url
         assert 302 not in witness.starts
         assert not waiting.token.done()
-
-
-async def test_a_private_window_has_none(
-    browser: Browser, sandbox_flow: ImplicitFlow, redirect_uri: str
-) -> None:
-    """A private window starts without the service workers of ordinary ones."""
-    private: BrowserContext = await browser.new_context()
-    async with under_way(sandbox_flow, redirect_uri=redirect_uri) as waiting:
-        await log_in(await private.new_page(), waiting)
-    await private.close()

@@ -2,24 +2,19 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from playwright.async_api import BrowserContext, Page, Route
+from playwright.async_api import Page, Route
 
 from gateway_sdk import LoginError, LoginTimeoutError
-from gateway_sdk.auth import ImplicitFlow, _callback_server, _kept_ports, _loopback
+from gateway_sdk.auth import ImplicitFlow, _kept_ports
 from gateway_sdk.auth._loopback import close_all
 from tests.browser.logins import (
-    LOGGED_IN,
-    NO_REPLY,
     UnderWay,
-    Witness,
     decide,
-    log_in,
     shows,
     under_way,
 )
@@ -50,65 +45,6 @@ class Held:
             self._holding.set()
             await self._may_go.wait()
         await route.continue_()
-
-
-@pytest.fixture
-def first_tab_lingers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """End the first response's connection only after the second one's."""
-    serve, served = _loopback.serve, asyncio.Event()
-    answers = 0
-
-    async def linger(
-        reader: Any, writer: Any, to_head: Any, to_body: Any, replied: Callable[[], None]
-    ) -> None:
-        nonlocal answers
-        posted = False
-
-        def noted(request: Any) -> Any:
-            nonlocal posted
-            posted = True
-            return to_body(request)
-
-        await serve(reader, writer, to_head, noted, lambda: None)
-        answers += posted
-        if answers == 2:
-            served.set()
-        if posted:
-            await served.wait()
-
-    monkeypatch.setattr(_callback_server, "serve", linger)
-
-
-async def test_the_second_of_two_tabs_is_refused(
-    context: BrowserContext, sandbox_flow: ImplicitFlow, witness: Witness, first_tab_lingers: None
-) -> None:
-    """Two tabs finish the same login: one is logged in, the other one is told the reason."""
-    async with under_way(sandbox_flow) as waiting:
-        first, second = Held(await context.new_page()), Held(await context.new_page())
-        await first.log_in(waiting)
-        await second.log_in(waiting)
-
-        first.let_go()
-        await shows(first.page, LOGGED_IN)
-        second.let_go()
-        await shows(second.page, "This login has ended", "takes no response any more")
-        await waiting.token
-
-    assert [status for _, _, status in witness.requests] == [200, 200, 200, 409]
-
-
-async def test_a_tab_that_is_too_late_is_refused(
-    context: BrowserContext, page: Page, sandbox_flow: ImplicitFlow
-) -> None:
-    """A page that was loaded before the end of the login sees that the login is over."""
-    async with under_way(sandbox_flow) as waiting:
-        late = Held(await context.new_page())
-        await late.log_in(waiting)
-        await log_in(page, waiting)
-
-    late.let_go()
-    await shows(late.page, NO_REPLY, "If it still waits, try again.")
-    assert late.page.url == waiting.redirect_uri
 
 
 # Another user tries to bind the port in every way, as soon as it may be free.
