@@ -176,6 +176,10 @@ def connected() -> Iterator[tuple[socket.socket, socket.socket]]:
 Ends = tuple[socket.socket, socket.socket]
 
 
+def test_a_reply_of_the_kernel_that_names_no_socket_is_no_owner() -> None:
+    assert _loopback._read_owner(b"") is None
+
+
 @linux_only
 def test_the_owner_of_a_socket_is_known(connected: Ends) -> None:
     """It is the user who opened it; a port without that connection has no owner."""

@@ -185,6 +185,7 @@ async def test_views_share_observers_and_numbers(monkeypatch: pytest.MonkeyPatch
     for view in views:
         await CALLS["cancel_order"](view)
 
+    assert gateway.observers == (book,)  # for `bulk.run`
     assert [event[:2] for event in book.events if event[0] != "attempt"] == [
         (what, number) for number in (1, 2, 3, 4) for what in ("started", "finished")
     ]

@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,14 @@ import pytest
 from pyarrow import parquet  # type: ignore[import-untyped]
 
 from gateway_sdk import RateLimit
-from gateway_sdk.errors import ConfigurationError, InvalidArgumentError, JournalError
+from gateway_sdk.errors import (
+    ConfigurationError,
+    InvalidArgumentError,
+    JournalError,
+    MissingExtraError,
+)
 from gateway_sdk.fleet import Job
+from gateway_sdk.fleet._results import write_plan_results
 from gateway_sdk.fleet._schema import VERSION
 from tests.fleet import gateways
 from tests.fleet.gateways import CountingGateway, change, customer, number_of, rows_of, series
@@ -299,3 +307,26 @@ async def test_the_rows_hold_no_token(
     assert "<base>" not in str(rows)
     assert "B1" in str(rows)  # items are in clear, as the documents say
     assert CANARY not in str(rows)
+
+
+@pytest.mark.parametrize(
+    ("missing", "error", "message"),
+    [
+        ("psycopg", MissingExtraError, r"needs the extra \[fleet\]"),
+        ("gateway_sdk.fleet._job", ModuleNotFoundError, "_job"),
+    ],
+)
+def test_the_extra_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, missing: str, error: type[Exception], message: str
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("gateway_sdk.fleet")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+
+    with pytest.raises(error, match=message):
+        import_module("gateway_sdk.fleet")
+
+
+def test_results_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match=r"cannot be read from the database \(Operational"):
+        write_plan_results("postgresql://127.0.0.1:9/x", "p", tmp_path / "p.csv", rates=None)

@@ -17,6 +17,8 @@ from gateway_sdk.fleet import Job, Worker
 from gateway_sdk.fleet._database import Database
 from gateway_sdk.fleet._delivery import Delivery
 from gateway_sdk.fleet._limiter import ReservingLimiter
+from gateway_sdk.fleet._queue import Queue
+from gateway_sdk.fleet._worker import _WorkerLedger
 from tests.fleet import gateways
 from tests.fleet.gateways import (
     CountingGateway,
@@ -292,6 +294,30 @@ async def test_a_chunk_that_is_cancelled_is_given_back(
         held.go_on.set()
 
 
+async def test_a_chunk_that_is_cancelled_while_it_is_given_back_is_given_back(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go_on = asyncio.Event(), asyncio.Event()
+    release = Delivery.release
+
+    async def slowly(self: Delivery) -> bool:
+        began.set()
+        await go_on.wait()
+        return await release(self)
+
+    monkeypatch.setattr(Delivery, "release", slowly)
+    await job.plan("p", [series(0)])
+    async with job.worker() as worker:
+        running = asyncio.create_task(worker.run_chunk("p", 0))
+        await began.wait()
+        running.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert (await job.status("p")).is_complete
+
+
 @pytest.fixture
 def quick_outages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway_sdk.bulk._outage._FIRST_PAUSE", 0.01)
@@ -537,6 +563,33 @@ async def test_a_chunk_that_the_queue_has_lost_is_delivered(
     assert (await job.status("p")).is_complete
 
 
+async def test_a_worker_of_the_queue_that_ends_is_started_again(
+    job: Job, gateway: CountingGateway, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    last, ends = asyncio.Event(), [ArithmeticError(), None]
+    work = Queue._work
+
+    async def ending(self: Queue, app: Any, chunks: int) -> None:
+        if (error := ends.pop(0)) is not None:
+            raise error
+        await work(self, app, chunks)
+
+    async def answer(_: Any) -> None:
+        last.set()
+
+    gateway.answer = answer
+    monkeypatch.setattr(Queue, "_work", ending)
+    await job.plan("p", [series(1)])
+    async with job.worker() as worker:
+        running = asyncio.create_task(worker.run())
+        await last.wait()
+        worker.stop()
+        await running
+    assert "the queue's worker ended (ArithmeticError, CancelledError)" in caplog.text
+    assert (await job.status("p")).is_complete
+
+
 async def test_a_restarted_database_ends_no_worker(
     job: Job, gateway: CountingGateway, dsn: str, postgres: PostgresServer
 ) -> None:
@@ -558,6 +611,15 @@ async def test_a_restarted_database_ends_no_worker(
         worker.stop()
         await running
     assert (await job.status("p")).is_complete
+
+
+async def test_a_ledger_of_a_worker_is_never_asked() -> None:
+    """Only items of which nothing is known are begun."""
+    ledger = _WorkerLedger(lambda _: pytest.fail("asked"))
+
+    assert not ledger.has(b"key")
+    with pytest.raises(NotImplementedError):
+        await ledger.read([b"key"])
 
 
 class Clock:

@@ -92,12 +92,8 @@ class Database:
         # Once by hand: a pool that cannot open does not say why.
         async with connected(self.address):
             pass
-        try:
-            await self._pool.open()
-            await self._quick.open()
-        except BaseException:
-            await self.aclose()
-            raise
+        await self._pool.open()
+        await self._quick.open()
         return self
 
     async def __aexit__(

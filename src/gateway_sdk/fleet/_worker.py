@@ -141,8 +141,7 @@ class Worker:
         with suppress(TimeoutError):
             async with asyncio.timeout(2):
                 await self._database.run(_GONE, {"id": self._id})
-        if self._alive is not None:
-            await self._alive.close()
+        await self._hide()
 
     def stop(self) -> None:
         """End soon: calls in flight may end, for the grace time; the rest is given back."""
@@ -363,7 +362,12 @@ class Worker:
                 )
             await self._alive.execute("select")
         except AWAY:
-            self._alive = None
+            await self._hide()
+
+    async def _hide(self) -> None:
+        alive, self._alive = self._alive, None
+        if alive is not None:
+            await alive.close()
 
     def _check_open(self) -> None:
         if not hasattr(self, "_session"):
