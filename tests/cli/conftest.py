@@ -41,11 +41,19 @@ def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     # The port of a login that ended is not kept for minutes here.
     monkeypatch.setattr(_kept_ports, "SECONDS", 0.1)
     # What --verbose changes for the rest of its process.
-    logger = logging.getLogger("gateway_sdk")
-    handlers, level = [*logger.handlers], logger.level
+    names = (
+        "gateway_sdk",
+        "gateway_sdk.bulk",
+        "gateway_sdk.fleet",
+        "psycopg.pool",
+        "procrastinate",
+    )
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(logger, [*logger.handlers], logger.level) for logger in loggers]
     yield
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
+    for logger, handlers, level in before:
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -110,6 +110,7 @@ class Worker:
         self._is_alone = False
         self._error: BaseException | None = None
         self._alive: psycopg.AsyncConnection[Any] | None = None
+        self._showing = asyncio.Lock()
         self._waits_for: tuple[str, datetime] | None = None
 
     async def __aenter__(self) -> Self:
@@ -355,14 +356,15 @@ class Worker:
 
     async def _show_alive(self) -> None:
         """Hold a connection: when the process dies, the server knows at once."""
-        try:
-            if self._alive is None or self._alive.closed:
-                self._alive = await psycopg.AsyncConnection.connect(
-                    self._database.address, autocommit=True
-                )
-            await self._alive.execute("select")
-        except AWAY:
-            await self._hide()
+        async with self._showing:
+            try:
+                if self._alive is None or self._alive.closed:
+                    self._alive = await psycopg.AsyncConnection.connect(
+                        self._database.address, autocommit=True
+                    )
+                await self._alive.execute("select")
+            except AWAY:
+                await self._hide()
 
     async def _hide(self) -> None:
         alive, self._alive = self._alive, None
