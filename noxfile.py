@@ -45,8 +45,6 @@ FOUND.setdefault(
 )  # it may be newer than those of pyproject.toml
 MEASURED = list(FOUND)[-1]
 REDIS = shutil.which("redis-server")
-# Debian installs it in a folder that is not on the PATH of an ordinary user.
-NATS = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
 _POSTGRES_FOLDERS = os.pathsep.join(map(str, Path("/usr/lib/postgresql").glob("*/bin")))
 POSTGRES = all(
     shutil.which(name) or shutil.which(name, path=_POSTGRES_FOLDERS)
@@ -107,11 +105,9 @@ def coverage(session: nox.Session) -> None:
 def install_for_tests(session: nox.Session) -> None:
     """Install what the suite needs, and warn of the tests that are skipped without a program."""
     if not REDIS:
-        session.warn("not tested, because no redis-server was found: Redis, for tokens")
+        session.warn("not tested, because no redis-server was found: Redis, for tokens and queues")
     if not CHROMIUM:
         session.warn("not tested, because no Chromium was found: logging in with a real browser")
-    if not NATS:
-        session.warn("not tested, because no nats-server was found: the example worker")
     if not POSTGRES:
         session.warn("not tested, because no postgres was found: fleets")
     groups = ("test", "browser", "examples", "fleet")
@@ -143,10 +139,32 @@ def floors(session: nox.Session) -> None:
 
 @nox.session(python=MEASURED, default=False)
 def frozen(session: nox.Session) -> None:
-    """Make an app of one file with PyInstaller, and run it."""
+    """Make apps of one file with PyInstaller, and a zipapp, and run them."""
     tools = (name for name in group("test") if "pytest" in name)
-    session.install("-e", ".[sandbox]", *tools, "hypothesis", *group("frozen"))
+    session.install("-e", ".[cli,fleet,sandbox]", *tools, "hypothesis", *group("frozen"))
     session.run("pytest", "tests/frozen")
+
+
+@nox.session(default=False)
+def windows(session: nox.Session) -> None:
+    """Run the tests on Windows' CPython with wine64, uv and mingw (see .ci/windows/run)."""
+    session.install("uv")
+    without = (
+        "bare",
+        "benchmarks",
+        "browser",
+        "examples",
+        "frozen",
+        "real",
+        "shape",
+        "site",
+        "typing",
+    )
+    arguments = (*IN_PARALLEL, *(f"--ignore=tests/{folder}" for folder in without), "-rs")
+    folder = session.create_tmp()
+    session.run(
+        ".ci/windows/run", folder, "-m", "pytest", *(session.posargs or arguments), external=True
+    )
 
 
 @nox.session
@@ -159,8 +177,8 @@ def beside_httpx2(session: nox.Session) -> None:
 
 @nox.session(python=MEASURED)
 def real(session: nox.Session) -> None:
-    """Make calls through other servers, which are reloaded and killed during the calls."""
-    session.install("-e", EVERYTHING, *group("test"), *group("real"))
+    """Make calls through other servers, which are reloaded and killed, and log in at Django."""
+    session.install("-e", EVERYTHING, *group("test"), *group("browser"), *group("real"))
     session.run("pytest", "tests/real", *session.posargs)
 
 
@@ -220,7 +238,7 @@ def build(session: nox.Session) -> None:
     wheel = next((Path(session.create_tmp()) / "dist").glob("*.whl"))
     session.run("python", "-m", "zipfile", "--test", str(wheel))
     listing = session.run("python", "-m", "zipfile", "--list", str(wheel), silent=True)
-    for name in ("_gateway_sdk_pytest.py", "gateway_sdk/py.typed"):
+    for name in ("_gateway_sdk_otel.py", "_gateway_sdk_pytest.py", "gateway_sdk/py.typed"):
         if name not in str(listing):
             session.error(f"the wheel lacks {name}")
 

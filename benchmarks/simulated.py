@@ -101,7 +101,11 @@ class Gateway:
     noise: float = 0.0  # the share of requests that are answered with 503 for no reason
     sigma: float = 0.02  # of the latencies, whose distribution is log-normal
     pool: int | None = None  # calls from which on latency grows with the square of their number
+    pool_since: float = 0.0  # the second in which the pool gets so small
     since: float = 0.0  # seconds after which refusals count
+    latency: float = LATENCY
+    client: float = 0.0  # seconds that each call at once adds, because the client is busy
+    calls: int = 1  # of an item
 
 
 def _fifty() -> Limits:
@@ -130,6 +134,24 @@ TABLE: Final = {
         lambda: Bucket(100), 100, 0.88, 0.05, retry_after=1.0
     ),
     "a pool of 20 that thrashes": Gateway(_none, 20 / LATENCY, 0.7, pool=20),
+    "a pool of 5 that thrashes, of 2 ms": Gateway(_none, 2500, 0.7, pool=5, latency=0.002),
+    "limit 50, then a pool of 10": Gateway(_fifty, 233, 0.75, pool=10, pool_since=20.0),
+    "limit 1": Gateway(lambda: AtOnce(1), 10, 0.85, 0.07),
+    "limit 5, Retry-After: 1": Gateway(lambda: AtOnce(5), 50, 0.9, 0.02, retry_after=1.0),
+    "limit 20, 100 calls an item": Gateway(lambda: AtOnce(20), 200, 0.9, calls=100),
+    "the same, 3 % noise": Gateway(lambda: AtOnce(20), 200, 0.9, noise=0.03, calls=100),
+    "the same, latency varies (sigma 1)": Gateway(
+        lambda: AtOnce(20), 200, 0.9, sigma=1.0, calls=100
+    ),
+    "20 in any second": Gateway(lambda: PerSecond(20), 20, 0.85, 0.1),
+    "20 in any second, Retry-After: 1": Gateway(
+        lambda: PerSecond(20), 20, 0.85, 0.1, retry_after=1.0
+    ),
+    "5 per second, saved up": Gateway(lambda: Bucket(5), 5, 0.9, 0.19),
+    "5 per second, saved up, Retry-After: 1": Gateway(
+        lambda: Bucket(5), 5, 0.9, 0.15, retry_after=1.0
+    ),
+    "a busy client, 1 ms a call": Gateway(_none, 1000, 0.7, latency=0.001, client=0.001),
 }
 
 
@@ -156,6 +178,7 @@ class Simulation:
         self._wakes_at = -1.0
         self._fine = 0
         self._counted = [0, 0]  # taken and refused, from when they count
+        self._left: dict[Slot, int] = {}  # calls of items
 
     def run(self) -> Outcome:
         """Simulate until the time is over."""
@@ -172,7 +195,9 @@ class Simulation:
 
     def _fill(self) -> None:
         while self._controller.has_room(self._now, 0):
-            self._send(self._controller.begin(self._now), 1)
+            slot = self._controller.begin(self._now)
+            self._left[slot] = self._gateway.calls
+            self._send(slot, 1)
         wakes_at = self._controller.wakes_at(self._now)
         if wakes_at is not None and self._wakes_at <= self._now:
             self._wakes_at = wakes_at
@@ -189,22 +214,32 @@ class Simulation:
 
     def _latency(self) -> float:
         sigma = self._gateway.sigma
-        latency = LATENCY * math.exp(self._random.gauss(0, sigma) - sigma**2 / 2)
-        pool = self._gateway.pool or self._serving
-        return latency * max(1.0, self._serving / pool) ** 2
+        latency = self._gateway.latency * math.exp(self._random.gauss(0, sigma) - sigma**2 / 2)
+        has_pool = self._now >= self._gateway.pool_since
+        pool = (has_pool and self._gateway.pool) or self._serving
+        waiting = self._gateway.client * self._serving
+        return latency * max(1.0, self._serving / pool) ** 2 + waiting
 
     def _taken(self, slot: Slot) -> None:
         self._serving -= 1
         self._fine += 1
         self._count(refused=False)
         self._controller.attempt_ended(slot, self._now, refused=False, is_429=False)
+        self._left[slot] -= 1
+        if self._left[slot]:
+            self._send(slot, 1)
+        else:
+            self._end(slot)
+
+    def _end(self, slot: Slot) -> None:
+        del self._left[slot]
         self._controller.ended(slot)
 
     def _refused(self, slot: Slot, attempt: int, status: int) -> None:
         self._count(refused=True)
         self._controller.attempt_ended(slot, self._now, refused=True, is_429=status == TOO_MANY)
         if attempt == ATTEMPTS and status != TOO_MANY:
-            self._controller.ended(slot)
+            self._end(slot)
             return
         asked = self._gateway.retry_after if status == TOO_MANY else None
         seconds = (asked or 0.0) + self._random.uniform(0, 0.5 * 2 ** (attempt - 1))

@@ -140,7 +140,7 @@ class Soak:
 
     async def sample(self, calls: int) -> Sample:
         """Wait until what was cut is closed, and see what is held."""
-        gate = self._gateway._caller.client.open()._admission.slots  # type: ignore[attr-defined] # noqa: SLF001
+        gate = self._gateway._caller.shared.open()._admission  # type: ignore[attr-defined] # noqa: SLF001
         until = time.perf_counter() + SETTLE
         while time.perf_counter() < until:
             await asyncio.sleep(0.01)

@@ -1,8 +1,8 @@
 """A worker that uploads documents from a queue: without a user, one session per process.
 
-It needs `pip install taskiq taskiq-nats` and a NATS server with JetStream (`nats-server -js`);
-NATS_URL is its address if it is not on this machine. Run the worker in the root of the project,
-against the sandbox (`gateway sandbox` prints the variables to set):
+It needs `pip install taskiq taskiq-redis` and a Redis; REDIS_URL is its address if it is not on
+this machine. Run the worker in the root of the project, against the sandbox (`gateway sandbox`
+prints the variables to set):
 
     taskiq worker examples.worker:broker
 
@@ -21,16 +21,20 @@ from typing import Any
 
 from taskiq import Context, SimpleRetryMiddleware, TaskiqDepends, TaskiqEvents, TaskiqState
 from taskiq.serializers import JSONSerializer
-from taskiq_nats import NATSObjectStoreResultBackend, PullBasedJetStreamBroker
+from taskiq_redis import ListQueueBroker, RedisAsyncResultBackend
 
 from gateway_sdk import Advice, GatewayError, GatewaySession
 
 PAUSE = 10.0  # seconds
-NATS_URL = os.environ.get("NATS_URL", "nats://127.0.0.1:4222")
+REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1")
 
+# A list hands out each task once. A queue that delivers a task again, because its worker died or
+# was slow, makes an upload twice, which is then stored twice. The price is that a worker that is
+# killed loses its uploads, and their callers get no result.
+results = RedisAsyncResultBackend[Any](REDIS_URL, serializer=JSONSerializer(), result_ex_time=3600)
 broker = (
-    PullBasedJetStreamBroker(NATS_URL, pull_consume_timeout=1)
-    .with_result_backend(NATSObjectStoreResultBackend(NATS_URL, serializer=JSONSerializer()))
+    ListQueueBroker(REDIS_URL)
+    .with_result_backend(results)
     .with_middlewares(SimpleRetryMiddleware())
 )
 
@@ -47,12 +51,8 @@ async def close_session(state: TaskiqState) -> None:
     await state.gateway.aclose()
 
 
-# A queue delivers a task again if the worker dies, or is slow, before it acknowledges the task.
-# An upload that is made twice is stored twice: so it is acknowledged before it begins. The price
-# is that a worker that is killed loses its uploads, and their callers get no result.
 @broker.task(
     "upload",  # a name of its own: this module is `__main__` in the process of the caller
-    ack_type="when_received",  # a label travels as text
     retry_on_error=True,
     max_retries=3,
 )

@@ -131,7 +131,7 @@ def gateway_url(gateway_sandbox: "Sandbox") -> Iterator[str]:
 @pytest.fixture
 def gateway_no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the retries of every session that this test makes in this process wait no time."""
-    from gateway_sdk._call.client import SHARED  # noqa: PLC0415
+    from gateway_sdk._call.shared_state import SHARED  # noqa: PLC0415
 
     _, check = SHARED["sleep"]
     monkeypatch.setitem(SHARED, "sleep", (_wait_no_time, check))

@@ -4,10 +4,14 @@
 tests of the benchmarks. Hypothesis then tries 100 examples where a test names no number, not 30.
 
 `pytest --uvloop` runs coroutine tests on uvloop, without those marked `asyncio_loop`.
+
+On Windows the tests marked `posix` are skipped.
 """
 
 import gc
+import os
 import signal
+import sys
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
@@ -26,6 +30,17 @@ BENCHMARKS: Final = Path(__file__).parent / "benchmarks"
 # The duration of an example depends on the machine's load more than on the code.
 hypothesis.settings.register_profile("any machine", deadline=None, max_examples=30)
 hypothesis.settings.register_profile("full", deadline=None)
+
+
+# Their modules import what Windows, or wine, lacks.
+collect_ignore = (
+    [
+        *("fleet", "cli/commands/test_fleet.py", "cli/output/test_chart.py"),
+        "bulk/journal/test_killed.py",
+    ]
+    if os.name == "nt"
+    else []
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -92,12 +107,27 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Free the ports that a login keeps: a later command in this process would wait for them."""
+    if ports := sys.modules.get("gateway_sdk.auth._kept_ports"):
+        for place in list(ports._kept):
+            for listener in ports.take(place):
+                listener.close()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the long sweeps without --full, and with --uvloop what needs asyncio's loop."""
     if config.option.uvloop:
         _leave_out(
             config, items, [item for item in items if item.get_closest_marker("asyncio_loop")]
         )
+    if os.name == "nt":
+        # Windows' loop leaves what its servers accepted as they ended.
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+        for item in items:
+            if item.get_closest_marker("posix"):
+                item.add_marker(pytest.mark.skip(reason="needs what Windows lacks"))
     if not config.option.full:
         long = [item for item in items if _is_long(item)]
         config.stash[LEFT_OUT] = len(long)

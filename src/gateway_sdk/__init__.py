@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         operations as operations,
     )
     from gateway_sdk._call.retry import RetryBudget as RetryBudget, RetryPolicy as RetryPolicy
-    from gateway_sdk._http.multipart import Multipart as Multipart
+    from gateway_sdk._content.form import Multipart as Multipart
     from gateway_sdk._transport.public import GatewayTransport as GatewayTransport
     from gateway_sdk._version import __version__ as __version__
     from gateway_sdk.auth import Token as Token, TokenSource as TokenSource
@@ -42,7 +42,7 @@ else:
         __name__,
         {
             "gateway_sdk._call.retry": "RetryBudget RetryPolicy",
-            "gateway_sdk._http.multipart": "Multipart",
+            "gateway_sdk._content.form": "Multipart",
             "gateway_sdk._transport.public": "GatewayTransport",
             "gateway_sdk.rate_limit": "Limiter RateLimit",
             "gateway_sdk._version": "__version__",

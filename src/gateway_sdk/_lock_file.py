@@ -54,7 +54,10 @@ def _lock(descriptor: int) -> None:
     # Imported by name, because each module exists only on its own system.
     if _WINDOWS:
         windows: Any = importlib.import_module("msvcrt")
-        windows.locking(descriptor, windows.LK_NBLCK, 1)
+        try:
+            windows.locking(descriptor, windows.LK_NBLCK, 1)
+        except OSError:  # it has one reason; wine gives a number that means something else
+            raise OSError(errno.EACCES, "locked") from None
         return
     posix: Any = importlib.import_module("fcntl")
     posix.flock(descriptor, posix.LOCK_EX | posix.LOCK_NB)

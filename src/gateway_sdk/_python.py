@@ -1,14 +1,13 @@
-"""What Python itself lacks: late names, safe reprs, steps in a context."""
+"""What Python itself lacks: late names, safe reprs, calls that cannot fail."""
 
+import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
-from contextvars import Context
+from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib import import_module
-from types import AsyncGeneratorType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
-T = TypeVar("T")
+_logger = logging.getLogger("gateway_sdk")
 
 
 def lazy(
@@ -48,6 +47,14 @@ def safe_repr(describe: Callable[[Any], str]) -> Callable[[Any], str]:
     return describe_or_say_so
 
 
+def tell_progress(on_progress: Callable[..., object], *how_far: object) -> None:
+    """Call the user's progress function; its errors are logged and change nothing."""
+    try:
+        on_progress(*how_far)
+    except Exception:
+        _logger.exception("on_progress failed")
+
+
 class NotPickled:
     """Base of what holds secrets."""
 
@@ -62,55 +69,3 @@ def slot_setters(kind: type) -> tuple[Callable[[Any, Any], None], ...]:
     # The `__init__` that dataclass writes for a frozen class looks each of them up by its name.
     slots: tuple[str, ...] = vars(kind)["__slots__"]
     return tuple(vars(kind)[name].__set__ for name in slots)
-
-
-class InContext(AsyncIterator[bytes]):
-    """A generator whose every step runs in one context, in the task that asks for it."""
-
-    # A task runs in one context, and another task would be cancelled and traced differently; so
-    # the steps between two waits enter the context and leave it again.
-
-    __slots__ = ("_context", "_generator")
-
-    def __init__(self, generator: AsyncGeneratorType[bytes, None], context: Context) -> None:
-        self._generator = generator
-        self._context = context
-
-    @property
-    def ag_running(self) -> bool:
-        """Whether a step is under way, as generators name it."""
-        return self._generator.ag_running
-
-    async def __anext__(self) -> bytes:
-        return await _Steps(self._generator.__anext__(), self._context)
-
-    async def aclose(self) -> None:
-        await _Steps(self._generator.aclose(), self._context)
-
-
-class _Steps(Awaitable[T]):
-    """An awaitable whose steps run in a context."""
-
-    __slots__ = ("_awaitable", "_context")
-
-    def __init__(self, awaitable: Awaitable[T], context: Context) -> None:
-        self._awaitable = awaitable
-        self._context = context
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        steps = self._awaitable.__await__()
-        step: Callable[[Any], Any] = steps.send
-        given: list[Any] = [None]
-        while True:
-            try:
-                # Keep no reference: the traceback of an error refers to this frame (a cycle).
-                waits_for = self._context.run(step, given.pop())
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            try:
-                given.append((yield waits_for))
-                step = steps.send
-            except BaseException as error:  # noqa: BLE001 - a cancellation; it is raised in there
-                given.append(error)
-                step = steps.throw

@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway_sdk._call.client import SHARED, SharedSettings
 from gateway_sdk._call.options import OPTIONS, CallSettings
+from gateway_sdk._call.shared_state import SHARED, SharedSettings
 from gateway_sdk._checks import Declared
 from gateway_sdk._transport.config import TRANSPORT, TransportSettings
 from gateway_sdk._url import origin_of_text, parse_url

@@ -5,8 +5,8 @@ from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar, Unpack, overload
 
 from gateway_sdk._call.call import CallArguments, Caller
-from gateway_sdk._call.client import Client
 from gateway_sdk._call.options import OPTIONS, Options, ViewSettings
+from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._checks import check_names
 from gateway_sdk._python import safe_repr
 from gateway_sdk._settings import (
@@ -87,8 +87,8 @@ class GatewaySession:
         """
         check_names("GatewaySession", settings, DECLARED)
         options = Options.of({**settings, "access_token": access_token})
-        client = Client(base_url, settings)
-        self._call_with(Caller(client, options))
+        shared = SharedState(base_url, settings)
+        self._call_with(Caller(shared, options))
         self._is_view = False
 
     def _call_with(self, caller: Caller) -> None:
@@ -139,7 +139,7 @@ class GatewaySession:
         vars(view).update(vars(self))
         view._is_view = True
         options = self._caller.options.but(changes)
-        view._call_with(Caller(self._caller.client, options))
+        view._call_with(Caller(self._caller.shared, options))
         return view
 
     customer: AreaOf[CustomerArea] = AreaOf(CustomerArea)
@@ -157,8 +157,8 @@ class GatewaySession:
 
     @property
     def observers(self) -> tuple[Observer, ...]:
-        """The observers that the session was given: `bulk.run` takes them for its run."""
-        return self._caller.client.observers
+        """The observers of the session: `bulk.run` takes them for its run."""
+        return self._caller.shared.observers
 
     @overload
     async def send(
@@ -202,7 +202,7 @@ class GatewaySession:
         return await self._caller.send(operation, into=into, **given)
 
     async def __aenter__(self) -> Self:
-        await self._caller.client.prepare()
+        await self._caller.shared.prepare()
         return self
 
     async def __aexit__(
@@ -226,12 +226,12 @@ class GatewaySession:
             Exception: closing your own `transport` failed; the session is closed all the same.
         """
         if not self._is_view:
-            await self._caller.client.aclose()
+            await self._caller.shared.aclose()
 
     @safe_repr
     def __repr__(self) -> str:
         kind = "view of GatewaySession" if self._is_view else "GatewaySession"
-        return f"<{kind} {self._caller.client.base_url} ({self._caller.client.state.value})>"
+        return f"<{kind} {self._caller.shared.base_url} ({self._caller.shared.state.value})>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a GatewaySession holds connections and credentials: it is not pickled")

@@ -1,16 +1,15 @@
 """The participants of a login: a browser, a user who pastes, and another user who reads along."""
 
 import asyncio
-import http.client
-import json
 import re
 import shlex
+import socket
 import sys
-from contextlib import closing
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from gateway_sdk.auth import ImplicitFlow
+from tests.auth.visits import Reply, answer as response, post, read_reply, visit
 
 FLOW = ImplicitFlow("https://login.gateway.test/authorize", "sdk")
 ELSEWHERE = "https://app.gateway.test/callback"
@@ -33,32 +32,27 @@ def answer_to(url: str, answer: str) -> str:
     return f"{redirect_uri}#{answer.replace('STATE', state)}"
 
 
+def exchange(place: str, raw: bytes) -> Reply:
+    """Send a request to a receiver as another program does, and read the reply."""
+    host, _, port = place.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=20) as line:
+        line.sendall(raw.replace(b"HOST", place.encode()))
+        return read_reply(b"".join(iter(lambda: line.recv(65536), b"")))
+
+
 def start(url: str) -> tuple[str, str]:
     """Open a start URL as a browser does; return its target and the cookie that it sets."""
     place = urlsplit(url)
-    with closing(http.client.HTTPConnection(place.netloc, timeout=20)) as line:
-        line.request("GET", place.path)
-        reply = line.getresponse()
-        reply.read()
-    cookie, _, _ = reply.headers.get("Set-Cookie", "").partition(";")
-    return reply.headers.get("Location", ""), cookie
+    headers = exchange(place.netloc, visit(target=place.path)).headers
+    return headers.get("Location", ""), headers.get("Set-Cookie", "").partition(";")[0]
 
 
 def go(address: str, cookie: str = "") -> int:
     """Open a URL as a browser does, do what the page's script does, and return the status."""
     place = urlsplit(address)
-    headers = {
-        "Origin": f"http://{place.netloc}",
-        "Content-Type": "application/json",
-        "Cookie": cookie,
-    }
-    body = json.dumps({"fragment": place.fragment, "query": place.query})
-    with closing(http.client.HTTPConnection(place.netloc, timeout=20)) as line:
-        for method, more, text in (("GET", {}, None), ("POST", headers, body)):
-            line.request(method, place.path, text, more)
-            reply = line.getresponse()
-            reply.read()
-    return reply.status
+    exchange(place.netloc, visit(target=place.path))
+    body = response(place.fragment, place.query)
+    return exchange(place.netloc, post(body, {"Cookie": cookie}, target=place.path)).status
 
 
 class Surfer:
@@ -138,7 +132,7 @@ class Paster:
 
 def command(folder: Path) -> str:
     """Return the command of a browser that logs in, and writes down the URLs that it opened."""
-    words = (sys.executable, __file__, str(folder / "went"))
+    words = (sys.executable, "-m", __name__, str(folder / "went"))
     return " ".join([*map(shlex.quote, words), "%s"])
 
 

@@ -1,23 +1,39 @@
+"""The private file: who may read it, what it refuses, and what is left when something fails."""
+
+import asyncio
+import errno
+import io
 import json
+import logging
 import os
 import pickle
+import secrets
+import signal
 import stat
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import PrivateFileStore, SharedTokenSource
+from gateway_sdk import TokenStoreError
+from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token
 from gateway_sdk.auth.stores import _file as file_store
-from tests.support.file_store import mode_of, names_in, refusal
+from gateway_sdk.auth.token import text_of
+from tests.support.file_store import failure, mode_of, names_in, refusal
 from tests.support.logins import KEY, Person, make_token
-from tests.support.records import GOOD, IN_A_STORE
+from tests.support.records import GOOD
+from tests.support.secrecy import CANARY, logged
 
-
-@pytest.fixture
-def store(tmp_path: Path) -> PrivateFileStore:
-    """Provide a store in a folder that does not exist yet."""
-    return PrivateFileStore(KEY, tmp_path / "state" / "tokens")
+ONLY_ROOT = pytest.mark.skipif(
+    os.name == "posix" and os.getuid() != 0,
+    reason="not tested, because only root may give files away",
+)
+posix = pytest.mark.posix
+Use = Callable[[PrivateFileStore], Awaitable[object]]
 
 
 @pytest.fixture
@@ -28,54 +44,13 @@ def no_umask() -> Iterator[None]:
     os.umask(before)
 
 
-async def test_a_file_keeps_the_last_token(store: PrivateFileStore) -> None:
-    """At first there is no token; then it is the last one saved, until it is deleted."""
-    assert await store.load() is None
-    await store.delete()
-
-    for name in ("first", "second"):
-        await store.save(token := make_token(name, expires_at=4e9))
-        assert await store.load() == token
-        assert names_in(store.path.parent) == [store.path.name]
-    await store.delete()
-
-    assert await store.load() is None
-    assert names_in(store.path.parent) == []
-
-
-async def test_each_key_has_a_file_of_its_own(tmp_path: Path) -> None:
-    """Tokens for two gateways are stored beside each other."""
-    other_key = type(KEY)(KEY.authorization_url, KEY.client_id, "https://other.test")
-    mine, other = PrivateFileStore(KEY, tmp_path), PrivateFileStore(other_key, tmp_path)
-    await mine.save(make_token("mine"))
-    await other.save(make_token("other"))
-
-    await other.delete()
-
-    assert await mine.load() is not None
-    assert await other.load() is None
-
-
+@posix
 @pytest.mark.usefixtures("no_umask")
-async def test_other_users_cannot_read_it(tmp_path: Path, store: PrivateFileStore) -> None:
-    """With any umask, each created folder has mode 0700, and the file has 0600."""
-    before = mode_of(tmp_path)
-
-    await store.save(make_token("kept"))
-
-    assert mode_of(store.path) == 0o600
-    assert mode_of(tmp_path / "state" / "tokens") == 0o700
-    assert mode_of(tmp_path / "state") == 0o700
-    assert mode_of(tmp_path) == before
-
-
-@pytest.mark.usefixtures("no_umask")
-async def test_other_users_cannot_read_it_while_it_is_written(
-    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+async def test_other_users_can_never_read_it(
+    tmp_path: Path, store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file never has another mode."""
-    modes: list[int] = []
-    real = os.fsync
+    """Each created folder has mode 0700, and the file has 0600 while it is written, too."""
+    before, real, modes = mode_of(tmp_path), os.fsync, list[int]()
 
     def fsync(descriptor: int) -> None:
         modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
@@ -83,30 +58,9 @@ async def test_other_users_cannot_read_it_while_it_is_written(
 
     monkeypatch.setattr(os, "fsync", fsync)
     await store.save(make_token("kept"))
-
     assert modes == [0o600, 0o700]  # of the file, and then of its folder
-
-
-@pytest.mark.parametrize("record", IN_A_STORE.values(), ids=IN_A_STORE)
-async def test_a_broken_file_is_named_and_not_shown(store: PrivateFileStore, record: bytes) -> None:
-    """A record without a valid token for this key is refused; saving another one repairs it."""
-    await store.save(make_token("kept"))
-    store.path.write_bytes(record)
-
-    assert str(store.path) in await refusal(store)
-    await store.save(token := make_token("new"))
-
-    assert await store.load() == token
-
-
-async def test_a_file_that_is_cut_anywhere_is_broken(store: PrivateFileStore) -> None:
-    """No part of a record is accepted as the whole record."""
-    await store.save(make_token("kept"))
-    record = store.path.read_bytes()
-
-    for length in range(len(record)):
-        store.path.write_bytes(record[:length])
-        assert "has no valid token" in await refusal(store)
+    folders = (store.path, tmp_path / "state" / "tokens", tmp_path / "state", tmp_path)
+    assert [mode_of(path) for path in folders] == [0o600, 0o700, 0o700, before]
 
 
 async def test_no_more_than_a_record_is_read(store: PrivateFileStore) -> None:
@@ -116,35 +70,16 @@ async def test_no_more_than_a_record_is_read(store: PrivateFileStore) -> None:
     assert "has no valid token" in await refusal(store)
     with store.path.open("wb") as file:
         file.truncate(2**32)  # a sparse file, which needs no space
-
     assert "has no valid token" in await refusal(store)
 
 
-def test_a_store_shows_its_path_and_can_be_pickled(store: PrivateFileStore) -> None:
-    """It holds no secret, so it may be sent to another process."""
+def test_a_store_holds_no_secret_and_does_no_io(tmp_path: Path) -> None:
+    """It may be sent to another process."""
+    store = PrivateFileStore(KEY, tmp_path / "state")
     copied = pickle.loads(pickle.dumps(store))  # noqa: S301 - ours
-
     assert repr(copied) == repr(store) == f"<PrivateFileStore {store.path}>"
     assert (copied.key, copied.path) == (store.key, store.path)
-
-
-def test_making_a_store_does_no_io(tmp_path: Path) -> None:
-    """No file is read or created before it is needed."""
-    PrivateFileStore(KEY, tmp_path / "state")
-
     assert names_in(tmp_path) == []
-
-
-@pytest.mark.parametrize("folder", [None, ""])
-def test_by_default_it_is_in_the_folder_for_state(
-    folder: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The default follows XDG_STATE_HOME, and only this user can read it."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-    path = PrivateFileStore(KEY, folder).path
-
-    assert path == tmp_path / "gateway-sdk" / "tokens" / f"{KEY.digest}.json"
 
 
 async def test_a_system_without_file_modes_is_supported(
@@ -152,42 +87,381 @@ async def test_a_system_without_file_modes_is_supported(
 ) -> None:
     """On Windows, the folders of a profile are private already, and os.getuid is missing."""
     monkeypatch.setattr(file_store, "_HAS_MODES", False)
-    monkeypatch.delattr(os, "getuid")
-
+    monkeypatch.delattr(os, "getuid", raising=False)
     await store.save(token := make_token("kept"))
     store.path.chmod(0o644)
     assert await store.load() == token
     store.path.unlink()
     store.path.mkdir()
-
-    assert "is not an ordinary file" in await refusal(store)
-
-
-async def test_deleting_removes_drafts_of_killed_processes(store: PrivateFileStore) -> None:
-    """A draft holds a token too, so it is deleted."""
-    await store.save(make_token("kept"))
-    draft = store.path.with_name(f".{store.path.name}.0123456789abcdef")
-    draft.write_bytes(store.path.read_bytes())
-
-    await store.delete()
-
-    assert list(store.path.parent.iterdir()) == []
+    told = {"posix": "is not an ordinary file", "nt": "cannot be read: Permission denied"}
+    assert told[os.name] in await refusal(store)
 
 
+@pytest.mark.parametrize("times", [1, 99, 100])
 @pytest.mark.parametrize(
-    ("content", "mode"), [(b"{", 0o600), (b"", 0o600), (json.dumps(GOOD).encode(), 0o644)]
+    ("place", "name", "use"),
+    [
+        (os, "open", lambda store: store.load()),
+        (Path, "replace", lambda store: store.save(make_token("new"))),
+        (Path, "unlink", lambda store: store.delete()),
+        (Path, "unlink", lambda store: with_draft(store).delete()),
+    ],
 )
-async def test_a_login_replaces_an_unusable_record(
-    store: PrivateFileStore, content: bytes, mode: int
+async def test_windows_is_asked_again_while_another_process_has_the_file_open(
+    store: PrivateFileStore,
+    monkeypatch: pytest.MonkeyPatch,
+    place: Any,
+    name: str,
+    use: Use,
+    times: int,
 ) -> None:
-    """Where a user can log in, an invalid or a public file is replaced."""
-    await store.save(make_token("old"))
-    store.path.write_bytes(content)
-    store.path.chmod(mode)
-    source = SharedTokenSource(store, person := Person())
+    """For a second, whatever is done with it, or with a draft that somebody who was killed left."""
+    await store.save(make_token("kept"))
+    pauses: list[float] = []
+    monkeypatch.setattr(file_store, "_HAS_MODES", False)
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    real, refused = getattr(place, name), iter([True] * times)
 
-    token = await source.token()
+    def busy(*args: Any, **options: Any) -> Any:
+        if next(refused, False):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(*args, **options)
 
-    assert person.asked == 1
+    monkeypatch.setattr(place, name, busy)
+    if times == 100:
+        with pytest.raises(TokenStoreError, match="Permission denied"):
+            await use(store)
+    else:
+        await use(store)
+    assert pauses == [0.01] * min(times, 99)
+
+
+def with_draft(store: PrivateFileStore) -> PrivateFileStore:
+    store.path.with_name(f".{store.path.name}.killed").touch()
+    return store
+
+
+def another(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Return what moves the file elsewhere, and puts another object in its place."""
+
+    def spoil(path: Path) -> None:
+        path.rename(path.with_name("elsewhere"))
+        make(path)
+
+    return spoil
+
+
+def with_mode(mode: int) -> Callable[[Path], None]:
+    return lambda path: path.chmod(mode)
+
+
+LINKS = "cannot be read: Too many levels of symbolic links"
+PUBLIC = "is accessible to other users (mode 0{:o}): its token may be known; log in again"
+FOLDER = another(Path.mkdir)
+
+
+@posix
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (another(lambda path: path.symlink_to("elsewhere")), LINKS),
+        (another(lambda path: path.symlink_to("nowhere")), LINKS),
+        # One that has no writer.
+        (another(getattr(os, "mkfifo", Path.mkdir)), "is not an ordinary file"),
+        (FOLDER, "is not an ordinary file"),
+        *((with_mode(mode), PUBLIC.format(mode)) for mode in (0o644, 0o640, 0o602)),
+        pytest.param(
+            lambda path: os.chown(path, 12345, -1), "belongs to another user", marks=ONLY_ROOT
+        ),
+    ],
+)
+async def test_a_file_that_others_may_have_made_or_read_is_refused(
+    store: PrivateFileStore, spoil: Callable[[Path], None], told: str
+) -> None:
+    """It is not read, not followed and does not block; a login replaces one that was readable."""
+    await store.save(make_token("kept"))
+    descriptors = len(names_in(Path("/dev/fd")))
+    spoil(store.path)
+    text = await refusal(store)
+    assert str(store.path) in text
+    assert told in text
+    assert len(names_in(Path("/dev/fd"))) == descriptors
+
+    person, elsewhere = Person(), store.path.with_name("elsewhere")
+    before = elsewhere.read_bytes() if elsewhere.exists() else b""
+    if "log in again" in told:
+        token = await SharedTokenSource(store, person).token()
+    else:
+        with pytest.raises(TokenStoreError):
+            await SharedTokenSource(store, person).token()
+        if spoil is FOLDER:
+            assert "cannot be written: Is a directory" in await failure(store)
+            with pytest.raises(TokenStoreError, match="cannot be removed"):
+                await store.delete()
+            assert names_in(store.path.parent) == [store.path.name, "elsewhere"]
+            return
+        await store.save(token := make_token("new"))
     assert await store.load() == token
     assert mode_of(store.path) == 0o600
+    assert (elsewhere.read_bytes() if elsewhere.exists() else b"") == before
+    assert not store.path.with_name("nowhere").exists()
+
+
+@posix
+@pytest.mark.parametrize("target", ["elsewhere", "nowhere"])
+async def test_a_link_in_place_of_the_draft_is_not_followed(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """Even a program that guesses the draft's name cannot redirect it; a logout removes it."""
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "ab" * size)
+    await store.save(old := make_token("old"))
+    other = store.path.with_name("elsewhere")
+    other.write_bytes(b"untouched")
+    store.path.with_name(f".{store.path.name}.{'ab' * 8}").symlink_to(target)
+    assert "cannot be written: File exists" in await failure(store)
+    assert await store.load() == old
+    await store.delete()
+    assert names_in(store.path.parent) == ["elsewhere"]
+    assert other.read_bytes() == b"untouched"
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777, 0o720, 0o700, 0o755])
+async def test_a_folder_that_others_can_write_is_refused(
+    store: PrivateFileStore, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Others could replace the token; one who logs in uses it, with a warning that says why."""
+    store.path.parent.mkdir(parents=True)
+    store.path.parent.chmod(mode)
+    if not mode & 0o22:
+        await store.save(token := make_token("kept"))
+        assert await store.load() == token
+        assert mode_of(store.path.parent) == mode
+        return
+    told = f"the folder {store.path.parent} can be written by others"
+    assert told in await failure(store)
+    assert names_in(store.path.parent) == []
+    source = SharedTokenSource(store, Person())
+    assert await source.token() is await source.token()
+    (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert told in warning.getMessage()
+    assert CANARY not in logged(caplog.records)
+
+
+@posix
+@pytest.mark.parametrize("use", [PrivateFileStore.load, PrivateFileStore.delete])
+async def test_a_folder_that_others_can_write_now_is_refused(
+    store: PrivateFileStore, use: Callable[[PrivateFileStore], Awaitable[object]]
+) -> None:
+    """Others could have put an old token there, or could put back what is deleted."""
+    await store.save(make_token("kept"))
+    store.path.parent.chmod(0o777)
+    with pytest.raises(TokenStoreError, match="can be written by others"):
+        await use(store)
+    assert names_in(store.path.parent) == [store.path.name]
+
+
+async def test_a_folder_that_another_process_makes_meanwhile_is_used(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.save(make_token("first"))
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    await store.save(token := make_token("second"))
+    assert await store.load() == token
+
+
+@posix
+@ONLY_ROOT
+async def test_a_folder_of_another_user_is_refused(store: PrivateFileStore) -> None:
+    store.path.parent.mkdir(parents=True, mode=0o700)
+    os.chown(store.path.parent, 12345, -1)
+    assert "belongs to another user" in await failure(store)
+
+
+@posix
+async def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    store = PrivateFileStore(KEY, tmp_path / "file" / "tokens")
+    assert "cannot be read: Not a directory" in await refusal(store)
+    assert "cannot be written: " in await failure(store)
+    with pytest.raises(TokenStoreError, match="cannot be removed: Not a directory"):
+        await store.delete()
+
+
+async def test_a_file_that_fails_while_it_is_read_is_an_error(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    await store.save(make_token("kept"))
+    monkeypatch.setattr(os, "fdopen", lambda *_, **__: Failing())
+    assert "cannot be read: Input/output error" in await refusal(store)
+
+
+@pytest.mark.parametrize(("owner", "step"), [(os, "open"), (os, "fsync"), (Path, "replace")])
+async def test_the_old_token_stays_if_writing_fails(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch, owner: object, step: str
+) -> None:
+    """Each step may fail: the error gives the reason, and no draft is left."""
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    await store.save(old := make_token("old"))
+    with monkeypatch.context() as broken:
+        broken.setattr(owner, step, fail)
+        assert "cannot be written: No space left on device" in await failure(store)
+    assert await store.load() == old
+    assert names_in(store.path.parent) == [store.path.name]
+
+
+async def test_a_folder_that_cannot_be_flushed_is_no_error(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the file was replaced the token is stored, even if the folder cannot be synced."""
+    real = os.open
+
+    def no_folders(path: Path, flags: int, mode: int = 0o777) -> int:
+        if path == store.path.parent:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", no_folders)
+    await store.save(token := make_token("kept"))
+    assert await store.load() == token
+
+
+@posix
+@pytest.mark.parametrize("logouts", [1, 9, 10])
+async def test_a_draft_that_a_logout_removes_is_written_again(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch, logouts: int
+) -> None:
+    """A logout at the same time costs a draft, not the token; saving ends after ten drafts."""
+    left, real = [None] * logouts, os.fsync
+
+    def log_out_and_sync(descriptor: int) -> None:
+        if left:
+            left.pop()
+            PrivateFileStore(KEY, store.path.parent)._delete()
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", log_out_and_sync)
+    if logouts < 10:
+        await store.save(token := make_token("kept"))
+        assert await store.load() == token
+    else:
+        with pytest.raises(TokenStoreError, match="cannot be written: No such file"):
+            await store.save(make_token("lost"))
+    assert left == []
+    assert names_in(store.path.parent) == [store.path.name] * (logouts < 10)
+
+
+async def test_drafts_of_killed_processes_are_removed(store: PrivateFileStore) -> None:
+    """They hold tokens. Saving spares those of the last minute, whose process may still write."""
+    await store.save(make_token("first"))
+    young, old = drafts = [store.path.with_name(f".{store.path.name}.{age}") for age in (30, 90)]
+    other = store.path.with_name(".other.json.90")
+    for path, age in zip([*drafts, other], (30, 90, 90), strict=True):
+        path.write_bytes(b"draft")
+        os.utime(path, (0, time.time() - age))
+    await store.save(make_token("second"))
+    assert names_in(store.path.parent) == sorted([young.name, other.name, store.path.name])
+    assert not old.exists()
+    await store.delete()
+    assert names_in(store.path.parent) == [other.name]
+
+
+PRELUDE = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from gateway_sdk.auth import PrivateFileStore, Token, TokenKey
+
+name, folder, *key = sys.argv[1:]
+store = PrivateFileStore(TokenKey(*key), folder)
+
+def save(number):
+    asyncio.run(store.save(Token(f"{name}-{number}-" + "x" * 5000, obtained_at=number)))
+"""
+SAVES = 60
+WRITER = f"{PRELUDE}\nfor number in range({SAVES}): save(number)"
+DIES = """
+def die(*arguments, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def die_the_second_time(*arguments):
+    os.fsync = die
+
+"""
+DEATHS = {
+    "before the draft is there": "os.open = die",
+    "while the draft is written": "os.fsync = die",
+    "before the draft takes the file's place": "Path.replace = die",
+    "after that": "os.fsync = die_the_second_time",
+}
+
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(store: PrivateFileStore) -> Iterator[Start]:
+    """Provide a function that runs code under a name in a process, perhaps within a program."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(code: str, name: str, *within: str) -> subprocess.Popen[str]:
+        key = (KEY.authorization_url, KEY.client_id, KEY.gateway)
+        process = subprocess.Popen(
+            [*within, sys.executable, "-c", code, name, str(store.path.parent), *key],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+async def kept(store: PrivateFileStore) -> Token:
+    token = await store.load()
+    assert token is not None
+    return token
+
+
+async def test_processes_that_save_at_once_never_break_the_file(
+    store: PrivateFileStore, start: Start
+) -> None:
+    """While two processes write, a third one reads only whole tokens; no draft is left."""
+    await store.save(make_token("kept"))
+    writers = [start(WRITER, name) for name in ("one", "two")]
+    read: set[str] = set()
+    while any(writer.poll() is None for writer in writers):
+        read.add(text_of(await kept(store)))
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert len(read) > 1
+    for text in read - {f"{CANARY}-kept"}:
+        name, number, rest = text.split("-")
+        assert (name in ("one", "two"), rest) == (True, "x" * 5000)
+        assert int(number) in range(SAVES)
+    assert (await kept(store)).obtained_at == SAVES - 1
+    assert names_in(store.path.parent) == [store.path.name]
+
+
+@posix
+@pytest.mark.parametrize("death", DEATHS.values(), ids=DEATHS)
+async def test_a_writer_that_is_killed_leaves_the_old_token_or_the_new(
+    store: PrivateFileStore, start: Start, death: str
+) -> None:
+    """At each step, the file that is left is whole, and the next writer works."""
+    await store.save(old := make_token("old"))
+    writer = start(f"{PRELUDE}{DIES}{death}\nsave(7)", "new")
+    assert await asyncio.to_thread(writer.wait) == -signal.SIGKILL
+    token = await kept(store)
+    assert (token.obtained_at == 7) if death.endswith("second_time") else (token == old)
+    await store.save(newer := make_token("newer"))
+    assert await store.load() == newer

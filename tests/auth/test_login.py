@@ -1,15 +1,19 @@
-"""A login: the browser that is opened, the lines that are shown, the result of each response."""
+"""A login: what is shown and opened, and the result of each response, delivered or pasted."""
 
+import asyncio
+import gc
 import logging
-import socket
+import os
+import threading
 import traceback
-from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver, Token, login
+from gateway_sdk.auth import LoopbackReceiver, Token, _kept_ports, login
 from gateway_sdk.auth._login import _first_token
+from gateway_sdk.auth.token import text_of
 from gateway_sdk.errors import (
     AuthorizationDeniedError,
     ConfigurationError,
@@ -26,103 +30,107 @@ from tests.auth.people import (
     GOOD,
     MALFORMED,
     TOKEN,
+    Paster,
     Reader,
     Surfer,
+    answer_to,
     asked_in,
+    command,
 )
-from tests.auth.traces import join_threads, no_traces
+from tests.auth.traces import join_threads, no_records, open_files, release_ports, threads
+
+pytestmark = pytest.mark.usefixtures("traceless")
+
+HERE = "http://127.0.0.1:0/callback"
+PASTE_IT = "Then paste the whole address of the page that you are sent to, and press Enter."
+BAD_ANSWERS = [
+    (DENIED, AuthorizationDeniedError, "the login was refused (access_denied)"),
+    (MALFORMED, MalformedResponseError, "the token_type in the response is not Bearer"),
+]
+everywhere = pytest.mark.parametrize("redirect_uri", [HERE, ELSEWHERE])
 
 
-@pytest.fixture(autouse=True)
-async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    async with no_traces(caplog):
-        yield
+async def must_be_closed(url: str) -> None:
+    """Require that no program listens at the redirect URI of an authorization URL."""
+    release_ports()
+    place = asked_in(url)[0].split("/")[2]
+    if place.startswith("127.0.0.1:"):
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*place.split(":"))
 
 
-def must_be_closed(url: str) -> None:
-    """Require that no program listens at the redirect URI any more."""
-    host, _, port = asked_in(url)[0].split("/")[2].partition(":")
-    with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
-        probe.connect((host, int(port)))
+class Case:
+    """A login with a user who reads and pastes."""
+
+    def __init__(self, redirect_uri: str = HERE, seconds: float = 60, **options: Any) -> None:
+        self.reader, self.paster = Reader(), Paster()
+        options = {"browser": False, "show": self.reader, "paste": self.paster, **options}
+        coroutine = login(FLOW, redirect_uri=redirect_uri, timeout=seconds, **options)
+        self.task = asyncio.create_task(coroutine)
+
+    async def paste(self, *answers: str) -> None:
+        """Paste the URL that the browser was sent to with a response."""
+        url = await self.reader.url()
+        for answer in answers:
+            self.paster.lines.put_nowait(answer_to(url, answer))
+
+    async def must_be_over(self) -> None:
+        """Require that the input is not read any more, and that no port is open."""
+        assert not self.paster.is_reading
+        await must_be_closed(await self.reader.url())
 
 
-async def test_a_browser_logs_in() -> None:
-    """The token of the response is returned, with its lifetime from now on."""
-    surfer, reader = Surfer(GOOD), Reader()
-
-    token = await login(FLOW, browser=surfer, show=reader, clock=lambda: 1000.0)
-
-    assert token.value.get_secret_value() == TOKEN
-    assert (token.obtained_at, token.expires_at) == (1000, 4600)
-    must_be_closed(surfer.went[0])
+# --- by a browser -----------------------------------------------------------------------------
 
 
-async def test_what_is_shown() -> None:
-    """A user reads another URL than the browser gets, and never the state."""
+async def test_a_browser_logs_in(caplog: pytest.LogCaptureFixture) -> None:
+    """The user reads another URL than the browser gets, and never the state; nothing is logged."""
     surfer, reader = Surfer(FOREIGN, GOOD), Reader()
-
-    await login(FLOW, browser=surfer, show=reader)
-
+    token = await login(FLOW, browser=surfer, show=reader, clock=lambda: 1000.0)
+    assert (text_of(token), token.obtained_at, token.expires_at) == (TOKEN, 1000, 4600)
+    await must_be_closed(surfer.went[0])
     assert reader.texts == [
         "Log in at this address, if no browser opens by itself:",
         await reader.start_url(),
     ]
     assert not set(reader.texts) & {*surfer.opened, *surfer.went}
+    _, state = asked_in(surfer.went[0])
+    assert logging.getLogger().level == logging.NOTSET
+    assert any(record.name == "asyncio" for record in caplog.records)
+    assert not any(secret in caplog.text for secret in (state, TOKEN, "CANARY"))
 
 
 async def test_what_is_shown_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     """By default, the shown lines do not mix with the program's output."""
     surfer = Surfer(GOOD)
-
     await login(FLOW, browser=surfer)
-
     printed = capsys.readouterr()
     assert printed.out == ""
     place = surfer.opened[0].rpartition("/")[0]
     assert [line.rpartition("/")[0] for line in printed.err.splitlines()[1:]] == [place]
 
 
-@pytest.mark.parametrize(
-    ("answer", "error", "text"),
-    [
-        (DENIED, AuthorizationDeniedError, "the login was refused (access_denied)"),
-        (MALFORMED, MalformedResponseError, "the token_type in the response is not Bearer"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "error", "text"), BAD_ANSWERS)
 async def test_a_response_without_a_token_ends_the_login(
     answer: str, error: type[LoginError], text: str
 ) -> None:
     """A refusal or an invalid response with the login's state has its own error, without texts."""
-    surfer, reader = Surfer(answer), Reader()
-
+    surfer = Surfer(answer)
     with pytest.raises(error) as caught:
-        await login(FLOW, browser=surfer, show=reader)
-
+        await login(FLOW, browser=surfer, show=Reader())
     assert str(caught.value) == text
-    assert "CANARY" not in "".join(traceback.format_exception(caught.value))
-    assert asked_in(surfer.went[0])[1] not in "".join(traceback.format_exception(caught.value))
-    must_be_closed(surfer.went[0])
+    shown = "".join(traceback.format_exception(caught.value))
+    assert not any(secret in shown for secret in ("CANARY", asked_in(surfer.went[0])[1]))
+    await must_be_closed(surfer.went[0])
 
 
 async def test_a_response_to_another_login_is_refused() -> None:
     """Responses with another state, no state or two are refused until the right one comes."""
-    surfer = Surfer(
-        FOREIGN, "", "error=access_denied", "state=STATE&state=STATE", "state=\ud800", GOOD
-    )
-
-    token = await login(FLOW, browser=surfer, show=Reader())
-
+    wrong = (FOREIGN, "", "error=access_denied", "state=STATE&state=STATE", "state=\ud800")
+    surfer = Surfer(*wrong, GOOD)
+    assert text_of(await login(FLOW, browser=surfer, show=Reader())) == TOKEN
     join_threads()
-    assert token.value.get_secret_value() == TOKEN
     assert surfer.statuses == [400, 400, 400, 400, 400, 200]
-
-
-async def test_a_login_times_out() -> None:
-    """The error says so."""
-    reader = Reader()
-
-    with pytest.raises(LoginTimeoutError, match=r"within 0\.01 s: no response came"):
-        await login(FLOW, browser=False, show=reader, timeout=0.01)
 
 
 async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:
@@ -131,7 +139,6 @@ async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:
     async with LoopbackReceiver() as other:
         with pytest.raises(ReceiverUnavailableError):
             await login(FLOW, redirect_uri=other.redirect_uri, browser=Surfer(), show=reader)
-
     assert reader.texts == []
 
 
@@ -145,26 +152,132 @@ async def test_a_port_in_use_is_an_error_before_anything_is_shown() -> None:
     ],
 )
 async def test_invalid_arguments_are_refused_at_once(options: dict[str, Any], problem: str) -> None:
-    """An invalid argument is a ConfigurationError before a line is shown."""
     reader = Reader()
-
     with pytest.raises(ConfigurationError, match=problem):
         await login(FLOW, browser=Surfer(), show=reader, **options)
-
     assert reader.texts == []
 
 
-async def test_nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither the token nor the state is in a log record of any level."""
-    surfer, reader = Surfer(FOREIGN, GOOD), Reader()
+def _breaks(url: str) -> bool:
+    raise LookupError("CANARY")
 
-    token = await login(FLOW, browser=surfer, show=reader)
 
-    _, state = asked_in(surfer.went[0])
-    assert logging.getLogger().level == logging.NOTSET
-    assert any(record.name == "asyncio" for record in caplog.records)
-    assert not any(secret in caplog.text for secret in (state, TOKEN, "CANARY"))
-    assert "CANARY" not in repr(token)
+@pytest.mark.parametrize("is_shown", [True, False])
+@pytest.mark.parametrize("browser", [_breaks, lambda url: 0, "no-such-browser", "no-such %s"])
+async def test_a_browser_that_does_not_open_is_reported(browser: Any, is_shown: bool) -> None:
+    """The login goes on, though that cannot be shown: the user opens the shown URL by hand."""
+    reader = Reader()
+
+    def show(text: str) -> None:
+        reader(text)
+        if not is_shown and not text.startswith(("Log in", "http:")):
+            raise BrokenPipeError
+
+    task = asyncio.create_task(login(FLOW, browser=browser, show=show))
+    await reader.line("No browser could be opened here.")
+    assert await reader.go(GOOD) == 200
+    assert text_of(await task) == TOKEN
+    assert len(reader.texts) == 3
+
+
+async def test_no_browser_is_opened_if_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("webbrowser.get", opened.append)
+    case = Case(paste=None)
+    assert await case.reader.go(GOOD) == 200
+    await case.task
+    assert case.reader.texts == ["Log in at this address:", await case.reader.start_url()]
+    assert opened == []
+    assert threads() == []
+
+
+@pytest.mark.parametrize("before", [None, "", f"no-such-browser %s{os.pathsep}"])
+async def test_a_command_opens_the_browser(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: str | None
+) -> None:
+    """By default, it is the first that works of $BROWSER; %s is an address that leads on."""
+    if before is not None:
+        monkeypatch.setenv("BROWSER", before + command(tmp_path))
+        # What the module has found out about this machine before.
+        monkeypatch.setattr("webbrowser._tryorder", None)
+        monkeypatch.setattr("webbrowser._browsers", {})
+    reader = Reader()
+    browser = command(tmp_path) if before is None else None
+    assert text_of(await login(FLOW, browser=browser, show=reader)) == TOKEN
+    assert reader.texts[0].endswith(", if no browser opens by itself:")
+    opened, went = (tmp_path / "went").read_text().split()
+    assert opened != await reader.start_url()
+    assert went.startswith(FLOW.authorization_url)
+
+
+def test_a_browser_may_outlive_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
+    """A blocking browser does not keep a program from ending, and its result is dropped."""
+    _kept_ports._run(asyncio.sleep(0))
+    files, left, began = open_files(), threading.Event(), threading.Event()
+
+    def blocks(url: str) -> bool:
+        began.set()
+        return left.wait()
+
+    async def main() -> None:
+        asyncio.get_running_loop().slow_callback_duration = 60  # slow steps are normal
+        with pytest.raises(LoginTimeoutError):
+            await login(FLOW, browser=blocks, show=str, timeout=0.01)
+
+    asyncio.run(main(), debug=True)
+    [thread] = threads()
+    assert began.wait()
+    assert thread.daemon
+    left.set()
+    thread.join()
+    release_ports()
+    assert open_files() == files
+    gc.collect()
+    no_records(caplog)
+
+
+# --- by pasting, alone or beside a browser ----------------------------------------------------
+
+
+@everywhere
+async def test_a_pasted_address_logs_in(redirect_uri: str) -> None:
+    """Each URL of another login before it is reported as wrong, and not shown."""
+    surfer = Surfer()
+    case = Case(redirect_uri, browser=surfer if redirect_uri == ELSEWHERE else False)
+    for line in ("", "CANARY", "https://evil.test/#CANARY"):
+        case.paster.lines.put_nowait(line)
+    await case.paste(FOREIGN, "", GOOD)
+    assert text_of(await case.task) == TOKEN
+    await case.must_be_over()
+    join_threads()
+    url = await case.reader.url()
+    if redirect_uri == HERE:
+        at = f"{await case.reader.start_url()} or, on another machine, at this address:"
+    else:
+        at = "this address, if no browser opens by itself:"
+        assert surfer.went == [url]
+    assert case.reader.texts[:3] == [f"Log in at {at}", url, PASTE_IT]
+    told = [text for text in case.reader.texts[3:] if not text.startswith("No browser")]
+    assert len(told) == 5
+    for text in told:
+        assert text.startswith(("Not this one: the response ", "Not this one: the URL "))
+        assert text.endswith(". Paste the whole address, up to its end.")
+        assert "CANARY" not in text
+
+
+@pytest.mark.parametrize("is_pasted", [False, True])
+async def test_a_browser_may_be_faster_than_pasting(is_pasted: bool) -> None:
+    """Then reading the input stops; a response that comes both ways at once gives one token."""
+    case = Case()
+    delivering = asyncio.create_task(case.reader.go(GOOD))
+    if is_pasted:
+        await case.paste(GOOD)
+    assert text_of(await case.task) == TOKEN
+    await asyncio.wait([delivering])
+    if not is_pasted or delivering.exception() is None:
+        assert delivering.result() in ({200, 400} if is_pasted else {200})
+    await case.must_be_over()
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -180,3 +293,84 @@ async def test_a_token_counts_more_than_an_error(order: int) -> None:
 
     ways = [works(), fails()][::order]
     assert await _first_token("https://gateway.test", lambda url: True, str, ways) is token
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("answer", "error", "text"),
+    [*BAD_ANSWERS, (None, LoginError, "nothing was pasted")],
+)
+async def test_a_pasted_response_without_a_token_ends_the_login(
+    redirect_uri: str, answer: str | None, error: type[LoginError], text: str
+) -> None:
+    """With the same error as from a browser; a user who ends the input gives up the login."""
+    case = Case(redirect_uri)
+    if answer is None:
+        case.paster.lines.put_nowait(None)
+    else:
+        await case.paste(answer)
+    with pytest.raises(error) as caught:
+        await case.task
+    assert (type(caught.value), str(caught.value)) == (error, text)
+    await case.must_be_over()
+
+
+@pytest.mark.parametrize(
+    ("redirect_uri", "options"), [(HERE, {}), (ELSEWHERE, {}), (HERE, {"paste": None})]
+)
+async def test_a_login_times_out(redirect_uri: str, options: dict[str, Any]) -> None:
+    """The time-out includes pasting, and ends it."""
+    case = Case(redirect_uri, seconds=0.01, **options)
+    with pytest.raises(LoginTimeoutError, match=r"^the login was not finished within 0\.01 s: no "):
+        await case.task
+    if not options:
+        await case.must_be_over()
+
+
+@everywhere
+async def test_a_cancelled_login_stops_everything(redirect_uri: str) -> None:
+    """Cancelling the waiting task stops the pasting and closes the port."""
+    case = Case(redirect_uri)
+    await case.paster.asked.wait()
+    case.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await case.task
+    await case.must_be_over()
+    with pytest.raises(TimeoutError) as caught:  # the caller's own
+        async with asyncio.timeout(0.01):
+            await Case(redirect_uri).task
+    assert type(caught.value) is TimeoutError
+
+
+@everywhere
+@pytest.mark.parametrize(
+    "error", [TimeoutError("theirs"), OSError("theirs"), LookupError("theirs")]
+)
+async def test_what_pasting_raises_ends_the_login(redirect_uri: str, error: Exception) -> None:
+    """An error of the paste function is raised unchanged, also a TimeoutError."""
+
+    async def paste() -> str:
+        raise error
+
+    with pytest.raises(type(error), match="theirs") as caught:
+        await Case(redirect_uri, paste=paste).task
+    assert caught.value is error
+
+
+@everywhere
+@pytest.mark.parametrize("last", range(4))
+async def test_what_showing_raises_ends_the_login(redirect_uri: str, last: int) -> None:
+    """An error of the show function is raised unchanged, and no task is left."""
+    shown: list[str] = []
+
+    def show(text: str) -> None:
+        if len(shown) == last:
+            raise BrokenPipeError
+        shown.append(text)
+
+    case = Case(redirect_uri, show=show)
+    case.paster.lines.put_nowait("wrong")
+    with pytest.raises(BrokenPipeError):
+        await case.task
+    assert len(shown) == last
+    assert not case.paster.is_reading

@@ -1,7 +1,6 @@
 """Another user of this machine, who can read the list of processes, during a login."""
 
 import encodings.idna  # noqa: F401 - another user may not be able to read it later
-import http.client
 import json
 import os
 import re
@@ -10,7 +9,7 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ import pytest
 
 from gateway_sdk.auth import _callback_server, _loopback, login
 from tests.auth.bad_requests import GOOD as RESPONSE
-from tests.auth.people import FLOW, GOOD, TOKEN, Reader, Surfer
-from tests.auth.traces import no_traces
+from tests.auth.people import FLOW, GOOD, TOKEN, Reader, Surfer, exchange
 from tests.auth.visits import Waiting, post, visit, waiting
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says whose a socket is")
@@ -29,36 +27,22 @@ NOBODY = 65534
 IS_ROOT = sys.platform == "linux" and os.geteuid() == 0
 
 
-@pytest.fixture(autouse=True)
-async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    async with no_traces(caplog):
-        yield
-
-
-def arguments_of_all() -> list[str]:
-    """Return the arguments of each process, as every user can read them."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found.append(path.read_text(errors="replace"))
-        except OSError:
-            continue  # it has just ended
-    return found
+pytestmark = pytest.mark.usefixtures("traceless")
 
 
 def rob(mark: str) -> list[Any]:
     """Return the URLs that processes with a mark show, and the results of trying to use them."""
-    shown = "\n".join(text for text in arguments_of_all() if mark in text)
+    shown = ""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):  # which every user can read
+        with suppress(OSError):  # it has just ended
+            text = path.read_text(errors="replace")
+            shown += text if mark in text else ""
     urls = sorted(set(re.findall(r"https?://[^\0\n]+", shown)))
     statuses = []
     for url in urls if IS_ROOT else []:
-        _, _, place, path = url.split("/")
-        for method, target in (("GET", f"/{path}"), ("GET", "/callback"), ("POST", "/callback")):
-            line = http.client.HTTPConnection(place, timeout=20)
-            headers = {"Origin": f"http://{place}", "Content-Type": "application/json"}
-            line.request(method, target, RESPONSE, headers)
-            statuses.append(line.getresponse().status)
-            line.close()
+        _, _, place, start = url.split("/")
+        requests = (visit(target=f"/{start}"), visit(), post(RESPONSE, {"Cookie": None}))
+        statuses += [exchange(place, raw).status for raw in requests]
     return [urls, statuses]
 
 
@@ -70,9 +54,7 @@ async def test_a_user_who_lists_the_processes_cannot_end_the_login(tmp_path: Pat
     """
     words = (sys.executable, "-m", __spec__.name, str(tmp_path / "robbed"))
     reader = Reader()
-
     token = await login(FLOW, browser=f"{shlex.join(words)} %s", show=reader)
-
     urls, statuses = json.loads((tmp_path / "robbed").read_text())
     assert token.value.get_secret_value() == TOKEN
     assert [url.rpartition("/")[0] for url in urls] == [
@@ -109,12 +91,13 @@ async def test_every_request_of_another_user_is_refused(
         await there.must_still_wait()
 
 
-def open_and_leave(there: Waiting, *, by_reset: bool) -> None:
-    """Open the start address, and close the connection without waiting for the reply."""
-    with socket.create_connection((there.host, there.port)) as client:
-        if by_reset:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        client.sendall(visit(target=there.start, changes={"Host": f"{there.host}:{there.port}"}))
+def open_start(there: Waiting, *, by_reset: bool) -> socket.socket:
+    """Open the start address, without waiting for the reply."""
+    client = socket.create_connection((there.host, there.port))
+    if by_reset:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.sendall(visit(target=there.start, changes={"Host": f"{there.host}:{there.port}"}))
+    return client
 
 
 @linux_only
@@ -122,7 +105,7 @@ def open_and_leave(there: Waiting, *, by_reset: bool) -> None:
 async def test_a_connection_closed_before_the_owner_check_is_refused(by_reset: bool) -> None:
     """A closed connection may be another user's: it does not open the start address."""
     async with waiting() as there:
-        open_and_leave(there, by_reset=by_reset)
+        open_start(there, by_reset=by_reset).close()
         await there.must_still_wait()
 
 
@@ -140,13 +123,11 @@ async def test_a_connection_reset_during_the_owner_check_is_refused(
 
     monkeypatch.setattr(_callback_server, "is_other_user", reset)
     async with waiting() as there:
-        client = socket.create_connection((there.host, there.port))
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        client.sendall(visit(target=there.start, changes={"Host": f"{there.host}:{there.port}"}))
-        clients.append(client)
+        clients.append(open_start(there, by_reset=True))
         await there.must_still_wait()
 
 
+@pytest.mark.posix
 @pytest.mark.usefixtures("as_another_user")
 @pytest.mark.parametrize("missing", ["the protocol", "the permission"])
 async def test_where_the_user_is_unknown_the_cookie_decides(
@@ -162,36 +143,22 @@ async def test_where_the_user_is_unknown_the_cookie_decides(
         await there.must_still_wait()
 
 
-@pytest.fixture
-def connected() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Provide both ends of a connection."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        client = socket.create_connection(server.getsockname())
-        served, _ = server.accept()
-        yield client, served
-        client.close()
-        served.close()
-
-
-Ends = tuple[socket.socket, socket.socket]
-
-
-def test_a_reply_of_the_kernel_that_names_no_socket_is_no_owner() -> None:
-    assert _loopback._read_owner(b"") is None
-
-
 @linux_only
-def test_the_owner_of_a_socket_is_known(connected: Ends) -> None:
+def test_the_owner_of_a_socket_is_known() -> None:
     """It is the user who opened it; a port without that connection has no owner."""
-    client, served = connected
-    near, far = client.getsockname(), served.getsockname()
-    assert _loopback._user_of(near, far) == os.geteuid()
-    # The kernel falls back to the listener at the port, which is not the connection's owner.
-    assert _loopback._user_of(far, ("127.0.0.1", 1)) is None
-    assert _loopback._user_of(("192.0.2.1", near[1]), far) is None
-    client.close()
-    assert _loopback._user_of(near, far) == _loopback._UNKNOWABLE
-    assert _loopback.is_other_user(near, far)
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        client = stack.enter_context(socket.create_connection(server.getsockname()))
+        served, near = server.accept()
+        far = stack.enter_context(served).getsockname()
+        assert _loopback._user_of(near, far) == os.geteuid()
+        # The kernel falls back to the listener at the port, which is not the connection's owner.
+        assert _loopback._user_of(far, ("127.0.0.1", 1)) is None
+        assert _loopback._user_of(("192.0.2.1", near[1]), far) is None
+        client.close()
+        assert _loopback._user_of(near, far) == _loopback._UNKNOWABLE
+        assert _loopback.is_other_user(near, far)
+    assert _loopback._read_owner(b"") is None
 
 
 @linux_only

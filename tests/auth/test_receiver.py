@@ -1,7 +1,6 @@
-"""Where the receiver listens, what it needs for that, and what ends the wait."""
+"""Where the receiver listens, and what it needs for that."""
 
 import socket
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -15,17 +14,10 @@ from gateway_sdk.errors import (
     ReceiverUnavailableError,
     SessionStateError,
 )
-from tests.auth.traces import no_traces
 from tests.auth.visits import RIGHT, answer, is_refused, names_of, post, read_answer, visit, waiting
-from tests.support.ports import free_port
 
+pytestmark = pytest.mark.usefixtures("traceless")
 WITH_IPV6 = pytest.mark.skipif(not has_address("::1"), reason="this machine has no IPv6")
-
-
-@pytest.fixture(autouse=True)
-async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    async with no_traces(caplog):
-        yield
 
 
 def other_address() -> str:
@@ -41,7 +33,6 @@ def other_address() -> str:
 async def test_it_listens_on_this_machine_only() -> None:
     """It has its own port on 127.0.0.1, which other machines cannot reach."""
     async with waiting() as there:
-        assert there.host == "127.0.0.1"
         assert there.receiver.redirect_uri == f"http://127.0.0.1:{there.port}/callback"
         assert there.names == [("127.0.0.1", there.port)]
         outside = other_address()
@@ -53,12 +44,10 @@ async def test_it_listens_on_this_machine_only() -> None:
     ("redirect_uri", "path"),
     [
         ("http://127.0.0.1:0", "/"),
-        ("http://127.0.0.1:0/", "/"),
         ("http://127.0.0.1:0/a/b%20c", "/a/b%20c"),
         ("http://127.0.0.1:0/a//b/..c/.d/e;f=(g),'$&+!*@:~_/", "/a//b/..c/.d/e;f=(g),'$&+!*@:~_/"),
         ("http://127.0.0.1:0/login?tenant=acme", "/login"),
         pytest.param("http://[::1]:0/callback", "/callback", marks=WITH_IPV6),
-        ("http://localhost:0/callback", "/callback"),
         ("HTTP://LOCALHOST:0/callback", "/callback"),
     ],
 )
@@ -67,9 +56,8 @@ async def test_any_address_of_this_machine_is_accepted(redirect_uri: str, path: 
     async with waiting(redirect_uri) as there:
         expected = redirect_uri.lower().replace(":0", f":{there.port}")
         assert there.receiver.redirect_uri == expected
-        assert (await there.send(visit(target=path))).status == 200
-        assert (await there.send(visit(target=f"{path}?x"))).status == 200
-        assert (await there.send(visit(target=f"{path}x"))).status == 404
+        for target, status in ((path, 200), (f"{path}?x", 200), (f"{path}x", 404)):
+            assert (await there.send(visit(target=target))).status == status
         assert (await there.send(post(answer(RIGHT), target=path))).status == 200
         assert await there.task == RIGHT
 
@@ -80,31 +68,15 @@ def test_an_address_is_named_as_browsers_write_it() -> None:
     assert _receiver.authority_of(httpx.URL("http://localhost:8765/")) == "localhost:8765"
 
 
-async def test_a_fixed_port_is_free_again_at_once() -> None:
-    """A fixed port is used unchanged, and free again after the response."""
-    port = free_port()
-    for _ in range(3):
-        async with waiting(f"http://127.0.0.1:{port}/callback") as there:
-            assert there.port == port
-            await there.must_still_wait()
-
-
-@pytest.mark.parametrize(
-    ("changes", "status"), [({}, 200), ({"Host": "HOST", "Origin": "http://127.0.0.1"}, 403)]
-)
-async def test_bind_listens_elsewhere_under_the_same_name(
-    changes: dict[str, str], status: int
-) -> None:
-    """The receiver listens at the address of `bind`, and requests still name the redirect URI."""
+async def test_bind_listens_elsewhere_under_the_same_name() -> None:
     async with waiting("http://localhost:0/callback", bind="127.0.0.1") as there:
         assert there.names == [("127.0.0.1", there.port)]
         assert there.authority == f"localhost:{there.port}"
-        reply = await there.send(post(answer(RIGHT), changes))
-        assert reply.status == status
+        await there.must_still_wait()
 
 
 async def test_bind_may_be_every_address() -> None:
-    """With 0.0.0.0 it listens at all addresses; requests must still name the right host."""
+    """Requests must still name the right host."""
     async with waiting(bind="0.0.0.0") as there:  # noqa: S104 - what it is about
         assert there.host == "0.0.0.0"  # noqa: S104 - same
         assert not is_refused(other_address(), there.port)
@@ -169,22 +141,18 @@ async def test_a_port_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
         assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR) == 0
 
 
-async def test_a_port_in_use_is_an_error() -> None:
+async def test_an_address_that_cannot_be_had_is_an_error() -> None:
     """The error names the port and the way out; no socket stays open."""
     async with waiting() as there:
         with pytest.raises(ReceiverUnavailableError) as caught:
             await LoopbackReceiver(there.receiver.redirect_uri).__aenter__()
         await there.must_still_wait()
-
     assert str(caught.value) == (
         f"port {there.port} of 127.0.0.1 is in use, perhaps by another login: finish or stop "
         "it, or use a redirect URI with another port"
     )
     assert isinstance(caught.value, LoginError)
-
-
-async def test_an_address_of_another_machine_is_an_error() -> None:
-    message = r"^cannot listen at port 0 of 192\.0\.2\.1: C"
+    message = r"^cannot listen at port 0 of 192\.0\.2\.1: \w"
     with pytest.raises(ReceiverUnavailableError, match=message):
         await LoopbackReceiver(bind="192.0.2.1").__aenter__()
 
@@ -194,15 +162,10 @@ async def test_an_address_of_another_machine_is_an_error() -> None:
     [
         ("https://127.0.0.1:0/callback", "can only be pasted"),
         ("http://gateway.test/callback", "can only be pasted"),
-        ("http://0.0.0.0:0/callback", "can only be pasted"),
         ("http://127.0.0.1.evil.test/callback", "can only be pasted"),
         ("http://127.0.0.1:0/callback#", "fragment"),
-        ("http://127.0.0.1:0/callback#x", "fragment"),
         ("http://CANARY:CANARY@127.0.0.1:0/callback", "user name or password"),
-        ("http://@127.0.0.1:0/callback", "user name or password"),
         ("http://127.0.0.1:65536/callback", "port"),
-        ("http://127.0.0.1:0/call back", "space"),
-        ("http://127.0.0.1:0/{path}", "placeholder"),
         ("http://127.0.0.1:0//x/cb", "a path that browsers change"),
         ("http://127.0.0.1:0//", "a path that browsers change"),
         ("http://127.0.0.1:0/a/../b", "a path that browsers change"),
@@ -211,33 +174,26 @@ async def test_an_address_of_another_machine_is_an_error() -> None:
         ("http://127.0.0.1:0/a\\b", "a path that browsers change"),
         ("http://127.0.0.1:0/%4", "a path that browsers change"),
         ("http://127.0.0.1:0/é", "a path that browsers change"),
-        ("ftp://127.0.0.1/callback", "https://"),
-        ("127.0.0.1:0/callback", "https://"),
         ("", "https://"),
-        (b"http://127.0.0.1:0/callback", "must be a str"),
         (None, "must be a str"),
-        (80, "must be a str"),
     ],
 )
 async def test_an_invalid_redirect_uri_is_refused_at_once(redirect_uri: Any, problem: str) -> None:
-    """An invalid redirect URI is a ConfigurationError, before a socket is opened."""
     with pytest.raises(ConfigurationError, match=problem) as caught:
         LoopbackReceiver(redirect_uri)
     assert "CANARY" not in str(caught.value)
 
 
-async def test_a_receiver_is_open_inside_of_async_with_only() -> None:
-    """Waiting before or after `async with` is a SessionStateError."""
-    receiver = LoopbackReceiver()
-    with pytest.raises(SessionStateError, match="async with"):
-        await receiver.receive(read_answer)
-    async with receiver:
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), True, "300"])
+async def test_a_wrong_time_out_is_refused(seconds: Any) -> None:
+    """A time-out is a number of seconds or None; after a mistake the receiver is still open."""
+    async with LoopbackReceiver() as receiver:
+        with pytest.raises(ConfigurationError, match="timeout"):
+            await receiver.receive(read_answer, timeout=seconds)
         assert not is_refused(*names_of(receiver)[0])
-    with pytest.raises(SessionStateError, match="async with"):
-        await receiver.receive(read_answer)
 
 
-async def test_a_receiver_waits_once() -> None:
+async def test_a_receiver_waits_once_inside_of_async_with() -> None:
     """A second wait, during the first or after it, is an error and does not affect the first."""
     async with waiting() as there:
         await there.send(visit())
@@ -246,3 +202,12 @@ async def test_a_receiver_waits_once() -> None:
         await there.must_still_wait()
         with pytest.raises(SessionStateError, match="once"):
             await there.receiver.receive(read_answer)
+    receiver = LoopbackReceiver()
+    with pytest.raises(SessionStateError, match="async with"):
+        await receiver.receive(read_answer)
+    async with receiver:
+        address = names_of(receiver)[0]
+        assert not is_refused(*address)
+    assert is_refused(*address)
+    with pytest.raises(SessionStateError, match="async with"):
+        await receiver.receive(read_answer)

@@ -1,11 +1,14 @@
-"""How the wait for a response ends, and that it leaves no socket and no task."""
+"""How the wait for a response ends, at any moment, and that it leaves no socket and no task."""
 
 import asyncio
 import gc
 import json
+import os
 import socket
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
+from contextlib import suppress
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -18,14 +21,14 @@ from gateway_sdk.errors import (
     MalformedResponseError,
     ReceiverUnavailableError,
 )
-from tests.auth.traces import no_records, no_traces, open_files, release_ports
+from tests.auth.traces import no_records, open_files, release_ports
 from tests.auth.visits import (
     AUTHORIZATION_URL,
     RIGHT,
+    WRONG,
     Waiting,
     answer,
     is_refused,
-    names_of,
     post,
     read_answer,
     visit,
@@ -33,39 +36,10 @@ from tests.auth.visits import (
 )
 from tests.support.ports import free_port
 
+pytestmark = pytest.mark.usefixtures("traceless")
+
 HALVES = [b"", b"GET /callb", post(b"", {"Content-Length": "9"}), visit()]
 """What a connection may have sent when the wait ends: the last one has had its reply."""
-
-
-@pytest.fixture(autouse=True)
-async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    async with no_traces(caplog):
-        yield
-
-
-async def must_be_closed(there: Waiting) -> None:
-    """Require that no socket listens, no connection is served, and the port is free again."""
-    with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection(there.host, there.port)
-    async with LoopbackReceiver(there.receiver.redirect_uri):
-        pass
-
-
-async def open_halves(there: Waiting) -> None:
-    """Open connections whose requests are not complete."""
-    for raw in HALVES:
-        line = await there.connect()
-        await line.send(raw)
-    await there.send(visit())
-
-
-async def test_the_port_is_closed_with_the_answer() -> None:
-    """A valid response ends the wait, closes the port and cuts all other connections."""
-    async with waiting() as there:
-        await open_halves(there)
-        await there.must_still_wait()
-        await must_be_closed(there)
-
 
 ENDS: dict[str, type[BaseException]] = {
     "a time-out": LoginTimeoutError,
@@ -74,25 +48,70 @@ ENDS: dict[str, type[BaseException]] = {
 }
 
 
-async def end(there: Waiting, how: str) -> None:
-    """Let a wait end without a response."""
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def must_be_closed(there: Waiting) -> None:
+    """Require that no socket listens, no connection is served, and the port is free again."""
+    with pytest.raises(ConnectionRefusedError):
+        await there.connect()
+    async with LoopbackReceiver(there.receiver.redirect_uri):
+        pass
+
+
+async def open_halves(there: Waiting) -> None:
+    """Open connections whose requests are not complete."""
+    for raw in HALVES:
+        await (await there.connect()).send(raw)
+    await there.send(visit())
+
+
+async def end(there: Waiting, how: str, scopes: Sequence[asyncio.Timeout] = ()) -> None:
+    """Let a wait end without a response; a time-out needs the scopes that `note_scopes` notes."""
     await there.open()
     await open_halves(there)
     if how == "a cancellation":
         there.task.cancel()
-    elif how == "a second opening":
+    elif how == "a time-out":
+        scopes[0].reschedule(asyncio.get_running_loop().time())
+    else:
         await there.send(visit(target=there.start))
     with pytest.raises(ENDS[how]):
         await there.task
 
 
+def note_scopes(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Timeout]:
+    """Return the list of all time-outs from now on: the wait's is the first."""
+    scopes: list[asyncio.Timeout] = []
+    timeout = asyncio.timeout
+
+    def noted(delay: float | None) -> asyncio.Timeout:
+        scopes.append(timeout(delay))
+        return scopes[-1]
+
+    monkeypatch.setattr("gateway_sdk.auth._receiver.asyncio.timeout", noted)
+    return scopes
+
+
+async def test_the_port_is_closed_with_the_response() -> None:
+    """All other connections are cut, and the same response again finds nobody."""
+    async with waiting() as there:
+        await open_halves(there)
+        await there.must_still_wait()
+        await must_be_closed(there)
+
+
 @pytest.mark.parametrize("redirect_uri", ["http://127.0.0.1:0/callback", "http://localhost:0/a"])
 @pytest.mark.parametrize("how", ENDS)
-async def test_the_port_is_kept_after_an_end_without_response(redirect_uri: str, how: str) -> None:
+async def test_the_port_is_kept_after_an_end_without_response(
+    monkeypatch: pytest.MonkeyPatch, redirect_uri: str, how: str
+) -> None:
     """Nobody else can listen there, and what a tab still sends is thrown away."""
-    timeout = 0.2 if how == "a time-out" else None
-    async with waiting(redirect_uri, timeout=timeout) as there:
-        await end(there, how)
+    scopes = note_scopes(monkeypatch)
+    async with waiting(redirect_uri, timeout=60) as there:
+        await end(there, how, scopes)
         path = f"/{redirect_uri.rpartition('/')[2]}"
         for host, port in there.names:
             with pytest.raises(ReceiverUnavailableError, match="is in use"):
@@ -105,8 +124,14 @@ async def test_the_port_is_kept_after_an_end_without_response(redirect_uri: str,
                 assert (again.status, "Location" in again.headers) == (410, False)
 
 
-async def test_the_next_login_takes_a_kept_port_over() -> None:
-    """A fixed port is there for the next login of the process, without a moment between."""
+@pytest.mark.parametrize("can_share", {_kept_ports.CAN_SHARE, False})
+async def test_the_next_login_takes_a_kept_port_over(
+    monkeypatch: pytest.MonkeyPatch, can_share: bool
+) -> None:
+    """A fixed port is there for the next login of the process; on Windows it is opened again."""
+    monkeypatch.setattr(_kept_ports, "CAN_SHARE", can_share)
+    listening = Mock(wraps=_loopback.listen)
+    monkeypatch.setattr("gateway_sdk.auth._receiver.listen", listening)
     redirect_uri = f"http://127.0.0.1:{free_port()}/callback"
     for _ in range(3):
         async with waiting(redirect_uri) as there:
@@ -114,6 +139,7 @@ async def test_the_next_login_takes_a_kept_port_over() -> None:
         assert _kept_ports.is_any_kept()
     async with waiting(redirect_uri) as there:
         assert not _kept_ports.is_any_kept()
+        assert listening.call_count == (1 if can_share else 4)
         await there.must_still_wait()
         await must_be_closed(there)
 
@@ -134,22 +160,10 @@ async def test_a_program_keeps_a_few_ports_only() -> None:
         async with waiting() as there:
             await end(there, "a cancellation")
         seen.append(there)
-    assert [is_refused(there.host, there.port) for there in seen] == [
-        *[True] * 2,
-        *[False] * _kept_ports.MOST,
-    ]
+    refused = [is_refused(there.host, there.port) for there in seen]
+    assert refused == [*[True] * 2, *[False] * _kept_ports.MOST]
     names = [thread.name for thread in threading.enumerate()]
     assert names.count("gateway_sdk-ports") == 1
-
-
-async def test_the_port_is_closed_by_leaving() -> None:
-    """A receiver that is left without a wait stops listening."""
-    async with LoopbackReceiver() as receiver:
-        address = names_of(receiver)[0]
-        with socket.create_connection(address):
-            pass
-    with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection(*address)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +187,6 @@ async def test_an_error_in_reading_the_response_ends_the_wait(error: Exception, 
         with pytest.raises(type(error)) as caught:
             await there.task
         await must_be_closed(there)
-
     assert caught.value is error
     told = json.loads(reply.body)
     assert (reply.status, told["good"], told["heading"]) == (200, False, "You are not logged in")
@@ -181,33 +194,110 @@ async def test_an_error_in_reading_the_response_ends_the_wait(error: Exception, 
     assert b"CANARY" not in reply.body
 
 
-async def test_an_outer_time_out_is_the_callers() -> None:
-    """A caller's own time-out stays a TimeoutError, not a LoginTimeoutError."""
-    async with LoopbackReceiver() as receiver:
-        receiver.start_url(AUTHORIZATION_URL)
-        with pytest.raises(TimeoutError) as caught:
-            async with asyncio.timeout(0.01):
-                await receiver.receive(read_answer, timeout=60)
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (0, "s: no response came. If .* the redirect URI http://127.*/callback may not be reg"),
+        (1, "s: a response of other"),
+        (2, "s: 2 responses of other"),
+    ],
+)
+async def test_the_time_out_counts_what_was_refused(
+    monkeypatch: pytest.MonkeyPatch, wrong: int, told: str
+) -> None:
+    """Its error has the number of responses of other logins, and no more."""
+    scopes = note_scopes(monkeypatch)
+    async with waiting(timeout=60) as there:
+        await there.send(post(b"[]"))
+        for _ in range(wrong):
+            assert (await there.hand_in(WRONG)).status == 400
+        scopes[0].reschedule(asyncio.get_running_loop().time())
+        with pytest.raises(
+            LoginTimeoutError, match=f"^the login was not finished within 60 {told}"
+        ) as caught:
+            await there.task
+    error = caught.value
+    assert (error.refused, error.__cause__, error.__suppress_context__) == (wrong, None, True)
 
-    assert type(caught.value) is TimeoutError
 
+async def test_a_response_at_the_last_moment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the page was told that the login succeeded, the wait does not end with a time-out."""
+    scopes = note_scopes(monkeypatch)
 
-async def test_a_browser_that_disconnects_has_delivered_its_response() -> None:
-    """A response ends the wait even if the browser does not read the reply."""
-    async with waiting() as there:
-        line = await there.connect()
-        await line.send(post(answer(RIGHT)))
-        await line.close()
+    def finish(fragment: str, query: str) -> str:
+        scopes[0].reschedule(0)
+        return fragment
 
+    async with waiting(finish=finish, timeout=60) as there:
+        assert json.loads((await there.hand_in()).body)["good"] is True
         assert await there.task == RIGHT
 
 
-async def test_a_repeated_response_finds_the_port_closed() -> None:
-    """After the valid response, the same one is refused: the port is closed."""
+@pytest.mark.parametrize("leaves", [True, False])
+async def test_a_response_ends_the_wait_whatever_its_browser_does_next(leaves: bool) -> None:
+    """It may leave before the reply, or keep the connection open."""
+    async with waiting() as there:
+        line = await there.connect()
+        await line.send(post(answer(RIGHT)))
+        if leaves:
+            await line.close()
+        async with asyncio.timeout(5):
+            assert await there.task == RIGHT
+
+
+@pytest.mark.parametrize("redirect_uri", ["http://127.0.0.1:0/callback", "http://localhost:0/"])
+@pytest.mark.parametrize("count", range(5))
+async def test_a_wait_can_be_cancelled_while_it_begins(redirect_uri: str, count: int) -> None:
+    """At any moment of the cancellation, the sockets are removed from the event loop and closed."""
+    async with LoopbackReceiver(redirect_uri) as receiver:
+        receiver.start_url(AUTHORIZATION_URL)
+        descriptors = [listener.fileno() for listener in receiver._sockets]
+        task = asyncio.create_task(receiver.receive(read_answer))
+        await turns(count)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+    if os.name == "posix":
+        loop = asyncio.get_running_loop()
+        assert not any(loop.remove_reader(descriptor) for descriptor in descriptors)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+@pytest.mark.parametrize("count", range(6))
+async def test_a_connection_at_the_end_of_the_wait_is_closed(
+    count: int, is_cancelled: bool
+) -> None:
+    """One that is accepted in the same turn as the response, or the cancellation, is not served."""
+    async with waiting() as there:
+        line = await there.connect()
+        await there.send(visit())  # by now the previous one is being served
+        if not is_cancelled:
+            await line.send(post(answer(RIGHT)))
+            await turns(count)
+        with suppress(ConnectionRefusedError), socket.socket() as late:
+            late.connect((there.host, there.port))
+            if is_cancelled:
+                await turns(count)
+                there.task.cancel()
+            await asyncio.wait([there.task])
+            release_ports()
+            await turns(4)  # in which it would be served
+            with suppress(ConnectionError):
+                assert late.recv(1) == b""
+        assert is_cancelled or await there.task == RIGHT
+
+
+async def test_an_event_loop_may_have_no_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On an event loop without readers, as on Windows, the wait ends too."""
+
+    def remove_reader(descriptor: object) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "remove_reader", remove_reader)
     async with waiting() as there:
         await there.must_still_wait()
         with pytest.raises(ConnectionRefusedError):
-            await there.hand_in()
+            await there.connect()
 
 
 @pytest.mark.parametrize("raw", HALVES)
@@ -229,7 +319,6 @@ def test_a_loop_that_is_closed_meanwhile_leaves_nothing(
     task, client = asyncio.run(main(), debug=True)
     client.close()
     release_ports()
-
     assert task.cancelled()
     assert open_files() == files
     gc.collect()

@@ -1,47 +1,149 @@
-"""Requests that the receiver refuses: each has its status, and the wait goes on."""
+"""Requests to the receiver: the start address, the page, the response, and all that is refused."""
 
+import base64
+import hashlib
 import json
+import re
 import socket
-from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway_sdk.auth import _callback_server
+from gateway_sdk.auth import LoopbackReceiver, _callback_server
+from gateway_sdk.auth._callback_handler import (
+    CallbackHandler,
+    CallbackRequest,
+    StartAddress,
+    page,
+)
+from gateway_sdk.errors import LoginError, SessionStateError
 from tests.auth.bad_requests import GOOD, TURNED_AWAY
-from tests.auth.traces import no_traces
-from tests.auth.visits import RIGHT, WRONG, post, visit, waiting
+from tests.auth.visits import (
+    AUTHORIZATION_URL,
+    OF_THE_PAGE,
+    RIGHT,
+    WRONG,
+    answer,
+    post,
+    read_answer,
+    visit,
+    waiting,
+)
+from tests.support.ports import free_port
 
+pytestmark = pytest.mark.usefixtures("traceless")
 
-@pytest.fixture(autouse=True)
-async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    async with no_traces(caplog):
-        yield
+ON_ALL = {
+    "Cache-Control": "no-store",
+    "Connection": "close",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 
 
 @pytest.mark.parametrize(("raw", "status"), TURNED_AWAY.values(), ids=TURNED_AWAY)
 async def test_a_request_that_is_not_of_the_page_is_refused(raw: bytes, status: int) -> None:
-    """It gets its status and no part of the page, and the valid response still ends the wait."""
+    """No part of the page, no cookie, no permission; the valid response still ends the wait."""
     async with waiting() as there:
         reply = await there.send(raw)
-
         assert reply.status == status
         assert b"CANARY" not in reply.body
-        assert len(reply.body) == int(reply.headers["Content-Length"])
-        assert not reply.headers["Content-Type"].startswith("text/html")
+        length = int(reply.headers.pop("Content-Length"))
+        assert len(reply.body) == (0 if raw.startswith(b"HEAD") else length)
+        is_json = reply.body.startswith(b"{")
+        assert reply.headers == {
+            **ON_ALL,
+            "Content-Type": "application/json" if is_json else "text/plain; charset=utf-8",
+            **({"Allow": "GET, POST"} if status == 405 else {}),
+        }
         await there.must_still_wait()
 
 
-@pytest.mark.parametrize("method", ["PUT", "HEAD", "OPTIONS", "DELETE", "PATCH", "TRACE", "get"])
-async def test_other_methods_are_refused(method: str) -> None:
-    """Only GET and POST are allowed, and other sites are allowed nothing."""
+@pytest.mark.parametrize("is_fixed", [False, True])
+async def test_the_start_address_leads_to_the_login_and_sets_a_cookie(is_fixed: bool) -> None:
+    """For this login and this host; what was stored at the port is removed. The end deletes it."""
+    port = free_port() if is_fixed else 0
+    async with waiting(f"http://127.0.0.1:{port}/callback") as there:
+        reply = await there.open()
+        assert (reply.status, reply.body) == (302, b"")
+        pair, *attributes = reply.headers.pop("Set-Cookie").split("; ")
+        name = pair.partition("=")[0]
+        assert name.startswith("login-")
+        assert attributes == ["Path=/callback", "Max-Age=86400", "HttpOnly", "SameSite=Strict"]
+        assert reply.headers == {
+            **ON_ALL,
+            "Content-Type": "text/plain; charset=utf-8",
+            "Content-Length": "0",
+            "Location": AUTHORIZATION_URL,
+            "Clear-Site-Data": '"cache", "storage"',
+        }
+        deleted = (await there.hand_in()).headers["Set-Cookie"]
+        assert deleted.startswith(f"{name}=; Path=/callback; Max-Age=0;")
+
+
+@pytest.mark.parametrize("cookie", [None, "a=b; COOKIE"])
+async def test_a_second_opening_ends_the_wait(cookie: str | None) -> None:
+    """The cookie is no right to the state: a server at another port may have seen it."""
     async with waiting() as there:
-        reply = await there.send(visit({"Origin": "http://evil.test"}, method=method))
+        await there.open()
+        reply = await there.send(visit({"Cookie": cookie}, target=there.start))
+        with pytest.raises(LoginError, match="opened twice"):
+            await there.task
+    assert reply.status == 409
+    assert not {"Location", "Set-Cookie"} & reply.headers.keys()
 
-        assert reply.status == 405
-        assert reply.headers["Allow"] == "GET, POST"
-        assert not any(name.startswith("Access-Control") for name in reply.headers)
-        assert (reply.body == b"") is (method == "HEAD")
-        await there.must_still_wait()
+
+@pytest.mark.parametrize(
+    ("answer_path", "cookie_path"),
+    [("/", "/"), ("/login/callback", "/login/callback"), ("/a/b;c", "/a"), ("/a;b", "/")],
+)
+def test_the_cookie_goes_to_the_path_of_the_answer(answer_path: str, cookie_path: str) -> None:
+    """A semicolon, which a cookie's path cannot have, shortens it. The redirect is in ASCII."""
+    opened = StartAddress("https://login.test/é?x=ü", answer_path).open()
+    assert opened is not None
+    assert opened["Set-Cookie"].split("; ")[1] == f"Path={cookie_path}"
+    assert opened["Location"] == "https://login.test/%C3%A9?x=%C3%BC"
+
+
+async def test_each_browser_has_its_own_start_address() -> None:
+    """A wait that no browser could end, for want of one, is an error at once."""
+    receiver = LoopbackReceiver()
+    with pytest.raises(SessionStateError, match="async with"):
+        receiver.start_url(AUTHORIZATION_URL)
+    async with receiver:
+        with pytest.raises(SessionStateError, match=r"start_url\(\)"):
+            await receiver.receive(read_answer)
+        urls = {receiver.start_url(AUTHORIZATION_URL) for _ in range(100)}
+    assert len(urls) == 100
+    assert {url.rpartition("/")[0] for url in urls} == {receiver.redirect_uri[: -len("/callback")]}
+    assert all(len(url.rpartition("/")[2]) == 43 for url in urls)
+
+
+@pytest.mark.parametrize("second", [RIGHT, WRONG])
+def test_what_comes_after_a_response_changes_nothing(second: str) -> None:
+    """Another one is a 409 when its head or its body is seen, valid or not; a start is a 410."""
+    start = StartAddress(AUTHORIZATION_URL, "/callback")
+    handler = CallbackHandler("h", "/callback", [start], read_answer)
+    get = CallbackRequest("GET", start.path, (("host", "h"),))
+    opened = handler.reply_to_head(get)
+    assert opened is not None
+    values = {"HOST": "h", "COOKIE": opened.headers["Set-Cookie"].partition(";")[0]}
+    headers = tuple(
+        (name.lower(), values.get(text, text).replace("HOST", "h"))
+        for name, text in OF_THE_PAGE.items()
+        if text
+    )
+    first, late = (
+        CallbackRequest("POST", "/callback", headers, answer(fragment))
+        for fragment in (RIGHT, second)
+    )
+    assert [handler.reply_to_head(request) for request in (first, late)] == [None, None]
+    assert [handler.reply_to_body(request).status for request in (first, late)] == [200, 409]
+    too_late = [handler.reply_to_head(request) for request in (late, get)]
+    assert [reply and reply.status for reply in too_late] == [409, 410]
+    assert (handler.result(), handler.refused) == (RIGHT, 0)
 
 
 @pytest.mark.parametrize(
@@ -53,98 +155,104 @@ async def test_other_methods_are_refused(method: str) -> None:
     ],
 )
 async def test_the_page_is_shown_to_every_browser(raw: bytes) -> None:
-    """A browser gets the page as often as it asks; that does not end the wait."""
+    """As often as it asks. Its policy allows its one script and one style by their hashes."""
     async with waiting() as there:
         for _ in range(2):
             reply = await there.send(raw)
-            assert reply.status == 200
-            assert reply.body.startswith(b"<!doctype html>")
-
+            assert (reply.status, reply.body) == (200, page())
+            hashes = [
+                base64.b64encode(hashlib.sha256(text).digest()).decode()
+                for text in re.split(rb"</?(?:style|script)>", page())[1::2]
+            ]
+            assert reply.headers.pop("Content-Security-Policy").split("; ") == [
+                "default-src 'none'",
+                f"script-src 'sha256-{hashes[1]}'",
+                f"style-src 'sha256-{hashes[0]}'",
+                "connect-src 'self'",
+                "base-uri 'none'",
+                "form-action 'none'",
+                "frame-ancestors 'none'",
+            ]
+            assert reply.headers == {
+                **ON_ALL,
+                "Content-Length": str(len(page())),
+                "Content-Type": "text/html; charset=utf-8",
+            }
         await there.must_still_wait()
+
+
+def test_the_page_stores_nothing_and_asks_nobody_else() -> None:
+    """The address bar is cleared before the response is sent."""
+    assert not re.search(rb"https?:|[\"'(=]\s*//|url\(|@import|\bimport\b|<link|<img", page())
+    assert not re.search(rb"innerHTML|console|[sS]torage|cookie|\son\w+=", page())
+    assert page().index(b"history.replaceState") < page().index(b"fetch(")
 
 
 @pytest.mark.parametrize(
     "raw",
     [
-        post(GOOD, {"Sec-Fetch-Site": None, "Sec-Fetch-Dest": None}),
-        post(GOOD + b" " * (256 * 1024 - len(GOOD))),
-        post(GOOD, target="/callback?state=theirs"),
-        post(GOOD, {"Cookie": "other=x; COOKIE;last=y"}),
-        post(GOOD, {"X": "x" * 14_000}),
-        post(GOOD + b"\n" * 1000, {f"X{number}": "" for number in range(90)}),
-    ],
-    ids=[
-        "of an older browser",
-        "of 256 KB",
-        "with a query",
-        "with other cookies",
-        "with 14 KB",
-        "with 98 lines",
+        pytest.param(
+            post(GOOD, {"Sec-Fetch-Site": None, "Sec-Fetch-Dest": None}), id="of an older browser"
+        ),
+        pytest.param(post(GOOD + b" " * (256 * 1024 - len(GOOD))), id="of 256 KB"),
+        pytest.param(post(GOOD, target="/callback?state=theirs"), id="with a query"),
+        pytest.param(post(GOOD, {"Cookie": "other=x; COOKIE;last=y"}), id="with other cookies"),
+        pytest.param(post(GOOD, {"X": "x" * 14_000}), id="with 14 KB"),
+        pytest.param(
+            post(GOOD + b"\n" * 1000, {f"X{number}": "" for number in range(90)}),
+            id="with 98 lines",
+        ),
     ],
 )
 async def test_a_response_from_the_page_is_accepted(raw: bytes) -> None:
     """The page's request ends the wait, also with headers that browsers add."""
     async with waiting() as there:
         reply = await there.send(raw)
-
-        assert reply.status == 200
-        assert json.loads(reply.body)["good"] is True
+        assert (reply.status, json.loads(reply.body)["good"]) == (200, True)
         assert await there.task == RIGHT
 
 
-async def test_the_reply_to_a_response_of_another_login() -> None:
-    """The page learns in JSON that the response belongs to another login, without the response."""
+async def test_the_page_learns_why_a_response_is_refused() -> None:
+    """In JSON, without the response."""
     async with waiting() as there:
+        elsewhere = await there.send(post(GOOD, {"Cookie": "login-1=2"}))
         reply = await there.hand_in(WRONG)
-
-        assert json.loads(reply.body) == {
-            "good": False,
-            "heading": "This response belongs to another login",
-            "text": "the answer has another state.",
-        }
+        assert "Set-Cookie" not in reply.headers
         await there.must_still_wait()
+    assert json.loads(elsewhere.body) == {
+        "good": False,
+        "heading": "The login was started in another browser",
+        "text": "Open the address that the program shows in this browser, and log in again.",
+    }
+    assert json.loads(reply.body) == {
+        "good": False,
+        "heading": "This response belongs to another login",
+        "text": "the answer has another state.",
+    }
 
 
-@pytest.mark.parametrize("length", [100_000, 250_000])
+@pytest.mark.parametrize("length", [100_000, 250_000, 20_000_000])
 async def test_a_reply_reaches_a_client_that_is_still_sending(length: int) -> None:
     """A body that is too long is read for a while, so that the client can read the refusal."""
     async with waiting() as there:
         line = await there.connect()
-        await line.send(post(b"", {"Content-Length": "10000000"}))
-        await line.send(b"x" * length)
-        reply = await line.reply()
-        await line.close()
-
-        assert reply.status == 413
-        await there.must_still_wait()
-
-
-async def test_a_client_that_never_stops_sending_is_disconnected() -> None:
-    """After a refused request, reading stops at a limit."""
-    async with waiting() as there:
-        line = await there.connect()
         await line.send(post(b"", {"Content-Length": "100000000"}))
-        with pytest.raises(ConnectionError):
-            await line.send(b"x" * 20_000_000)
-
+        if length > 256 * 1024:
+            with pytest.raises(ConnectionError):
+                await line.send(b"x" * length)
+        else:
+            await line.send(b"x" * length)
+            assert (await line.reply()).status == 413
+        await line.close()
         await there.must_still_wait()
 
 
 @pytest.mark.parametrize(
-    "raw",
-    [
-        b"",
-        b"GET /callb",
-        visit()[:-2],
-        post(b"", {"Content-Length": "100"}) + b"{",
-    ],
-    ids=["nothing", "half a line", "half a head", "half a body"],
+    "raw", [b"", b"GET /callb", visit()[:-2], post(b"", {"Content-Length": "100"}) + b"{"]
 )
 @pytest.mark.parametrize("leaves", [True, False])
 async def test_an_unfinished_request_does_not_block_others(
-    monkeypatch: pytest.MonkeyPatch,
-    raw: bytes,
-    leaves: bool,
+    monkeypatch: pytest.MonkeyPatch, raw: bytes, leaves: bool
 ) -> None:
     """A connection has its own time limit, and may be closed at any point before."""
     async with waiting() as there:
@@ -157,7 +265,6 @@ async def test_an_unfinished_request_does_not_block_others(
             if not leaves:
                 assert await line.ended() == b""
             await line.close()
-
         await there.must_still_wait()
 
 
@@ -168,11 +275,10 @@ async def test_many_idle_connections_do_not_lock_out_the_browser(at_once: bool) 
         await there.send(visit())
         if at_once:
             sockets = [socket.create_connection((there.host, there.port)) for _ in range(40)]
-            idle = [await there.take(opened) for opened in sockets]
+            idle = [await there.connect(opened=opened) for opened in sockets]
         else:
             idle = [await there.connect() for _ in range(40)]
         for line in idle[:24]:
             assert await line.ended() == b""
-
         assert [line.is_open for line in idle] == [False] * 24 + [True] * 16
         await there.must_still_wait()

@@ -1,30 +1,174 @@
+"""What is particular to the store in Redis: its addresses, its expiry, its failures, its server."""
+
 import asyncio
+import copy
 import logging
-import threading
+import pickle
+import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-import redis.asyncio as client
+import redis.asyncio
 
-from gateway_sdk import TokenStoreError
-from gateway_sdk.auth import RedisStore, SharedTokenSource, Token, TokenKey
+from gateway_sdk import ConfigurationError, MissingExtraError, TokenStoreError
+from gateway_sdk.auth import RedisStore, SharedTokenSource
 from gateway_sdk.auth.stores import _redis as redis_store
 from gateway_sdk.auth.token import text_of
+from tests.support.certificates import Authority
 from tests.support.logins import KEY, Person, make_token
+from tests.support.ports import free_port
 from tests.support.raw_server import raw_server
-from tests.support.records import IN_A_STORE
 from tests.support.redis_server import NEEDS_REDIS, RedisServer, refusal
-from tests.support.secrecy import CANARY, logged, texts_of
+from tests.support.secrecy import CANARY, texts_of
+
+pytestmark = pytest.mark.usefixtures("discreet")
 
 NAME = f"gateway-sdk:token:{KEY.digest}"
+PASSWORD = f"{CANARY}-p@ss/word"
+QUOTED = PASSWORD.replace("@", "%40").replace("/", "%2F")
+PLAIN = "would be sent unencrypted"
+SCHEME = "must be rediss"
+SLASH = "write a / in a password as %2F"
+QUERY = "can have only"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("rediss://redis.test", "redis.test:6379"),
+        (f"rediss://ada:{CANARY}@redis.test:7000/3?ssl_ca_certs=ca.pem", "redis.test:7000"),
+        ("redis://127.0.0.1", "127.0.0.1:6379"),
+        (f"redis://127.7.7.7:7000?db=3&password={CANARY}", "127.7.7.7:7000"),
+        ("redis://[::1]:7000", "::1:7000"),
+        ("redis://", "localhost:6379"),
+        (f"redis://ada:{CANARY}@localhost", "localhost:6379"),
+        (f"unix://ada:{CANARY}@/run/redis.sock", "/run/redis.sock"),
+        (f"unix:///run/redis.sock?db=3&password={CANARY}", "/run/redis.sock"),
+    ],
+)
+def test_a_store_shows_only_its_place_and_is_not_pickled(url: str, place: str) -> None:
+    """TLS, a Unix socket, or this machine; the password may be in the URL."""
+    store = RedisStore(url, KEY)
+    assert repr(store) == f"<RedisStore {place} {NAME}>"
+    for save in (pickle.dumps, copy.copy):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            save(store)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        (f"redis://ada:{CANARY}@redis.test", PLAIN),
+        ("redis://localhost.redis.test", PLAIN),
+        (f"https://:{CANARY}@redis.test", SCHEME),
+        ("", SCHEME),
+        (CANARY, SCHEME),
+        ("redis:/localhost", SCHEME),
+        ("unix:/run/redis.sock", SCHEME),
+        ("unix://run", SCHEME),
+        (f"redis://:{CANARY}@localhost:99999", "is invalid"),
+        ("rediss://[::1", "is invalid"),
+        (f"redis://:1234/{CANARY}@localhost", SLASH),
+        (f"rediss://redis.test:1234/{CANARY}@localhost", SLASH),
+        ("redis://localhost/0x", "can have only the number of a database"),
+        (None, "must be a string"),
+        ("rediss://redis.test?ssl_cert_reqs=", QUERY),
+        ("rediss://redis.test?ssl_check_hostname=false", QUERY),
+        (f"rediss://redis.test?{CANARY}=1", QUERY),
+        ("redis://localhost?ssl_ca_certs=ca.pem", "can have only db, password in its query"),
+        ("unix:///run/redis.sock?ssl_keyfile=key.pem", "can have only db, password in its query"),
+    ],
+)
+def test_an_unsafe_url_is_refused(url: Any, told: str) -> None:
+    """No token is sent unencrypted, and no certificate check is off; the URL is not shown."""
+    with pytest.raises(ConfigurationError, match=f"^the URL of Redis .*{told}") as caught:
+        RedisStore(url, KEY)
+    assert CANARY not in texts_of(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["rediss", "REDISS"])
+async def test_the_certificate_is_checked(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Older versions of redis-py check the name in it only if they are told to."""
+    told: dict[str, Any] = {}
+
+    def refuse(url: str, **options: Any) -> None:
+        told.update(options)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(redis.asyncio, "from_url", refuse)
+    with pytest.raises(TokenStoreError, match="ConnectionRefusedError"):
+        await RedisStore(f"{scheme}://redis.test", KEY).load()
+    assert (told["ssl_cert_reqs"], told["ssl_check_hostname"]) == ("required", True)
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[redis\]'"):
+        RedisStore("redis://localhost", KEY)
+
+
+@pytest.mark.parametrize("answers", [b"", b"+", b"HTTP/1.1 400 Bad Request\r\n\r\n", None])
+async def test_a_redis_that_does_not_reply_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, answers: bytes | None
+) -> None:
+    """Silence, half a reply, a reply of another protocol, a cut: an error within seconds."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if answers is not None:
+            writer.write(answers)
+            await reader.read()  # until the client disconnects
+        writer.close()
+
+    monkeypatch.setattr(redis_store, "_TIMEOUT", 0.05)
+    async with raw_server(handle) as url:
+        place = url.removeprefix("http://")
+        store = RedisStore(f"redis://:{CANARY}@{place}", KEY)
+        for use in (store.load(), store.save(make_token("new")), store.delete()):
+            with pytest.raises(TokenStoreError, match=f"^Redis at {place} cannot be us") as caught:
+                await use
+            assert CANARY not in texts_of(caught.value)
+
+
+@NEEDS_REDIS
+async def test_redis_forgets_a_token_when_it_expires(running_redis: RedisServer) -> None:
+    """To the millisecond; an entry of unknown end stays, and keeps no end of the one before it."""
+    store, end = RedisStore(running_redis.url, KEY), time.time() + 3600.5
+    async with redis.asyncio.Redis.from_url(running_redis.url) as client:
+        await store.save(make_token("kept", expires_at=end))
+        assert await client.pexpiretime(NAME) == int(end * 1000)
+        await store.save(make_token("second"))
+        assert await client.pttl(NAME) == -1
+        await store.save(make_token("over", expires_at=time.time() - 10))
+        assert await store.load() is None
+
+
+@NEEDS_REDIS
+async def test_no_connection_is_left_open(running_redis: RedisServer) -> None:
+    """Also after an error, as of an entry of another type, and after a cancellation."""
+    store = RedisStore(running_redis.url, KEY)
+    async with redis.asyncio.Redis.from_url(running_redis.url) as client:
+        await client.delete(NAME)
+        await client.rpush(NAME, CANARY)
+        for _ in range(20):
+            with pytest.raises(TokenStoreError, match=r"be used: \w*ResponseError$") as caught:
+                await store.load()
+            assert CANARY not in texts_of(caught.value)
+            cancelled = asyncio.create_task(store.load())
+            await asyncio.sleep(0)
+            cancelled.cancel()
+            await asyncio.gather(cancelled, return_exceptions=True)
+        await store.delete()
+        assert len(await client.client_list()) == 1  # our own connection
+
+
+@pytest.fixture
+def durable(tmp_path: Path) -> Iterator[RedisServer]:
+    """Provide a Redis that keeps its data over a restart, and requires a password."""
+    server = RedisServer(tmp_path, "--appendonly", "yes", "--requirepass", PASSWORD)
     try:
         server.start()
         yield server
@@ -32,222 +176,93 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
         server.kill()
 
 
-@pytest.fixture
-async def store(server: RedisServer) -> RedisStore:
-    async with connected(server) as redis:
-        await redis.flushall()
-    return RedisStore(server.url, KEY)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_secret_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Search the log records of all libraries for tokens and passwords."""
-    caplog.set_level(logging.DEBUG)
-    yield
-    assert CANARY not in logged(caplog.get_records("call"))
-
-
-@asynccontextmanager
-async def connected(server: RedisServer) -> AsyncIterator[Any]:
-    async with client.Redis.from_url(server.url) as redis:
-        yield redis
+def with_password(server: RedisServer, password: str = QUOTED) -> RedisStore:
+    return RedisStore(server.url.replace("unix://", f"unix://:{password}@"), KEY)
 
 
 @NEEDS_REDIS
-async def test_redis_keeps_the_last_token(server: RedisServer, store: RedisStore) -> None:
-    """At first there is no token; then it is the last one saved, until it is deleted."""
-    assert await store.load() is None
-    await store.delete()
-
-    for name in ("first", "second"):
-        await store.save(token := make_token(name, expires_at=4e9))
-        assert await store.load() == token
-        async with connected(server) as redis:
-            assert await redis.keys() == [NAME.encode()]
-    await store.delete()
-
-    assert await store.load() is None
-
-
-@NEEDS_REDIS
-async def test_each_key_has_an_entry_of_its_own(server: RedisServer, store: RedisStore) -> None:
-    """Tokens for two gateways are stored beside each other."""
-    other_key = TokenKey(KEY.authorization_url, KEY.client_id, "https://other.test")
-    other = RedisStore(server.url, other_key)
-    await store.save(make_token("mine"))
-
-    assert await other.load() is None
-    await other.delete()
-
-    assert await store.load() is not None
-
-
-@NEEDS_REDIS
-async def test_redis_forgets_a_token_when_it_expires(
-    server: RedisServer, store: RedisStore
-) -> None:
-    """The entry expires when the token does, to the millisecond."""
-    end = time.time() + 3600.5
-
-    await store.save(make_token("kept", expires_at=end))
-
-    async with connected(server) as redis:
-        assert await redis.pexpiretime(NAME) == int(end * 1000)
-        assert 3_500_000 < await redis.pttl(NAME) <= 3_600_500
-
-
-@NEEDS_REDIS
-async def test_a_token_whose_end_is_not_known_is_kept(
-    server: RedisServer, store: RedisStore
-) -> None:
-    """Its entry does not expire, and does not keep the expiry of the token before it."""
-    await store.save(make_token("first", expires_at=time.time() + 3600))
-
-    await store.save(make_token("second"))
-
-    async with connected(server) as redis:
-        assert await redis.pttl(NAME) == -1
-
-
-@NEEDS_REDIS
-async def test_an_expired_token_is_not_stored(store: RedisStore) -> None:
-    """Saving an expired token leaves no entry."""
-    await store.save(make_token("first"))
-
-    await store.save(make_token("over", expires_at=time.time() - 10))
-
-    assert await store.load() is None
-
-
-@NEEDS_REDIS
-@pytest.mark.parametrize("record", IN_A_STORE.values(), ids=IN_A_STORE)
-async def test_a_broken_entry_is_an_error_that_does_not_show_it(
-    server: RedisServer, store: RedisStore, record: bytes
-) -> None:
-    """A record without a valid token for this key is refused; saving another one repairs it."""
-    async with connected(server) as redis:
-        await redis.set(NAME, record)
-
-    with pytest.raises(TokenStoreError, match=r"^Redis at .* has no valid token for") as caught:
-        await store.load()
-    await store.save(token := make_token("new"))
-
-    assert CANARY not in texts_of(caught.value)
+async def test_a_token_outlives_redis(durable: RedisServer) -> None:
+    """After a kill and a restart, Redis still has the token; the same store goes on."""
+    store = with_password(durable)
+    await store.save(token := make_token("kept", expires_at=4e9))
+    assert await RedisStore(f"{durable.url}?password={QUOTED}", KEY).load() == token
+    place = durable.url.removeprefix("unix://")
+    for wrong in (with_password(durable, f"{CANARY}-wrong"), RedisStore(durable.url, KEY)):
+        assert await refusal(wrong) == f"Redis at {place} cannot be used: AuthenticationError"
+    durable.kill()
+    assert (await refusal(store)).startswith(f"Redis at {place} cannot be used: ")
+    durable.start()
     assert await store.load() == token
+    await store.save(newer := make_token("newer"))
+    assert await store.load() == newer
 
 
 @NEEDS_REDIS
-async def test_an_entry_of_another_type_is_an_error(server: RedisServer, store: RedisStore) -> None:
-    """The message about an entry of another type has only the type of the error."""
-    async with connected(server) as redis:
-        await redis.rpush(NAME, CANARY)
-
-    with pytest.raises(TokenStoreError, match=r"cannot be used: \w*ResponseError$") as caught:
-        await store.load()
-
-    assert CANARY not in texts_of(caught.value)
-
-
-@NEEDS_REDIS
-async def test_two_workers_share_one_login(server: RedisServer, store: RedisStore) -> None:
-    """A source finds the token of another one; after a refusal, one login serves both."""
-    person, other_person = Person(), Person()
-    one = SharedTokenSource(store, person)
-    other = SharedTokenSource(RedisStore(server.url, KEY), other_person)
-
-    first = await one.token()
-    assert await other.token() == first
-    second = await one.token(rejected=first)
-    assert await other.token(rejected=first) == second
-
-    assert text_of(second) == f"{CANARY}-2"
-    assert (person.asked, other_person.asked) == (2, 0)
-
-
-@NEEDS_REDIS
-async def test_two_sources_at_once_agree_in_the_end(server: RedisServer, store: RedisStore) -> None:
-    """Many renewals in two workers at the same time leave one token."""
-    sources = [SharedTokenSource(RedisStore(server.url, KEY), Person()) for _ in range(2)]
-
-    tokens = await asyncio.gather(
-        *(source.token() for source in sources for _ in range(200)),
-    )
-
-    kept = await store.load()
-    assert {text_of(token) for token in tokens} == {f"{CANARY}-1"}
-    assert kept in tokens
-
-
-@NEEDS_REDIS
-@pytest.mark.parametrize("side_by_side", [False, True])
-def test_a_store_serves_any_event_loop(server: RedisServer, side_by_side: bool) -> None:
-    """It may be used in several event loops, one after the other or at the same time."""
-
-    async def use() -> None:
-        for _ in range(20):
-            await store.save(make_token("kept"))
-            loaded.append(await store.load())
-
-    store = RedisStore(server.url, KEY)
-    loaded: list[Token | None] = []
-    threads = [threading.Thread(target=asyncio.run, args=(use(),)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-        if not side_by_side:
-            thread.join()
-    for thread in threads:
-        thread.join()
-
-    assert [text_of(token) for token in loaded if token] == [f"{CANARY}-kept"] * 40
-
-
-@NEEDS_REDIS
-async def test_no_connection_is_left_open(server: RedisServer, store: RedisStore) -> None:
-    """Each operation closes its connection, also after an error."""
-    async with connected(server) as redis:
-        await redis.set(NAME, b"broken")
-        for _ in range(20):
-            with pytest.raises(TokenStoreError):
-                await store.load()
-            cancelled = asyncio.create_task(store.load())
-            await asyncio.sleep(0)
-            cancelled.cancel()
-            await asyncio.gather(cancelled, return_exceptions=True)
-        await store.delete()
-
-        clients = await redis.client_list()
-
-    assert len(clients) == 1  # our own connection
-
-
-@pytest.mark.parametrize("answers", [b"", b"+", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
-async def test_a_redis_that_does_not_reply_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, answers: bytes
+async def test_workers_outlive_redis(
+    durable: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Silence, half a reply and a reply of another protocol end as an error within seconds."""
+    """While Redis is down, tokens in memory are used; later the workers go on without a restart."""
+    source = SharedTokenSource(with_password(durable), person := Person())
+    headless = SharedTokenSource(with_password(durable))
+    first = await source.token()
+    assert await headless.token() == first
+    durable.kill()
+    storm = await asyncio.gather(*(source.token() for _ in range(100)), headless.token())
+    assert set(storm) == {first}
+    with pytest.raises(TokenStoreError, match="cannot be used"):
+        await source.token(rejected=first)
+    assert person.asked == 1
+    durable.start()
+    second = await source.token(rejected=first)
+    assert text_of(second) == f"{CANARY}-2"
+    assert await headless.token(rejected=first) == second
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(answers)
-        await reader.read()  # until the client disconnects
-
-    monkeypatch.setattr(redis_store, "_TIMEOUT", 0.05)
-    async with raw_server(handle) as url:
-        place = url.removeprefix("http://")
-        store = RedisStore(f"redis://:{CANARY}@{place}", KEY)
-
-        for use in (store.load(), store.save(make_token("new")), store.delete()):
-            with pytest.raises(TokenStoreError, match=f"^Redis at {place} cannot be") as caught:
-                await use
-            assert CANARY not in texts_of(caught.value)
+    source = SharedTokenSource(with_password(durable), person := Person())
+    person.may_finish.clear()
+    asking = asyncio.create_task(source.token(rejected=second))
+    await person.started.wait()
+    durable.kill()
+    person.may_finish.set()
+    assert await asking is await source.token()
+    (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "Redis at " in warning.getMessage()
 
 
-async def test_a_redis_that_disconnects_is_an_error() -> None:
-    """The error about a connection that is closed at once names host and port."""
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.close()
-
-    async with raw_server(handle) as url:
-        text = await refusal(RedisStore(url.replace("http://", "redis://"), KEY))
-
-    assert text.startswith(f"Redis at {url.removeprefix('http://')} cannot be used: ")
+@NEEDS_REDIS
+async def test_a_server_without_a_valid_certificate_gets_no_token(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """An unknown authority, another host's certificate and no TLS end before the token is sent."""
+    make: Callable[[str], Path] = tmp_path_factory.mktemp
+    ours, other, port = (
+        Authority(make("ours"), "ours"),
+        Authority(make("other"), "other"),
+        free_port(),
+    )
+    certificate, key = ours.certify("127.0.0.1")
+    server = RedisServer(
+        make("tls"),
+        *("--tls-port", str(port), "--tls-auth-clients", "no"),
+        *("--tls-cert-file", str(certificate), "--tls-key-file", str(key)),
+        *("--tls-ca-cert-file", str(ours.path)),
+    )
+    place = f"127.0.0.1:{port}"
+    try:
+        server.start()
+        store = RedisStore(f"rediss://{place}?ssl_ca_certs={ours.path}", KEY)
+        await store.save(token := make_token("kept"))
+        assert await store.load() == token
+        for url, kind in [
+            (f"rediss://{place}", "SSLCertVerificationError"),
+            (f"rediss://{place}?ssl_ca_certs={other.path}", "SSLCertVerificationError"),
+            (f"rediss://localhost:{port}?ssl_ca_certs={ours.path}", "SSLCertVerificationError"),
+            (f"rediss://{place}?ssl_ca_certs={ours.path}.missing", "FileNotFoundError"),
+            (f"redis://{place}", "Connection"),
+        ]:
+            text = await refusal(RedisStore(url, KEY))
+            assert text.startswith(
+                f"Redis at {httpx.URL(url).netloc.decode()} cannot be used: {kind}"
+            )
+    finally:
+        server.kill()

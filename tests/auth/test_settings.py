@@ -1,4 +1,5 @@
-from collections.abc import Mapping
+"""The settings of a login: the key that its token is kept under, the store, and from_env."""
+
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from gateway_sdk import ConfigurationError, GatewaySession, LoginRequiredError
 from gateway_sdk._settings import ENVIRONMENT, EnvironmentSettings, token_store
 from gateway_sdk.auth import (
     KeyringStore,
+    MemoryStore,
     PrivateFileStore,
     RedisStore,
     SharedTokenSource,
@@ -17,31 +19,26 @@ from gateway_sdk.auth import (
     open_store,
 )
 from tests.support.calls import CALLS
-from tests.support.logins import make_token
+from tests.support.logins import KEY, make_token
 from tests.support.scripted import ScriptedEngine
 from tests.support.secrecy import CANARY, texts_of
 
-BASE_URL = {"GATEWAY_BASE_URL": "https://gateway.test/below"}
 LOGIN = {
-    **BASE_URL,
+    "GATEWAY_BASE_URL": "HTTPS://GATEWAY.test:443/below",
     "GATEWAY_AUTH_URL": "https://login.test/authorize",
     "GATEWAY_CLIENT_ID": "client-1",
 }
-KEY = TokenKey.of("https://login.test/authorize", "client-1", "https://gateway.test/below")
 
 
 @pytest.fixture(autouse=True)
-def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Provide the folder for this user's program state, in an environment without settings."""
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Provide an environment with the settings of a login, and an empty folder for its state."""
     for variable in ENVIRONMENT.values():
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    return tmp_path
-
-
-def set_all(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:
-    for name, value in variables.items():
+    folders = dict.fromkeys(("XDG_STATE_HOME", "WIN_PD_OVERRIDE_LOCAL_APPDATA"), str(tmp_path))
+    for name, value in {**LOGIN, **folders}.items():
         monkeypatch.setenv(name, value)
+    return monkeypatch
 
 
 async def sent_by(**overrides: Any) -> str:
@@ -58,100 +55,32 @@ def store_of(gateway: GatewaySession) -> Any:
     return source._store
 
 
-async def test_the_token_of_a_login_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token that was stored under the same settings is sent."""
-    set_all(monkeypatch, LOGIN)
-    await open_store(None, KEY).save(make_token("kept"))
-
-    assert await sent_by() == f"Bearer {CANARY}-kept"
-
-
-@pytest.mark.parametrize(
-    ("environment", "overrides", "sent"),
-    [
-        ({"GATEWAY_ACCESS_TOKEN": "env"}, {}, "Bearer env"),
-        ({"GATEWAY_ACCESS_TOKEN": "env"}, {"access_token": "given"}, "Bearer given"),
-        ({}, {"access_token": SecretStr("given")}, "Bearer given"),
-        ({"GATEWAY_ACCESS_TOKEN": ""}, {}, f"Bearer {CANARY}-kept"),
-        ({"GATEWAY_ACCESS_TOKEN": "env"}, {"client_id": "client-1"}, "Bearer env"),
-    ],
-)
-async def test_a_token_that_is_given_goes_before_that_of_a_login(
-    monkeypatch: pytest.MonkeyPatch,
-    environment: dict[str, str],
-    overrides: dict[str, Any],
-    sent: str,
-) -> None:
-    """The argument comes first, then the variable, then the login; an empty variable is ignored."""
-    set_all(monkeypatch, {**LOGIN, **environment})
-    await open_store(None, KEY).save(make_token("kept"))
-
-    assert await sent_by(**overrides) == sent
+def test_each_key_has_a_name_of_its_own() -> None:
+    """Keys that differ in any part, or in the border between parts, have different digests."""
+    parts = [
+        ("https://login.test/authorize2", "client-1", "https://gateway.test"),
+        ("https://login.test/authorize", "client-2", "https://gateway.test"),
+        ("https://login.test/authorize", "client-1", "https://gateway.test:8443"),
+        ("https://login.test/authorizeclient-1", "", "https://gateway.test"),
+        ("https://login.test/authorize", 'client-1", "https://gateway.test', ""),
+    ]
+    digests = {TokenKey(*part).digest for part in parts}
+    assert len(digests) == len(parts)
+    assert all(len(digest) == 32 and digest.isalnum() for digest in digests)
+    assert KEY.digest == "87966c78730b321c5edcd81e1c3388e3"  # after an update, too
 
 
-def test_a_missing_token_is_an_error_with_both_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names all settings that could be added."""
-    set_all(monkeypatch, BASE_URL)
-
-    with pytest.raises(ConfigurationError) as caught:
-        GatewaySession.from_env()
-
-    for name in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID", "gateway login"):
-        assert name in str(caught.value)
-
-
-@pytest.mark.parametrize("missing", LOGIN)
-@pytest.mark.parametrize("empty", [False, True])
-def test_what_is_missing_for_a_login_is_named(
-    monkeypatch: pytest.MonkeyPatch, missing: str, empty: bool
-) -> None:
-    """Each missing or empty variable is named, with the argument that can replace it."""
-    set_all(monkeypatch, LOGIN)
-    if empty:
-        monkeypatch.setenv(missing, "")
-    else:
-        monkeypatch.delenv(missing)
-    argument = {variable: name for name, variable in ENVIRONMENT.items()}[missing]
-
-    with pytest.raises(
-        ConfigurationError, match=f"^{missing} is not set, and no {argument}= was given$"
-    ):
-        GatewaySession.from_env()
-
-
-@pytest.mark.parametrize("name", ["auth_url", "client_id"])
-def test_an_argument_that_is_none_is_missing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """The message names the argument that was given as None, and not one of another class."""
-    set_all(monkeypatch, BASE_URL)
-    given: Any = {"auth_url": "https://login.test", "client_id": "client", name: None}
-
-    with pytest.raises(ConfigurationError, match=f"no {name}= was given$"):
-        GatewaySession.from_env(**given)
-
-
-@pytest.mark.parametrize(
-    ("variable", "wrong", "named"),
-    [
-        ("GATEWAY_AUTH_URL", "login.test", "auth_url"),
-        ("GATEWAY_AUTH_URL", "https://{host}/authorize", "auth_url"),
-        ("GATEWAY_AUTH_URL", f"https://ada:{CANARY}@login.test", "auth_url"),
-        ("GATEWAY_BASE_URL", "gateway.test", "base_url"),
-        ("GATEWAY_BASE_URL", "http://gateway.test", "base_url"),
-        ("GATEWAY_TOKEN_STORE", "nonsense", "GATEWAY_TOKEN_STORE"),
-        ("GATEWAY_TOKEN_STORE", f"ada:{CANARY}@redis.test", "GATEWAY_TOKEN_STORE"),
-        ("GATEWAY_TOKEN_STORE", f"redis://:{CANARY}@redis.test", "the URL of Redis"),
-    ],
-)
-def test_what_is_wrong_for_a_login_is_named(
-    monkeypatch: pytest.MonkeyPatch, variable: str, wrong: str, named: str
-) -> None:
-    """An invalid value is an error when the session is made, and is not shown."""
-    set_all(monkeypatch, {**LOGIN, variable: wrong})
-
-    with pytest.raises(ConfigurationError, match=f"^{named} ") as caught:
-        GatewaySession.from_env()
-
-    assert CANARY not in texts_of(caught.value)
+@pytest.mark.parametrize("part", range(3))
+def test_a_key_needs_valid_urls(part: int) -> None:
+    """An invalid argument is refused, and named."""
+    named = ("authorization_url", "client_id", "base_url")[part]
+    wrong: list[Any] = [None, "", 7]
+    wrong += [] if part == 1 else ["login.test", "{auth_url}", b"https://login.test"]
+    for value in wrong:
+        given: list[Any] = ["https://login.test", "client-1", "https://gateway.test"]
+        given[part] = value
+        with pytest.raises(ConfigurationError, match=f"^{named} "):
+            TokenKey.of(*given)
 
 
 @pytest.mark.parametrize(
@@ -159,94 +88,159 @@ def test_what_is_wrong_for_a_login_is_named(
     [
         ("", PrivateFileStore),
         ("file", PrivateFileStore),
-        ("file:/srv/tokens", PrivateFileStore),
+        ("file:", PrivateFileStore),
+        pytest.param("file:/srv/a:b", PrivateFileStore, marks=pytest.mark.posix),
         ("keyring", KeyringStore),
+        ("keyring:", KeyringStore),
         ("redis://127.0.0.1:7000", RedisStore),
-        ("rediss://redis.test", RedisStore),
+        ("rediss://redis.test:7000/3", RedisStore),
         ("unix:///run/redis.sock", RedisStore),
     ],
 )
 def test_login_and_session_agree_on_the_store(
-    monkeypatch: pytest.MonkeyPatch, setting: str, kind: type
+    environment: pytest.MonkeyPatch, tmp_path: Path, setting: str, kind: type
 ) -> None:
-    """The same settings, from the environment or as arguments, lead to the same file."""
-    set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": setting})
+    """The same settings, from the environment or as arguments, lead to the same store."""
+    environment.setenv("GATEWAY_TOKEN_STORE", setting)
     settings: EnvironmentSettings = {
         "base_url": LOGIN["GATEWAY_BASE_URL"],
         "auth_url": LOGIN["GATEWAY_AUTH_URL"],
         "client_id": LOGIN["GATEWAY_CLIENT_ID"],
         **({"token_store": setting} if setting else {}),
     }
-
     stores = [
         store_of(GatewaySession.from_env()),
         store_of(GatewaySession.from_env(**settings)),
         token_store(settings),
         open_store(setting, KEY),
+        open_store(setting or None, KEY),
     ]
-
     assert {type(store) for store in stores} == {kind}
     assert len({repr(store) for store in stores}) == 1
     assert {store.key for store in stores} == {KEY}
+    if kind is PrivateFileStore:
+        default = tmp_path / "gateway-sdk" / "tokens"
+        folder = Path("/srv/a:b") if "srv" in setting else default
+        assert {store.path for store in stores} == {folder / f"{KEY.digest}.json"}
+
+
+@pytest.mark.parametrize("setting", [None, "file:~nobody-4711/tokens"])
+def test_a_missing_home_folder_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, setting: str | None
+) -> None:
+    """A container may have a user without an entry; the error says what to set."""
+
+    def no_home(_: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", no_home)
+    with pytest.raises(ConfigurationError, match="set HOME, or set a folder"):
+        open_store(setting, KEY)
 
 
 @pytest.mark.parametrize(
-    ("overrides", "key"),
+    "setting",
     [
-        (
-            {"auth_url": "https://other.test/authorize"},
-            TokenKey("https://other.test/authorize", "client-1", "https://gateway.test"),
-        ),
-        (
-            {"client_id": "client-2"},
-            TokenKey("https://login.test/authorize", "client-2", "https://gateway.test"),
-        ),
-        (
-            {"base_url": "https://other.test"},
-            TokenKey("https://login.test/authorize", "client-1", "https://other.test"),
-        ),
+        *("memory", "FILE", " file", "keyring:login", "~/tokens", "/srv/tokens"),
+        *("file:tokens", "file:./tokens", "file: "),  # another folder for each current folder
+        *("https://redis.test", f"redis.test:6379:{CANARY}", f"ada:{CANARY}@redis.test"),
+        *(7, b"file", MemoryStore()),
     ],
 )
-def test_arguments_go_before_variables(
-    monkeypatch: pytest.MonkeyPatch, overrides: EnvironmentSettings, key: TokenKey
+def test_an_unknown_store_is_refused_and_not_repeated(setting: Any) -> None:
+    for make in (
+        lambda: open_store(setting, KEY),
+        lambda: GatewaySession.from_env(token_store=setting),
+    ):
+        with pytest.raises(
+            ConfigurationError, match=r"^GATEWAY_TOKEN_STORE must be file, .* absolute folder"
+        ) as caught:
+            make()
+        assert CANARY not in texts_of(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "overrides", "sent"),
+    [
+        (None, {}, f"Bearer {CANARY}-kept"),
+        ("", {}, f"Bearer {CANARY}-kept"),
+        ("env", {}, "Bearer env"),
+        ("env", {"access_token": "given"}, "Bearer given"),
+        (None, {"access_token": SecretStr("given")}, "Bearer given"),
+        ("env", {"client_id": "client-1"}, "Bearer env"),
+    ],
+)
+async def test_a_token_that_is_given_goes_before_that_of_a_login(
+    environment: pytest.MonkeyPatch, variable: str | None, overrides: dict[str, Any], sent: str
 ) -> None:
-    """An argument replaces the variable in the key of the store."""
-    set_all(monkeypatch, LOGIN)
-
-    assert store_of(GatewaySession.from_env(**overrides)).key == key
-
-
-def test_another_store_may_be_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A store setting that is given replaces the variable."""
-    set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": "keyring"})
-
-    store = store_of(GatewaySession.from_env(token_store=f"file:{tmp_path}"))
-
-    assert store.path == tmp_path / f"{KEY.digest}.json"
+    """The argument comes first, then the variable, then the login; an empty variable is ignored."""
+    if variable is not None:
+        environment.setenv("GATEWAY_ACCESS_TOKEN", variable)
+    await open_store(None, KEY).save(make_token("kept"))
+    assert await sent_by(**overrides) == sent
 
 
-@pytest.mark.parametrize("given", [7, b"file", ["file"], None])
-def test_a_store_of_another_type_is_refused_or_the_default(
-    monkeypatch: pytest.MonkeyPatch, given: Any
+@pytest.mark.parametrize("missing", LOGIN)
+@pytest.mark.parametrize("empty", [False, True])
+def test_what_is_missing_for_a_login_is_named(
+    environment: pytest.MonkeyPatch, missing: str, empty: bool
 ) -> None:
-    """None means the default, and any other type than a string is an error."""
-    set_all(monkeypatch, {**LOGIN, "GATEWAY_TOKEN_STORE": "keyring"})
+    """Each missing or empty variable, with the argument that can replace it, also as None."""
+    if empty:
+        environment.setenv(missing, "")
+    else:
+        environment.delenv(missing)
+    argument = {variable: name for name, variable in ENVIRONMENT.items()}[missing]
+    both: list[Any] = [{}, {argument: None}]
+    for given in both:
+        with pytest.raises(
+            ConfigurationError, match=f"^{missing} is not set, and no {argument}= was given$"
+        ):
+            GatewaySession.from_env(**given)
 
-    if given is None:
-        assert isinstance(store_of(GatewaySession.from_env(token_store=None)), PrivateFileStore)
-        return
-    with pytest.raises(ConfigurationError, match=r"^GATEWAY_TOKEN_STORE must be"):
-        GatewaySession.from_env(token_store=given)
+
+def test_a_missing_token_is_an_error_with_both_ways_out(environment: pytest.MonkeyPatch) -> None:
+    for variable in ("GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID"):
+        environment.delenv(variable)
+    with pytest.raises(ConfigurationError) as caught:
+        GatewaySession.from_env()
+    for name in ("GATEWAY_ACCESS_TOKEN", "GATEWAY_AUTH_URL", "GATEWAY_CLIENT_ID", "gateway login"):
+        assert name in str(caught.value)
 
 
-async def test_making_a_session_opens_no_login(
-    monkeypatch: pytest.MonkeyPatch, state_folder: Path
+@pytest.mark.parametrize(
+    ("variable", "wrong", "named"),
+    [
+        ("GATEWAY_AUTH_URL", "login.test", "auth_url"),
+        ("GATEWAY_AUTH_URL", f"https://ada:{CANARY}@login.test", "auth_url"),
+        ("GATEWAY_BASE_URL", "http://gateway.test", "base_url"),
+        ("GATEWAY_TOKEN_STORE", f"ada:{CANARY}@redis.test", "GATEWAY_TOKEN_STORE"),
+        ("GATEWAY_TOKEN_STORE", f"redis://:{CANARY}@redis.test", "the URL of Redis"),
+    ],
+)
+def test_what_is_wrong_for_a_login_is_named(
+    environment: pytest.MonkeyPatch, variable: str, wrong: str, named: str
 ) -> None:
+    """An invalid value is an error when the session is made, and is not shown."""
+    environment.setenv(variable, wrong)
+    with pytest.raises(ConfigurationError, match=f"^{named} ") as caught:
+        GatewaySession.from_env()
+    assert CANARY not in texts_of(caught.value)
+
+
+def test_arguments_go_before_variables(environment: pytest.MonkeyPatch) -> None:
+    """Also one that is None: then the store is the default."""
+    environment.setenv("GATEWAY_TOKEN_STORE", "keyring")
+    given: dict[str, Any] = {"auth_url": "https://other.test/a", "client_id": "client-2"}
+    given |= {"base_url": "https://other.test", "token_store": None}
+    store = store_of(GatewaySession.from_env(**given))
+    assert type(store) is PrivateFileStore
+    assert store.key == TokenKey("https://other.test/a", "client-2", "https://other.test")
+
+
+async def test_making_a_session_opens_no_login(tmp_path: Path) -> None:
     """Nothing is read or created until a call needs a token; then the error names the command."""
-    set_all(monkeypatch, LOGIN)
-
     GatewaySession.from_env()
     with pytest.raises(LoginRequiredError, match="`gateway login`"):
         await sent_by()
-
-    assert list(state_folder.iterdir()) == []  # noqa: ASYNC240 - an empty folder
+    assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - an empty folder

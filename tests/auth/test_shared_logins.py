@@ -1,7 +1,15 @@
+"""How a login fails, how long it is not repeated, and one login for processes that share a file."""
+
 import asyncio
 import gc
+import queue
+import subprocess
+import sys
+import threading
 import traceback
 import weakref
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +21,18 @@ from gateway_sdk import (
     LoginError,
     LoginTimeoutError,
 )
-from gateway_sdk.auth import SharedTokenSource, Token
+from gateway_sdk._lock_file import LockFile
+from gateway_sdk.auth import (
+    MemoryStore,
+    PrivateFileStore,
+    SharedTokenSource,
+    Token,
+    _login_coordination as login_coordination,
+)
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.outcome import Repeatability
-from tests.support.logins import Clock, Person, Store, make_token
+from tests.support.file_store import names_in
+from tests.support.logins import KEY, Clock, Person, Store, begin, leave, make_token, names
 from tests.support.secrecy import CANARY, texts_of
 
 DENIED = AuthorizationDeniedError(
@@ -25,6 +41,11 @@ DENIED = AuthorizationDeniedError(
     description="not on Sundays",
     uri="https://login.test/help",
 )
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 async def refusal(source: SharedTokenSource) -> GatewayError:
@@ -39,139 +60,114 @@ async def refusal(source: SharedTokenSource) -> GatewayError:
         (LookupError(CANARY), "the login failed: LookupError"),
         (TimeoutError(CANARY), "the login failed: TimeoutError"),
         (asyncio.CancelledError(CANARY), "the login was cancelled"),
-        (None, "acquire must return a Token"),
         (f"{CANARY}-text", "acquire must return a Token"),
-        (
-            make_token("old", expires_at=999_000.0),
-            "the login returned a token that has already expired",
-        ),
+        (make_token("old", expires_at=1e6), "the login returned a token that has already expired"),
     ],
 )
-async def test_a_login_without_a_usable_token_is_a_login_error(answer: Any, told: str) -> None:
+async def test_a_login_without_a_usable_token_is_a_login_error(
+    clock: Clock, answer: Any, told: str
+) -> None:
     """Every failure of a login is a LoginError without secrets; no token is stored."""
     store = Store()
-    source = SharedTokenSource(store, Person(answer), clock=Clock())
-
-    error = await refusal(source)
-
-    assert type(error) is LoginError
-    assert str(error) == told
+    error = await refusal(SharedTokenSource(store, Person(answer), clock=clock))
+    assert (type(error), str(error), store.saves) == (LoginError, told, 0)
     assert CANARY not in texts_of(error)
-    assert store.saves == 0
+
+
+async def test_an_acquire_that_is_not_async_is_a_failed_login() -> None:
+    source = SharedTokenSource(Store(), lambda: make_token("plain"))  # type: ignore[arg-type,return-value]
+    error = await refusal(source)
+    assert (type(error), str(error)) == (LoginError, "the login failed: TypeError")
+    assert CANARY not in texts_of(error)
 
 
 @pytest.mark.parametrize("mistake", [DENIED, LoginTimeoutError("nobody came", refused=2)])
 async def test_each_caller_gets_its_own_error(mistake: LoginError) -> None:
     """All waiting callers get equal errors, but each its own object."""
     source = SharedTokenSource(Store(), person := Person(mistake))
-
     errors = await asyncio.gather(*(refusal(source) for _ in range(20)))
-
     assert person.asked == 1
     assert len({id(error) for error in [*errors, mistake]}) == 21
     for number, error in enumerate(errors):
-        assert type(error) is type(mistake)
-        assert vars(error) == vars(mistake)
+        assert (type(error), vars(error)) == (type(mistake), vars(mistake))
         assert (error.args, str(error)) == (mistake.args, str(mistake))
         assert error.__suppress_context__
         error.of_call(f"call-{number}", Repeatability.READ, ())
     assert [error.operation for error in errors] == [f"call-{number}" for number in range(20)]
-    assert mistake.operation is None
-    assert (await refusal(source)).operation is None
+    assert mistake.operation is (await refusal(source)).operation is None
 
 
-async def test_a_failed_login_is_not_repeated_for_a_while() -> None:
-    """For `hold` seconds the same error is raised without a login; then a login is tried."""
-    clock, person = Clock(), Person(DENIED)
-    source = SharedTokenSource(Store(), person, hold=30, clock=clock)
-
-    first = await refusal(source)
-    clock.now += 29.9
-    second = await refusal(source)
-    assert person.asked == 1
-    clock.now += 0.2
-
-    assert text_of(await source.token()) == f"{CANARY}-2"
-    assert vars(first) == vars(second)
-    assert isinstance(second, AuthorizationDeniedError)
-    assert second.description == "not on Sundays"
+WRONG = ConfigurationError("pass paste=")  # it opened no window
+AGAIN = make_token("again")
+TOLD = {
+    str(DENIED): "denied",
+    str(WRONG): "wrong",
+    "the gateway refuses the access tokens of the latest logins": "useless",
+    "the gateway refused the access token: log in with `gateway login`": "none",
+}
 
 
-async def test_the_hold_begins_when_the_login_failed() -> None:
-    """The hold begins when the login fails, not when it starts."""
-    clock, person = Clock(), Person(DENIED)
-    person.may_finish.clear()
-    source = SharedTokenSource(Store(), person, hold=30, clock=clock)
-    asking = asyncio.create_task(refusal(source))
-    await person.started.wait()
+@pytest.mark.parametrize(
+    ("answers", "hold", "steps"),
+    [
+        # A failed login is not repeated for a while; a failure in the future does not count.
+        ([DENIED], 30, "denied +29.9 denied +0.2 2"),
+        ([DENIED], 30, "denied -1000000 2"),
+        ([DENIED], 30, "denied +31 2 -10 !3"),
+        ([DENIED, DENIED], 0, "denied denied 3"),
+        ([WRONG, WRONG], 30, "wrong wrong 3"),
+        # A gateway that refuses each token costs two logins; a server may issue the same again.
+        ([], 30, "1 !2 !useless useless +30.1 3"),
+        ([AGAIN, AGAIN], 30, "again !again again"),
+        # Without a user: a refused token is tried again after 1 s, 2 s and so on, up to the hold.
+        (None, 30, "kept !none +0.9 none +0.2 kept !none +1.9 none +0.2 kept !none +3.9 none"),
+        (None, 3, "kept !none +1.1 kept !none +2.1 kept !none +2.9 none +0.2 kept !none +3.1 kept"),
+        # Refusals of calls that were in flight together do not prolong it; a success ends it.
+        (None, 30, "kept" + " !none +0.0009" * 1000 + " +0.11 kept"),
+        (None, 30, "kept" + " !none * kept" * 5 + " !none none +1 kept"),
+        (None, 0, "kept !kept"),
+    ],
+)
+async def test_it_is_asked_again_after_a_while(
+    clock: Clock, answers: list[Any] | None, hold: float, steps: str
+) -> None:
+    """A step is time that passes, or what a caller gets, after ! for rejecting the last token.
+
+    A star is a call that succeeds with the last token.
+    """
+    store = Store(make_token("kept") if answers is None else None)
+    acquire = None if answers is None else Person(*answers)
+    source = SharedTokenSource(store, acquire, hold=hold, clock=clock)
+    last: Any = None
+    for number, step in enumerate(steps.split()):
+        if step[0] in "+-":
+            clock.now += float(step)
+        elif step == "*":
+            source.note_success(make_token("other"))
+            source.note_success(last)
+        else:
+            try:
+                last = await source.token(last if step[0] == "!" else None)
+                got = text_of(last).removeprefix(f"{CANARY}-")
+            except GatewayError as error:
+                got = TOLD[str(error)]
+            assert (number, got) == (number, step.lstrip("!"))
+
+
+async def test_the_hold_begins_when_the_login_failed(clock: Clock) -> None:
+    """During a hold, a token that another process has stored is used."""
+    source = SharedTokenSource(store := Store(), person := Person(DENIED), hold=30, clock=clock)
+    asking = await begin(source, person)
     clock.now += 60
     person.may_finish.set()
-    await asking
-
-    await refusal(source)
-
+    await asyncio.wait([asking])
+    assert vars(await refusal(source)) == vars(DENIED)
     assert person.asked == 1
-
-
-async def test_a_clock_that_is_set_back_ends_the_hold() -> None:
-    """A failure in the future does not count: the hold would last until then."""
-    clock = Clock()
-    source = SharedTokenSource(Store(), person := Person(DENIED), clock=clock)
-    await refusal(source)
-
-    clock.now -= 1_000_000
-
-    assert await source.token()
-    assert person.asked == 2
-
-
-async def test_without_a_hold_each_caller_tries() -> None:
-    """With hold=0 the next caller tries a failed login again."""
-    source = SharedTokenSource(Store(), person := Person(DENIED, DENIED), hold=0, clock=Clock())
-
-    await refusal(source)
-    await refusal(source)
-
-    assert await source.token()
-    assert person.asked == 3
-
-
-async def test_a_success_ends_the_hold() -> None:
-    """After a login, an earlier failure is forgotten."""
-    clock = Clock()
-    source = SharedTokenSource(Store(), person := Person(DENIED), hold=30, clock=clock)
-    await refusal(source)
-    clock.now += 31
-    token = await source.token()
-    clock.now -= 10
-
-    assert text_of(await source.token(rejected=token)) == f"{CANARY}-3"
-    assert person.asked == 3
-
-
-async def test_a_token_from_elsewhere_ends_the_hold() -> None:
-    """During a hold, a token that another process stored is used."""
-    store = Store()
-    source = SharedTokenSource(store, Person(DENIED), clock=Clock())
-    await refusal(source)
-
     await store.save(kept := make_token("kept"))
-
     assert await source.token() is kept
 
 
-async def test_other_errors_than_a_failed_login_are_not_held() -> None:
-    """A wrong setting opened no window: it is raised each time."""
-    wrong = ConfigurationError("pass paste=")
-    source = SharedTokenSource(Store(), person := Person(wrong, wrong), clock=Clock())
-
-    errors = [await refusal(source), await refusal(source)]
-
-    assert [str(error) for error in errors] == ["pass paste="] * 2
-    assert person.asked == 2
-
-
-async def test_a_held_failure_holds_nothing_of_the_login() -> None:
+async def test_a_held_failure_holds_nothing_of_the_login(clock: Clock) -> None:
     """The kept error holds no frame of the login, whose variables are secret."""
 
     class Held:
@@ -183,17 +179,204 @@ async def test_a_held_failure_holds_nothing_of_the_login() -> None:
         raise LoginError("no")
 
     gone: list[weakref.ref[Held]] = []
-    source = SharedTokenSource(Store(), acquire, clock=Clock())
-
+    source = SharedTokenSource(Store(), acquire, clock=clock)
     depths = []
     for _ in range(5):
-        error = await refusal(source)
+        error: BaseException = await refusal(source)
         while error.__context__ is not None:
-            error = error.__context__  # type: ignore[assignment]
+            error = error.__context__
         depths.append(len(list(traceback.walk_tb(error.__traceback__))))
     del error
     gc.collect()
-
-    assert len(gone) == 1
-    assert gone[0]() is None
+    (held,) = gone
+    assert held() is None
     assert len(set(depths[1:])) == 1
+
+
+async def test_a_failure_without_callers_is_raised_to_the_next_one(clock: Clock) -> None:
+    source = SharedTokenSource(Store(), person := Person(LoginError("nobody came")), clock=clock)
+    await leave(await begin(source, person))
+    person.may_finish.set()
+    await asyncio.wait([source._renewal.start()])
+    clock.now += 29
+    ends = await asyncio.gather(*(refusal(source) for _ in range(100)))
+    assert {(type(end), str(end)) for end in ends} == {(LoginError, "nobody came")}
+    assert person.asked == 1
+    clock.now += 2
+    assert await names(source, 1) == {"2"}
+
+
+@pytest.mark.parametrize("was_refused", [False, True])
+async def test_a_login_that_is_ended_says_nothing_about_the_next(
+    clock: Clock, was_refused: bool
+) -> None:
+    """It brings back no old failure, and does not count as useless."""
+    source = SharedTokenSource(Store(), person := Person(), clock=clock)
+    if was_refused:
+        caller = await begin(source, person, await source.token())
+    else:
+        person = Person(LoginError("no"))
+        source = SharedTokenSource(Store(), person, clock=clock)
+        await refusal(source)
+        clock.now += 31
+        caller = await begin(source, person)
+    await source.aclose()
+    assert person.done == person.asked  # its port, if any, is closed
+    await asyncio.gather(caller, return_exceptions=True)
+    person.may_finish.set()
+    assert await names(source, 1) == {"3"}
+
+
+PROCESS = """
+import asyncio, sys
+from gateway_sdk.auth import PrivateFileStore, SharedTokenSource, Token, TokenKey
+
+folder, *key = sys.argv[1:]
+
+async def acquire():
+    print("asked", flush=True)
+    answer = await asyncio.to_thread(sys.stdin.readline)
+    return Token(answer.strip())
+
+async def main():
+    source = SharedTokenSource(PrivateFileStore(TokenKey(*key), folder), acquire)
+    print("starts", flush=True)
+    print((await source.token()).value.get_secret_value(), flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_real_processes_open_one_login_and_do_not_wait_for_a_killed_one(tmp_path: Path) -> None:
+    """One of four opens a login; when it is killed, another one does, and all get its token."""
+    said: queue.Queue[tuple[subprocess.Popen[str], str]] = queue.Queue()
+
+    def read(process: "subprocess.Popen[str]") -> None:
+        for line in process.stdout or ():
+            said.put((process, line.strip()))
+
+    with ExitStack() as stack:
+        command = [sys.executable, "-c", PROCESS, str(tmp_path / "tokens")]
+        command += [KEY.authorization_url, KEY.client_id, KEY.gateway]
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
+        processes = [stack.enter_context(subprocess.Popen(command, **pipes)) for _ in range(4)]
+        for process in processes:
+            reader = threading.Thread(target=read, args=(process,))
+            reader.start()
+            stack.callback(reader.join)
+            stack.callback(process.kill)
+        started = [said.get(timeout=60) for _ in range(5)]
+        assert sorted(line for _, line in started) == ["asked", *["starts"] * 4]
+        ((first, _),) = [one for one in started if one[1] == "asked"]
+        first.kill()
+        second, line = said.get(timeout=60)
+        assert (line, second is first) == ("asked", False)
+        assert second.stdin is not None
+        second.stdin.write("from-the-second\n")
+        second.stdin.flush()
+        ends = [said.get(timeout=60) for _ in range(3)]
+    assert [line for _, line in ends] == ["from-the-second"] * 3
+    assert {one.pid for one, _ in ends} == {one.pid for one in processes} - {first.pid}
+    assert said.empty()
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login_coordination, "_POLL", 0.001)
+
+
+def lock_of(store: PrivateFileStore) -> LockFile:
+    store.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return LockFile(store.path.with_suffix(".lock"))
+
+
+async def test_of_four_sources_one_opens_a_login(store: PrivateFileStore) -> None:
+    """Four sources that share a token file open one login, and leave only the token behind."""
+    person = Person()
+    asking = (names(SharedTokenSource(store, person), 1) for _ in range(4))
+    assert await asyncio.gather(*asking) == [{"1"}] * 4
+    assert person.asked == 1
+    assert names_in(store.path.parent) == [store.path.name]
+
+
+async def test_after_a_failed_or_cancelled_login_the_next_source_asks(
+    store: PrivateFileStore,
+) -> None:
+    """However a login ends, its lock is given back."""
+    person = Person(LoginError("no"))
+    with pytest.raises(LoginError, match="no"):
+        await SharedTokenSource(store, person).token()
+    ended = SharedTokenSource(store, person)
+    caller = await begin(ended, person)
+    await ended.aclose()
+    await asyncio.gather(caller, return_exceptions=True)
+    person.may_finish.set()
+    assert await names(SharedTokenSource(store, person), 1) == {"3"}
+
+
+async def test_who_waits_for_a_login_gets_its_token(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source that waits takes the token as soon as it is saved, before the lock is free."""
+    waits, acquire = asyncio.Event(), LockFile.acquire
+
+    def acquire_and_tell(lock: LockFile) -> bool:
+        waits.set()
+        return acquire(lock)
+
+    lock = lock_of(store)
+    assert lock.acquire()
+    monkeypatch.setattr(LockFile, "acquire", acquire_and_tell)
+    waiting = asyncio.create_task(SharedTokenSource(store, person := Person()).token())
+    await waits.wait()
+    await store.save(token := make_token("theirs"))
+    assert await waiting == token
+    assert person.asked == 0
+    lock.release()
+
+
+async def test_a_token_that_comes_with_the_lock_is_taken(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may have logged in after the store was read, and be gone."""
+    acquire, token = LockFile.acquire, make_token("theirs")
+
+    def acquire_after_them(lock: LockFile) -> bool:
+        store._save(token)
+        return acquire(lock)
+
+    monkeypatch.setattr(LockFile, "acquire", acquire_after_them)
+    assert await SharedTokenSource(store, Person()).token() == token
+
+
+async def test_a_stuck_holder_is_given_up(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock is waited for as long as a login may take; then the source logs in without it."""
+    monkeypatch.setattr(login_coordination, "DEFAULT_LOGIN_TIMEOUT", 0.05)
+    lock = lock_of(store)
+    assert lock.acquire()
+    assert await names(SharedTokenSource(store, Person()), 1) == {"1"}
+    assert not lock_of(store).acquire()
+    lock.release()
+
+
+async def test_a_login_takes_place_where_files_have_no_locks(
+    store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system without locks costs the coordination, not the login."""
+
+    def no_locks(lock: LockFile) -> bool:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(LockFile, "acquire", no_locks)
+    assert await names(SharedTokenSource(store, Person()), 1) == {"1"}
+
+
+async def test_other_stores_are_not_locked() -> None:
+    """Two sources with a store that is no file both log in."""
+    people = (Person(), Person())
+    asking = [await begin(SharedTokenSource(MemoryStore(KEY), one), one) for one in people]
+    for person in people:
+        person.may_finish.set()
+    await asyncio.gather(*asking)

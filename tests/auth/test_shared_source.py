@@ -1,5 +1,8 @@
+"""Which token a shared source returns, for how long, and what its store may do."""
+
 import asyncio
 import copy
+import logging
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +20,9 @@ from gateway_sdk import (
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
 from gateway_sdk.auth._shared_source import _MAX_REFUSED
 from gateway_sdk.auth.token import CachedToken, text_of
-from tests.support.logins import KEY, Clock, Person, Store, at_once, make_token
-from tests.support.secrecy import CANARY, texts_of
+from tests.support import virtual_time
+from tests.support.logins import KEY, Clock, Person, Store, at_once, begin, make_token
+from tests.support.secrecy import CANARY, logged, texts_of
 
 
 async def turns(count: int) -> None:
@@ -27,61 +31,43 @@ async def turns(count: int) -> None:
         await asyncio.sleep(0)
 
 
-async def test_without_a_token_a_login_takes_place() -> None:
-    """The token of a login is returned and stored."""
+async def why_not(source: SharedTokenSource, rejected: Token | None = None) -> str:
+    """Return the text of a LoginRequiredError, after searching it for secrets."""
+    with pytest.raises(LoginRequiredError, match=r": log in with `gateway login`$") as caught:
+        await source.token(rejected)
+    assert CANARY not in texts_of(caught.value)
+    return str(caught.value).partition(": log in")[0]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def test_a_token_comes_from_memory_then_the_store_then_a_login() -> None:
     store, person = Store(), Person()
     source = SharedTokenSource(store, person)
-
     token = await source.token()
-
     assert text_of(token) == f"{CANARY}-1"
     assert await store.load() is token
-    assert person.asked == 1
-
-
-async def test_a_token_in_memory_costs_no_wait() -> None:
-    """With a usable token, asking for one does not wait for a turn of the event loop."""
-    store = Store(make_token("kept"))
-    source = SharedTokenSource(store)
-    await source.token()
-
-    assert at_once(source) == await store.load()
+    other = SharedTokenSource(store, person)
+    assert await other.token() is token
     store.loads = 0
-    assert [await source.token() for _ in range(100)] == [at_once(source)] * 100
-    assert store.loads == 0
-
-
-async def test_a_token_that_came_meanwhile_is_found_without_the_store() -> None:
-    """Who waited for the lock of a login asks before it logs in."""
-    store = Store(make_token("kept"))
-    source = SharedTokenSource(store)
-    token = await source.token()
-    store.loads = 0
-
-    assert await source._find() == token
-    assert store.loads == 0
+    assert [at_once(other), await other.token(), await other._find()] == [token] * 3
+    assert (person.asked, store.loads) == (1, 0)
 
 
 @pytest.mark.parametrize(
     ("life", "leeway", "seconds_left"),
-    [
-        (3600, 30, 30),
-        (3600, 0, 0),
-        (60, 30, 6),
-        (60, 3600, 6),
-        (1, 30, 0.1),
-        (100, 2, 2),
-    ],
+    [(3600, 30, 30), (3600, 0, 0), (60, 30, 6), (60, 3600, 6), (1, 30, 0.1), (100, 2, 2)],
 )
 async def test_a_token_is_renewed_beside_the_calls_shortly_before_its_end(
-    life: float, leeway: float, seconds_left: float
+    clock: Clock, life: float, leeway: float, seconds_left: float
 ) -> None:
     """It is renewed within the leeway, at most a tenth of its lifetime, and used until then."""
-    clock = Clock()
     first = make_token("first", expires_at=clock.now + life, life=life)
     second = make_token("second", expires_at=clock.now + 2 * life, life=life)
     source = SharedTokenSource(Store(), Person(first, second), leeway=leeway, clock=clock)
-
     assert await source.token() is first
     clock.now += life - seconds_left - 0.01
     assert await source.token() is first
@@ -93,85 +79,101 @@ async def test_a_token_is_renewed_beside_the_calls_shortly_before_its_end(
 
 
 @pytest.mark.parametrize("stored", [False, True])
-async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(stored: bool) -> None:
+async def test_a_clock_that_is_set_back_harms_no_token_and_prolongs_none(
+    clock: Clock, stored: bool
+) -> None:
     """A token from the future is used, but for no longer than its lifetime."""
-    clock, monotonic = Clock(), Clock(0)
+    monotonic = Clock(0)
     token = make_token("first", expires_at=clock.now + 3600)
+    clocks: dict[str, Any] = {"clock": clock, "monotonic": monotonic}
     if stored:
         clock.now -= 500_000
-        source = SharedTokenSource(Store(token), None, clock=clock, monotonic=monotonic)
+        source = SharedTokenSource(Store(token), None, **clocks)
     else:
-        source = SharedTokenSource(Store(), Person(token), clock=clock, monotonic=monotonic)
+        source = SharedTokenSource(Store(), Person(token), **clocks)
         assert await source.token() is token
         clock.now -= 500_000
-
-    assert await source.token() is token
-    clock.now += 3599
-    monotonic.now += 3599
-    assert await source.token() is token
+    for seconds in (0, 3599):
+        clock.now += seconds
+        monotonic.now += seconds
+        assert await source.token() is token
     clock.now += 1
     monotonic.now += 1
-
     assert source.ready() is None
 
 
-async def test_an_inconsistent_record_ends_at_its_expiry() -> None:
+async def test_an_inconsistent_record_ends_at_its_expiry(clock: Clock) -> None:
     """A token that ended before it was obtained counts as valid until its end."""
-    clock = Clock()
     odd = Token("odd", expires_at=clock.now + 5, obtained_at=clock.now + 10)
     source = SharedTokenSource(Store(odd), clock=clock, monotonic=Clock(0))
-
     assert await source.token() is odd
     clock.now += 5
     assert source.ready() is None
 
 
 @pytest.mark.parametrize("form", [lambda token: token, text_of, lambda t: SecretStr(text_of(t))])
-async def test_a_rejected_token_is_replaced(form: Callable[[Token], Any]) -> None:
-    """A token that the gateway refused is not returned again, in whichever form it is rejected."""
-    person = Person()
-    source = SharedTokenSource(Store(), person)
+async def test_a_rejected_token_is_replaced_once(form: Callable[[Token], Any]) -> None:
+    """In whichever form it is rejected; a late 401 returns the present one at once."""
+    source = SharedTokenSource(store := Store(), person := Person())
     first = await source.token()
-
     second = await source.token(rejected=form(first))
-
     assert text_of(second) == f"{CANARY}-2"
     assert await source.token() is second
-    assert person.asked == 2
-
-
-async def test_a_late_rejection_does_not_drop_the_newer_token() -> None:
-    """A 401 for an older token returns the present one, at once and without a login."""
-    store, person = Store(), Person()
-    source = SharedTokenSource(store, person)
-    first = await source.token()
-    second = await source.token(rejected=first)
     store.loads = 0
-
-    late = source.token(rejected=first)
+    late = source.token(rejected=form(first))
     with pytest.raises(StopIteration) as ended:
         late.send(None)
-
     assert ended.value.value is second
+    assert (person.asked, store.loads) == (2, 0)
+
+
+async def test_a_rejected_token_is_not_taken_from_the_store_again(clock: Clock) -> None:
+    """In a process with a user it stays refused; a newer one of another process is taken."""
+    store = Store(kept := make_token("kept"))
+    source = SharedTokenSource(store, person := Person(), clock=clock)
+    assert await source.token() is kept
+    first = await source.token(rejected=kept)
+    await store.save(kept)
+    clock.now += 1_000_000
+    second = await source.token(rejected=first)
+    assert [text_of(first), text_of(second)] == [f"{CANARY}-1", f"{CANARY}-2"]
+    await store.save(newer := make_token("newer"))
+    assert await source.token(rejected=second) is newer
     assert person.asked == 2
-    assert store.loads == 0
 
 
 async def test_only_the_last_refused_tokens_are_remembered() -> None:
     """A process that runs for years does not collect all refused tokens."""
     source = SharedTokenSource(Store(make_token("kept")))
     await source.token()
-
     for number in range(10 * _MAX_REFUSED):
         await source.token(rejected=make_token(number))
-
     assert len(source._refused) == _MAX_REFUSED
     assert f"{CANARY}-{10 * _MAX_REFUSED - 1}" in source._refused
 
 
-async def test_tokens_that_are_refused_again_and_again_end_the_call() -> None:
-    """A caller does not renew without end if each token of the store is refused."""
+@pytest.mark.parametrize("refused", range(4))
+async def test_a_caller_gets_the_third_token_or_an_error(refused: int) -> None:
+    """A token that is not refused as it comes is returned, even late; three are the end."""
 
+    async def acquire() -> Token:
+        token = await person()
+        if person.asked <= refused:
+            asyncio.get_running_loop().call_soon(source.reject, token)
+        return token
+
+    source = SharedTokenSource(Store(), acquire, hold=0)
+    person = Person()
+    if refused < 3:
+        assert text_of(await source.token()) == f"{CANARY}-{refused + 1}"
+    else:
+        with pytest.raises(TokenRejectedError, match="refused each new access token at once") as e:
+            await source.token()
+        assert e.value.status == 401
+    assert person.asked == min(refused + 1, 3)
+
+
+async def test_tokens_of_the_store_that_are_refused_as_they_come_end_the_call() -> None:
     class Fickle(Store):
         async def load(self) -> Token | None:
             await super().load()
@@ -179,69 +181,17 @@ async def test_tokens_that_are_refused_again_and_again_end_the_call() -> None:
             asyncio.get_running_loop().call_soon(source.reject, token)
             return token
 
-    store = Fickle()
-    source = SharedTokenSource(store)
-
-    with pytest.raises(LoginRequiredError, match="refused each new access token at once: log in"):
-        await source.token()
-
+    source = SharedTokenSource(store := Fickle())
+    assert await why_not(source) == "the gateway refused each new access token at once"
     assert store.loads == 3
 
 
-async def test_logins_that_are_refused_as_they_come_end_the_call() -> None:
-    """The same with logins, and without a hold between them."""
-
-    async def acquire() -> Token:
-        token = await person()
-        asyncio.get_running_loop().call_soon(source.reject, token)
-        return token
-
-    person = Person()
-    source = SharedTokenSource(Store(), acquire, hold=0)
-
-    with pytest.raises(TokenRejectedError, match="refused each new access token at once"):
-        await source.token()
-
-    assert person.asked == 3
-
-
-async def test_useless_logins_are_held_back_after_the_second() -> None:
-    """A gateway that refuses every token costs two logins, and then none during the hold."""
-    clock, person = Clock(), Person()
-    source = SharedTokenSource(Store(), person, hold=30, clock=clock)
-
-    first = await source.token()
-    second = await source.token(rejected=first)
-    with pytest.raises(TokenRejectedError, match="refuses the access tokens of the latest logins"):
-        await source.token(rejected=second)
-    with pytest.raises(TokenRejectedError):
-        await source.token()
-    assert person.asked == 2
-
-    clock.now += 30.1
-    assert text_of(await source.token()) == f"{CANARY}-3"
-
-
-async def test_a_login_may_bring_the_same_token_again() -> None:
-    """Some servers issue the same token again: after a login it counts as accepted."""
-    token = make_token("again")
-    person = Person(token, token)
-    source = SharedTokenSource(Store(), person)
-
-    await source.token()
-    assert await source.token(rejected=token) is token
-    assert await source.token() is token
-    assert person.asked == 2
-
-
-async def test_renewal_ahead_of_time_may_fail() -> None:
+async def test_renewal_ahead_of_time_may_fail(clock: Clock) -> None:
     """If a renewal fails within the leeway, the token is used until it expires."""
-    clock = Clock()
     store = Store(make_token("kept", expires_at=clock.now + 1000))
     source = SharedTokenSource(store, clock=clock)
     kept = await source.token()
     store.down = TokenStoreError("away")
-
     clock.now += 980
     assert await source.token() is kept
     with pytest.raises(TokenStoreError):
@@ -251,92 +201,210 @@ async def test_renewal_ahead_of_time_may_fail() -> None:
         await source.token()
 
 
-@pytest.mark.parametrize("refused", [0, 1, 2])
-async def test_a_token_that_is_not_refused_is_returned_even_late(refused: int) -> None:
-    """A token of a login is returned even if all tokens before it were refused."""
+async def test_a_token_about_to_expire_is_looked_for_beside_the_calls(clock: Clock) -> None:
+    """In the last 30 s the store is read once per second, while calls use the token in memory."""
+    monotonic = Clock(0)
+    store = Store(make_token("kept", expires_at=clock.now + 25))
+    source = SharedTokenSource(store, clock=clock, monotonic=monotonic)
+    kept = await source.token()
+    store.loads = 0
+    for _ in range(100):
+        assert at_once(source) is kept
+        await turns(2)
+        monotonic.now += 0.1
+    assert store.loads in (10, 11)
+    await store.save(newer := make_token("newer"))
+    monotonic.now += 1
+    assert at_once(source) is kept
+    await source._renewal.join()
+    assert at_once(source) is newer
 
-    async def acquire() -> Token:
-        token = await person()
-        if person.asked <= refused:
-            asyncio.get_running_loop().call_soon(source.reject, token)
-        return token
 
-    person = Person()
-    source = SharedTokenSource(Store(), acquire, hold=0)
+async def test_a_renewal_stops_if_another_event_loop_has_just_finished_one() -> None:
+    source = SharedTokenSource(store := Store(), person := Person())
+    asking = asyncio.create_task(source.token())
+    await asyncio.sleep(0)
+    source._cached = CachedToken(other := make_token("other"), 30, 0, 0)
+    assert await asking is other
+    assert (store.loads, person.asked) == (0, 0)
 
-    assert text_of(await source.token()) == f"{CANARY}-{refused + 1}"
-    assert person.asked == refused + 1
+
+@pytest.mark.parametrize(
+    ("kept", "reject", "told"),
+    [
+        (None, False, "there is no access token"),
+        (
+            make_token("x", expires_at=999_995),
+            False,
+            "the access token expired at 1970-01-12 13:46",
+        ),
+        (make_token("x"), True, "the gateway refused the access token"),
+        (make_token("x", expires_at=1_000_010), True, "the gateway refused the access token"),
+    ],
+)
+async def test_without_a_user_the_error_says_what_to_do(
+    clock: Clock, kept: Token | None, reject: bool, told: str
+) -> None:
+    """An expired token is not tried again; one that another process keeps is found."""
+    source = SharedTokenSource(store := Store(kept), hold=30, clock=clock)
+    assert (await why_not(source, kept if reject else None)).startswith(told)
+    clock.now += 31
+    if kept is not None and kept.expires_at:
+        assert (await why_not(source)).startswith("the access token expired at")
+    await store.save(newer := make_token("newer", expires_at=clock.now + 25))
+    assert await source.token() is newer
+    clock.now += 24.9
+    assert await source.token() is newer
+    clock.now += 0.2
+    await why_not(source)
+    await store.save(newest := make_token("newest"))
+    assert await source.token() is newest
+
+
+async def test_a_success_counts_while_the_store_is_read() -> None:
+    """A caller that waits for a new token gets the old one if a call has just succeeded with it."""
+
+    async def fail() -> None:
+        source.note_success(kept)
+        raise TokenStoreError("down")
+
+    source = SharedTokenSource(store := Store(make_token("kept")))
+    kept = await source.token()
+    store.load = fail  # type: ignore[method-assign]
+    assert await source.token(rejected=kept) is kept
+
+
+@pytest.mark.parametrize(
+    ("named", "wrong"),
+    [
+        ("store", [None, "keyring", MemoryStore]),
+        ("acquire", ["login", make_token(1)]),
+        ("leeway", [-1, None, float("nan")]),
+        ("hold", [-1, float("inf"), True]),
+        ("clock", [7]),
+        ("monotonic", [7]),
+    ],
+)
+def test_bad_arguments_are_named(named: str, wrong: list[Any]) -> None:
+    for value in wrong:
+        with pytest.raises(ConfigurationError, match=f"^{named} must be") as caught:
+            SharedTokenSource(**{"store": MemoryStore(), named: value})
+        assert CANARY not in texts_of(caught.value)
+
+
+async def test_a_source_knows_its_gateway_from_its_store() -> None:
+    """A key of another type would switch off the check that a token goes to its own gateway."""
+    assert SharedTokenSource(MemoryStore(KEY)).gateway == "https://gateway.test"
+    store = Store()
+    assert SharedTokenSource(store).gateway is None
+    store.key = "https://gateway.test"  # type: ignore[assignment]  # that is the point
+    with pytest.raises(ConfigurationError, match="must be a TokenKey"):
+        SharedTokenSource(store)
 
 
 def test_a_source_shows_no_token_and_is_not_pickled() -> None:
-    """Its repr names the store; it holds a secret, so it cannot be pickled or copied."""
     source = SharedTokenSource(MemoryStore())
     source._cached = CachedToken(make_token("held"), 0, 0, 0)
-
     assert repr(source) == "<SharedTokenSource in <MemoryStore>>"
     for save in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be pickled"):
             save(source)
 
 
-async def test_a_source_knows_its_gateway_from_its_store() -> None:
-    """The gateway is the one of the store's key; without a key it is None."""
-    assert SharedTokenSource(MemoryStore(KEY)).gateway == "https://gateway.test"
-    assert SharedTokenSource(MemoryStore()).gateway is None
+MISTAKES: list[tuple[BaseException, str]] = [
+    (TokenStoreError("the disk is full"), "the disk is full"),
+    (LookupError(CANARY), "LookupError"),
+    (PermissionError(13, CANARY), "PermissionError"),
+    (asyncio.CancelledError(CANARY), "CancelledError"),
+]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ({"store": None}, "store"),
-        ({"store": "keyring"}, "store"),
-        ({"store": MemoryStore}, "store"),
-        ({"acquire": "login"}, "acquire"),
-        ({"acquire": make_token(1)}, "acquire"),
-        ({"leeway": -1}, "leeway"),
-        ({"leeway": None}, "leeway"),
-        ({"leeway": float("nan")}, "leeway"),
-        ({"hold": -1}, "hold"),
-        ({"hold": float("inf")}, "hold"),
-        ({"hold": True}, "hold"),
-        ({"clock": 7}, "clock"),
-        ({"monotonic": 7}, "monotonic"),
-    ],
-)
-def test_bad_arguments_are_named(arguments: dict[str, Any], named: str) -> None:
-    """A source with invalid arguments is not created."""
-    with pytest.raises(ConfigurationError, match=f"^{named} must be") as caught:
-        SharedTokenSource(**{"store": MemoryStore(), **arguments})
-
-    assert CANARY not in texts_of(caught.value)
-
-
-async def test_an_acquire_that_is_not_async_is_a_failed_login() -> None:
-    """An `acquire` that is a plain function is a failed login."""
-    source = SharedTokenSource(Store(), lambda: make_token("plain"))  # type: ignore[arg-type,return-value]
-
-    with pytest.raises(LoginError, match="TypeError") as caught:
+@pytest.mark.parametrize(("mistake", "told"), MISTAKES)
+async def test_any_error_of_a_store_is_a_store_error_without_a_login(
+    mistake: BaseException, told: str
+) -> None:
+    """Of an error of the user's store only the type is shown: its text may hold a token."""
+    source = SharedTokenSource(store := Store(make_token("kept")), person := Person())
+    store.down = mistake
+    with pytest.raises(TokenStoreError, match=f"{told}$") as caught:
         await source.token()
+    assert CANARY not in texts_of(caught.value)
+    store.down = None
+    token = await source.token()
+    store.down = mistake
+    assert await source.token() is token
+    assert person.asked == 0
 
+
+@pytest.mark.parametrize("kept", [f"{CANARY}-text", SecretStr(CANARY), 7, {"access_token": CANARY}])
+async def test_a_store_must_return_tokens(kept: Any) -> None:
+    """An object that is no Token is neither sent nor shown."""
+    with pytest.raises(TokenStoreError, match="no Token") as caught:
+        await SharedTokenSource(Store(kept), Person()).token()
     assert CANARY not in texts_of(caught.value)
 
 
-def test_the_key_of_a_store_must_be_a_token_key() -> None:
-    """A key of another type would switch off the check that a token goes to its own gateway."""
-    store = Store()
-    store.key = "https://gateway.test"  # type: ignore[assignment]  # that is the point
-
-    with pytest.raises(ConfigurationError, match="must be a TokenKey"):
-        SharedTokenSource(store)
-
-
-async def test_a_renewal_that_comes_too_late_changes_nothing() -> None:
-    """If another event loop has just renewed the token, no login takes place."""
+@pytest.mark.parametrize(("mistake", "told"), MISTAKES)
+async def test_a_token_that_cannot_be_kept_is_used(
+    mistake: BaseException, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If saving fails, one warning is logged, and the token is used."""
+    caplog.set_level(logging.DEBUG)
     source = SharedTokenSource(store := Store(), person := Person())
-    token = await source.token()
-    store.loads = 0
+    asking = await begin(source, person)
+    store.down = mistake
+    person.may_finish.set()
+    token = await asking
+    assert at_once(source) is token
+    (warning,) = [record for record in caplog.records if record.name.startswith("gateway_sdk")]
+    assert warning.levelno == logging.WARNING
+    assert warning.getMessage() == f"the access token is not saved for other processes: {told}"
+    assert CANARY not in logged(caplog.records)
 
-    await source._renew()
 
-    assert await source.token() is token
-    assert (store.loads, person.asked) == (0, 1)
+@pytest.mark.parametrize("step", ["load", "save"])
+async def test_a_source_may_be_closed_while_the_store_is_busy(
+    step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is no error of the store: waiting callers get an error, and nothing is logged."""
+    busy = asyncio.Event()
+
+    async def work(*_: object) -> None:
+        busy.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(store := Store(), step, work)
+    source = SharedTokenSource(store, Person())
+    asking = asyncio.create_task(source.token())
+    await busy.wait()
+    await source.aclose()
+    (done,) = await asyncio.gather(asking, return_exceptions=True)
+    if step == "load":
+        assert (type(done), str(done)) == (LoginError, "the login was ended")
+    else:
+        assert done is source.ready()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("step", ["load", "save"])
+def test_a_store_that_never_replies_is_an_error(
+    step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a minute the store counts as failed."""
+
+    async def hang(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        monkeypatch.setattr(store := Store(), step, hang)
+        source = SharedTokenSource(store, Person(), monotonic=virtual_time.now)
+        if step == "load":
+            with pytest.raises(TokenStoreError, match="cannot be read: TimeoutError"):
+                await source.token()
+        else:
+            await source.token()
+        assert virtual_time.now() == 60
+
+    virtual_time.run(scenario())
+    assert ("not saved for other processes: TimeoutError" in caplog.text) is (step == "save")

@@ -1,5 +1,7 @@
-"""A `Token` as a session's access token: sent while it is valid, never after."""
+"""A token or a coroutine function as a session's access token."""
 
+import asyncio
+import math
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -7,22 +9,54 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given, strategies as st
 
-from gateway_sdk import (
-    AuthError,
-    GatewaySession,
-    LoginRequiredError,
-    Outcome,
-    TokenRejectedError,
-    UnauthorizedError,
-)
+from gateway_sdk import AuthError, LoginRequiredError, Outcome, UnauthorizedError
 from gateway_sdk.auth import AccessToken, Token
-from gateway_sdk.auth.source import as_token_source, fetch_token
-from tests.auth.responses import CANARY, NOW, told
+from gateway_sdk.auth.source import (
+    FunctionTokenSource,
+    as_token_source,
+    fetch_token,
+    invalidate,
+    ready_token,
+)
+from gateway_sdk.auth.token import text_of
+from tests.auth.responses import NOW, told
 from tests.support.calls import CALLS
-from tests.support.scripted import scripted
+from tests.support.scripted import ScriptedEngine, scripted
+from tests.support.secrecy import CANARY
 
-OK = httpx.Response(200, json={})
+OK, REFUSED = httpx.Response(200, json={}), httpx.Response(401)
+LIFE = 100.0
+RENEWED = 10.0  # seconds before the end: a tenth of the lifetime
+
+
+class Clock:
+    """The time of day, and a clock that is never set; they run together unless a test sets one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.set_back = NOW, 0.0
+        clocks = SimpleNamespace(time=self.time, monotonic=lambda: self.now)
+        monkeypatch.setattr("gateway_sdk.auth.source.time", clocks)
+        monkeypatch.setattr(time, "time", self.time)
+
+    def time(self) -> float:
+        return self.now - self.set_back
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def lasting(life: float | None) -> Token:
+    """Return a token obtained an hour ago that lasts this number of seconds from now on."""
+    ends = None if life is None else NOW + life
+    return Token(CANARY, expires_at=ends, obtained_at=NOW - 3600)
+
+
+def sent(engine: ScriptedEngine) -> list[str]:
+    return [request.headers["Authorization"] for request in engine.requests]
 
 
 class Source:
@@ -46,192 +80,89 @@ def called(token: Token) -> Callable[[], Any]:
     return give
 
 
-GIVEN: dict[str, Callable[[Token], Any]] = {
-    "static": lambda token: token,
-    "function": called,
-    "source": Source,
-}
+GIVEN: list[Callable[[Token], Any]] = [lambda token: token, called, Source]
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Set the time of day, which the test may change; no other time passes for the sources."""
-    now = [NOW]
-    monkeypatch.setattr(time, "time", lambda: now[0])
-    clocks = SimpleNamespace(time=lambda: now[0], monotonic=lambda: now[0])
-    monkeypatch.setattr("gateway_sdk.auth.source.time", clocks)
-    return now
-
-
-@pytest.mark.parametrize("give", GIVEN.values(), ids=GIVEN)
-@pytest.mark.parametrize("life", [None, 3600.0, 1.0, 0.001])
+@pytest.mark.parametrize("give", GIVEN)
+@pytest.mark.parametrize("life", [None, 3600.0, 0.001])
 async def test_a_token_is_sent_while_it_lasts(
-    monkeypatch: pytest.MonkeyPatch, clock: list[float], give: Callable[[Token], Any], life: float
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, give: Callable[[Token], Any], life: float
 ) -> None:
-    """A token of a known or unknown lifetime is sent, up to its last instant."""
-    ends = None if life is None else NOW + life
-    token = Token(CANARY, expires_at=ends, obtained_at=NOW - 3600)
-    gateway, engine, _ = scripted(monkeypatch, OK, access_token=give(token))
-
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=give(lasting(life)))
     await CALLS["create_customer"](gateway)
+    assert sent(engine) == [f"Bearer {CANARY}"]
 
-    assert [request.headers["Authorization"] for request in engine.requests] == [f"Bearer {CANARY}"]
 
-
-@pytest.mark.parametrize("give", [GIVEN["static"], GIVEN["function"]])
-@pytest.mark.parametrize("age", [0.0, 1.0, 1e6])
+@pytest.mark.parametrize("give", GIVEN[:2])
+@pytest.mark.parametrize("age", [0.0, 1e6])
 async def test_an_expired_token_is_not_sent(
-    monkeypatch: pytest.MonkeyPatch, clock: list[float], give: Callable[[Token], Any], age: float
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, give: Callable[[Token], Any], age: float
 ) -> None:
-    """An expired token is a LoginRequiredError; sources measure the time themselves."""
-    token = Token(CANARY, expires_at=NOW, obtained_at=NOW - 3600)
-    gateway, engine, waits = scripted(monkeypatch, OK, access_token=give(token))
-    clock[0] = NOW + age
-
+    """Sources measure the time themselves; a session is made with an expired token, too."""
+    gateway, engine, waits = scripted(monkeypatch, OK, access_token=give(lasting(0)))
+    clock.now += age
     with pytest.raises(LoginRequiredError, match="expired at 2027-01-15 08:00:00 UTC") as caught:
         await CALLS["create_customer"](gateway)
-
-    assert engine.requests == []
-    assert waits == []
-    assert caught.value.outcome is Outcome.NOT_SENT
+    assert (engine.requests, waits) == ([], [])
+    assert (caught.value.outcome, caught.value.attempts) == (Outcome.NOT_SENT, ())
     assert caught.value.operation == "create_customer"
-    assert caught.value.attempts == ()
-    assert CANARY not in told(caught.value)
+    assert CANARY not in told(caught.value) + repr(gateway)
 
 
-async def test_a_clock_that_is_set_back_does_not_prolong_a_token(
-    monkeypatch: pytest.MonkeyPatch, clock: list[float]
-) -> None:
+async def test_a_clock_that_is_set_back_does_not_prolong_a_token(clock: Clock) -> None:
     """A session's own token ends with its lifetime, by the clock that is further ahead."""
-    monotonic = [0.0]
-    clocks = SimpleNamespace(time=lambda: clock[0], monotonic=lambda: monotonic[0])
-    monkeypatch.setattr("gateway_sdk.auth.source.time", clocks)
     source = as_token_source("access_token", Token("x", expires_at=NOW + 60, obtained_at=NOW))
-    clock[0] -= 3600
-    monotonic[0] += 59
-
+    clock.set_back = 3600
+    clock.now += 59
     assert await fetch_token(source)
-    monotonic[0] += 1
+    clock.now += 1
     with pytest.raises(LoginRequiredError):
         await fetch_token(source)
 
 
-async def test_a_session_lasts_longer_than_its_token(
-    monkeypatch: pytest.MonkeyPatch, clock: list[float]
-) -> None:
-    """A static token is checked before each call, not only when the session is made."""
-    token = Token(CANARY, expires_at=NOW + 60, obtained_at=NOW)
-    gateway, engine, _ = scripted(monkeypatch, OK, access_token=token)
-
-    await CALLS["order_history"](gateway)
-    clock[0] = NOW + 60
-    with pytest.raises(LoginRequiredError):
-        await CALLS["order_history"](gateway)
-
-    assert len(engine.requests) == 1
-
-
-async def test_an_expired_token_is_taken_by_a_session_and_refused_by_its_calls(
-    clock: list[float],
-) -> None:
-    """Making a session never fails because of a token's age: it may be replaced before a call."""
-    gateway = GatewaySession("https://gateway.test", access_token=Token(CANARY, expires_at=1))
-
-    assert CANARY not in repr(gateway)
-    with pytest.raises(LoginRequiredError):
-        await CALLS["order_history"](gateway)
-
-
 async def test_a_token_that_expires_between_attempts_is_not_sent_again(
-    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     """A retry asks for the token again, and the error has the attempts before it."""
 
     def unavailable(request: httpx.Request) -> httpx.Response:
-        clock[0] = NOW + 60
+        clock.now += 60
         return httpx.Response(503)
 
-    token = Token(CANARY, expires_at=NOW + 60, obtained_at=NOW)
-    gateway, engine, _ = scripted(monkeypatch, unavailable, OK, access_token=token)
-
+    gateway, engine, _ = scripted(monkeypatch, unavailable, OK, access_token=lasting(60))
     with pytest.raises(LoginRequiredError) as caught:
         await CALLS["order_history"](gateway)
-
     assert [attempt.status for attempt in caught.value.attempts] == [503]
     assert len(engine.requests) == 1
 
 
-async def test_a_rejected_token_is_renewed_and_handed_back_whole(
-    monkeypatch: pytest.MonkeyPatch, clock: list[float]
-) -> None:
+async def test_a_rejected_token_is_handed_back_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a 401 a source gets the Token that it returned, and its next one is sent."""
-    old, new = Token("old", expires_at=NOW + 60), Token("new")
-    source = Source(old, new)
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(401), OK, access_token=source)
-
+    source = Source(old := Token("old"), Token("new"))
+    gateway, engine, _ = scripted(monkeypatch, REFUSED, OK, access_token=source)
     await CALLS["order_history"](gateway)
-
-    assert [request.headers["Authorization"] for request in engine.requests] == [
-        "Bearer old",
-        "Bearer new",
-    ]
-    assert len(source.rejected) == 1
-    assert source.rejected[0] is old
+    assert sent(engine) == ["Bearer old", "Bearer new"]
+    (rejected,) = source.rejected
+    assert rejected is old
 
 
-async def test_a_renewed_token_that_is_refused_too_is_rejected(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    "access_token",
+    [
+        *(give(Token(CANARY)) for give in GIVEN),
+        Source(Token(CANARY, obtained_at=1), Token(CANARY, obtained_at=2)),
+    ],
+)
+async def test_a_token_with_the_same_text_is_no_other_one(
+    monkeypatch: pytest.MonkeyPatch, access_token: Any
 ) -> None:
-    """A second 401, for a second Token, ends the call."""
-    source = Source(Token("one"), Token("two"), Token("three"))
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(401), access_token=source)
-
-    with pytest.raises(TokenRejectedError):
-        await CALLS["order_history"](gateway)
-
-    assert len(engine.requests) == 2
-
-
-@pytest.mark.parametrize("give", GIVEN.values(), ids=GIVEN)
-async def test_a_token_that_cannot_be_renewed_is_unauthorized(
-    monkeypatch: pytest.MonkeyPatch, give: Callable[[Token], Any]
-) -> None:
-    """A Token with the same text is not another token."""
-    gateway, engine, _ = scripted(
-        monkeypatch, httpx.Response(401), access_token=give(Token(CANARY))
-    )
-
+    """The gateway sees the text only: the same one is not sent twice."""
+    gateway, engine, _ = scripted(monkeypatch, REFUSED, access_token=access_token)
     with pytest.raises(UnauthorizedError) as caught:
         await CALLS["order_history"](gateway)
-
     assert type(caught.value) is UnauthorizedError
     assert len(engine.requests) == 1
     assert CANARY not in told(caught.value)
-
-
-async def test_a_newer_token_with_the_same_text_is_no_other_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The gateway sees the text only: the same one is not sent twice."""
-    source = Source(Token(CANARY, obtained_at=1), Token(CANARY, obtained_at=2))
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(401), access_token=source)
-
-    with pytest.raises(UnauthorizedError) as caught:
-        await CALLS["order_history"](gateway)
-
-    assert type(caught.value) is UnauthorizedError
-    assert len(engine.requests) == 1
-
-
-@pytest.mark.parametrize("given", ["text", Token("text")])
-async def test_a_source_of_one_token_gives_it_again(given: AccessToken) -> None:
-    """A rejection makes no difference if there is no other token."""
-    source = as_token_source("access_token", given)
-
-    token = await fetch_token(source)
-
-    assert isinstance(token, Token)
-    assert await fetch_token(source, rejected=token) is token
 
 
 async def test_a_source_that_fails_does_not_leak_through_its_cause() -> None:
@@ -242,6 +173,183 @@ async def test_a_source_that_fails_does_not_leak_through_its_cause() -> None:
 
     with pytest.raises(AuthError, match="LookupError") as caught:
         await fetch_token(as_token_source("access_token", fails))
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
 
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+
+class Vault:
+    """A coroutine function that returns token-1, token-2 and so on, and can be made to fail.
+
+    Attributes:
+        asked: How often it was called.
+    """
+
+    def __init__(self, clock: Clock, life: float | None = LIFE, kind: Any = Token) -> None:
+        self.asked = 0
+        self.fails = False
+        self.open = asyncio.Event()
+        self.open.set()
+        self._clock, self._life, self._kind = clock, life, kind
+
+    async def __call__(self) -> Any:
+        self.asked += 1
+        name = f"token-{self.asked}"
+        await self.open.wait()
+        if self.fails:
+            raise LookupError(name)
+        if self._kind is not Token:
+            return self._kind(name)
+        now = self._clock.now
+        ends = None if self._life is None else now + self._life
+        return Token(name, expires_at=ends, obtained_at=now)
+
+
+@pytest.fixture
+def vault(clock: Clock) -> Vault:
+    return Vault(clock)
+
+
+@pytest.fixture
+def source(vault: Vault) -> FunctionTokenSource:
+    return FunctionTokenSource(vault)
+
+
+async def names(source: FunctionTokenSource, count: int, **more: Any) -> set[str]:
+    """Return the tokens that so many callers get at the same time."""
+    asking = (source.token(**more) for _ in range(count))
+    return {text_of(token) for token in await asyncio.gather(*asking)}
+
+
+async def test_all_calls_use_the_token_of_one_question(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, vault: Vault
+) -> None:
+    """Fifty calls at once ask once, and later ones not at all, until near the end."""
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=vault)
+    for wanted, moment in [(1, 0.0), (1, LIFE - RENEWED - 0.1), (2, LIFE - RENEWED)]:
+        clock.now = NOW + moment
+        await asyncio.gather(*(CALLS["order_history"](gateway) for _ in range(50)))
+        assert vault.asked == wanted
+    assert set(sent(engine)) == {"Bearer token-1", "Bearer token-2"}
+
+
+@pytest.mark.parametrize("give", [{"life": None}, {"kind": str}])
+async def test_a_token_without_an_end_is_asked_for_by_each_call(
+    clock: Clock, give: dict[str, Any]
+) -> None:
+    """It may belong to the caller's context; only the first question is waited for."""
+    vault = Vault(clock, **give)
+    source = FunctionTokenSource(vault)
+    assert await names(source, 5) == {f"token-{number}" for number in range(1, 6)}
+    vault.open.clear()
+    asking = asyncio.create_task(names(source, 5))
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert vault.asked == 10
+    vault.open.set()
+    await asking
+
+
+async def test_near_the_end_one_call_asks_and_the_others_do_not_wait(
+    clock: Clock, vault: Vault, source: FunctionTokenSource
+) -> None:
+    """The token is used as long as it works; after its end all wait for the next one."""
+    await source.token()
+    vault.open.clear()
+    clock.now += LIFE - RENEWED
+    renewing = asyncio.create_task(source.token())
+    await asyncio.sleep(0)
+    assert await names(source, 9) == {"token-1"}
+    clock.now = NOW + LIFE
+    waiting = asyncio.create_task(names(source, 9))
+    await asyncio.sleep(0)
+    vault.open.set()
+    assert text_of(await renewing) == "token-2"
+    assert await waiting == {"token-2"}
+    assert vault.asked == 2
+
+
+async def test_a_failure_ahead_of_the_end_costs_no_call(
+    clock: Clock, vault: Vault, source: FunctionTokenSource, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The token that still works is used, and the function asked again after a second."""
+    await source.token()
+    vault.fails = True
+    for moment, asked in [(LIFE - 9, 2), (LIFE - 8.1, 2), (LIFE - 8, 3)]:
+        clock.now = NOW + moment
+        assert await names(source, 3) == {"token-1"}
+        assert vault.asked == asked
+    assert [record.getMessage() for record in caplog.records] == [
+        "the access token cannot be renewed ahead of its end: LookupError"
+    ] * 2
+    clock.now = NOW + LIFE
+    with pytest.raises(LookupError):
+        await source.token()
+
+
+async def test_a_rejected_token_is_asked_for_once_more(
+    vault: Vault, source: FunctionTokenSource
+) -> None:
+    """Many 401 for one token ask once; one for a token that was replaced asks not at all."""
+    old = await fetch_token(source)
+    assert await names(source, 50, rejected=old) == {"token-2"}
+    assert vault.asked == 2
+    invalidate(source, old)
+    assert ready_token(source) is not None
+    invalidate(source, await source.token())
+    assert ready_token(source) is None
+    assert await names(source, 50) == {"token-3"}
+
+
+async def test_a_cancelled_question_is_asked_by_the_next(
+    vault: Vault, source: FunctionTokenSource
+) -> None:
+    """The caller that asks may leave: those that wait ask instead, once."""
+    vault.open.clear()
+    first = asyncio.create_task(source.token())
+    others = asyncio.create_task(names(source, 9))
+    await asyncio.sleep(0)
+    first.cancel()
+    vault.open.set()
+    assert await others == {"token-2"}
+
+
+def test_one_source_works_in_several_event_loops(clock: Clock, source: FunctionTokenSource) -> None:
+    """All callers wait in each; the token is kept between them."""
+    for wanted in ("token-1", "token-1", "token-2"):
+        assert asyncio.run(names(source, 9)) == {wanted}
+        clock.now += LIFE / 2
+
+
+async def test_an_expired_token_is_not_kept(clock: Clock) -> None:
+    vault = Vault(clock, life=-1)
+    source = FunctionTokenSource(vault)
+    for asked in (1, 2):
+        with pytest.raises(LoginRequiredError):
+            await source.token()
+        assert (vault.asked, ready_token(source)) == (asked, None)
+
+
+@given(st.lists(st.tuples(st.floats(0, 3 * LIFE), st.booleans()), max_size=30))
+def test_no_expired_token_is_ever_returned(steps: list[tuple[float, bool]]) -> None:
+    """Whatever the times and the failures; and nothing is asked while a token is fresh."""
+
+    async def scenario() -> None:
+        clock = Clock(monkeypatch)
+        vault = Vault(clock)
+        source = FunctionTokenSource(vault)
+        ends = -math.inf
+        for pause, fails in steps:
+            clock.now += pause
+            vault.fails, asked = fails, vault.asked
+            try:
+                token = await source.token()
+            except LookupError:
+                assert clock.now >= ends
+                continue
+            assert isinstance(token, Token)
+            assert token.expires_at is not None
+            assert clock.now < token.expires_at
+            assert vault.asked == asked or clock.now >= ends - RENEWED
+            ends = token.expires_at
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        asyncio.run(scenario())

@@ -1,48 +1,167 @@
+"""What every token store does, with the records that they share; and the keyring."""
+
+import asyncio
 import copy
 import json
 import pickle
-from pathlib import Path
+import sys
+import threading
+from collections.abc import Callable
 from typing import Any
 
+import keyring
+import keyring.backend
+import keyring.backends.chainer
+import keyring.backends.fail
+import keyring.backends.null
+import keyring.errors
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk import ConfigurationError, TokenStoreError
-from gateway_sdk.auth import (
-    KeyringStore,
-    MemoryStore,
-    PrivateFileStore,
-    RedisStore,
-    Token,
-    TokenKey,
-    open_store,
-)
+from gateway_sdk import LoginRequiredError, MissingExtraError, TokenStoreError
+from gateway_sdk.auth import KeyringStore, MemoryStore, SharedTokenSource, Token, TokenKey
 from gateway_sdk.auth.stores._base import MAX_RECORD, dump, parse
-from tests.support.logins import KEY, make_token
-from tests.support.records import BROKEN, GOOD
+from gateway_sdk.auth.token import text_of
+from tests.auth.shelves import SHELVES, Ring, Shelf
+from tests.support.logins import KEY, Person, make_token
+from tests.support.records import BROKEN, GOOD, IN_A_STORE
+from tests.support.redis_server import NEEDS_REDIS
 from tests.support.secrecy import CANARY, texts_of
 
-TOKENS = {
-    "plain": Token(CANARY, obtained_at=1.5),
-    "full": Token(CANARY, expires_at=4e9, obtained_at=1e9, scope="b a"),
-    "any character": Token("aA0-._~+/==", obtained_at=0),
-    "ends at once": Token(CANARY, expires_at=0, obtained_at=0),
-    "long": Token("x" * 100_000, obtained_at=1),
-}
+KINDS = [pytest.param(kind, marks=NEEDS_REDIS if kind == "redis" else ()) for kind in SHELVES]
+every_kind = pytest.mark.parametrize("shelf", KINDS, indirect=True)
+pytestmark = pytest.mark.usefixtures("discreet", "ring")
 
 
-@pytest.mark.parametrize("token", TOKENS.values(), ids=TOKENS)
+@every_kind
+async def test_a_store_keeps_the_last_token(shelf: Shelf) -> None:
+    """At first there is no token; then it is the last one saved, until it is deleted."""
+    store = shelf.store(KEY)
+    assert store.key is KEY
+    assert await store.load() is None
+    await store.delete()
+    for name in ("first", "second"):
+        await store.save(token := make_token(name, expires_at=4e9))
+        assert await store.load() == await shelf.store(KEY).load() == token
+        assert shelf.names() == [shelf.name]
+    assert CANARY not in repr(store)
+    await store.delete()
+    assert await store.load() is None
+    assert shelf.names() == []
+
+
+async def test_a_store_in_memory_keeps_the_last_token() -> None:
+    """For itself only; its repr shows no token, and it cannot be pickled."""
+    store = MemoryStore(KEY)
+    assert (store.key, await store.load()) == (KEY, None)
+    for name in ("first", "second"):
+        await store.save(token := make_token(name))
+        assert await store.load() is token
+    assert repr(store) == "<MemoryStore>"
+    for save in (pickle.dumps, copy.copy):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            save(store)
+    await store.delete()
+    await store.delete()
+    assert await store.load() is None
+
+
+@every_kind
+async def test_each_key_has_a_record_of_its_own(shelf: Shelf) -> None:
+    """Tokens for two gateways are stored beside each other."""
+    other_key = TokenKey(KEY.authorization_url, KEY.client_id, "https://other.test")
+    mine, other = shelf.store(KEY), shelf.store(other_key)
+    await mine.save(token := make_token("mine"))
+    assert await other.load() is None
+    await other.save(make_token("other"))
+    await other.delete()
+    assert await mine.load() == token
+
+
+@every_kind
+@pytest.mark.parametrize("kind", IN_A_STORE)
+async def test_a_broken_record_is_an_error_that_does_not_show_it(shelf: Shelf, kind: str) -> None:
+    """It is not changed where nobody can log in; a login replaces it."""
+    try:
+        shelf.put(IN_A_STORE[kind])
+    except UnicodeDecodeError:
+        return  # a keyring holds text only
+    told = f"{shelf.place} has no valid token for https://gateway.test: log in again"
+    for read in (shelf.store(KEY).load, SharedTokenSource(shelf.store(KEY)).token):
+        with pytest.raises(TokenStoreError) as caught:
+            await read()
+        assert str(caught.value) == told
+        assert CANARY not in texts_of(caught.value)
+    token = await SharedTokenSource(shelf.store(KEY), Person()).token()
+    assert await shelf.store(KEY).load() == token
+
+
+@every_kind
+async def test_a_token_that_could_not_be_read_again_is_not_kept(shelf: Shelf) -> None:
+    """A token that is longer than a record may be is refused; the one before it stays."""
+    await shelf.store(KEY).save(token := make_token("kept"))
+    with pytest.raises(TokenStoreError, match="longer than"):
+        await shelf.store(KEY).save(Token("x" * MAX_RECORD))
+    assert await shelf.store(KEY).load() == token
+
+
+@every_kind
+async def test_two_workers_share_one_login(shelf: Shelf) -> None:
+    """A source finds the token of another one; after a refusal, one login serves both."""
+    person, other_person = Person(), Person()
+    one = SharedTokenSource(shelf.store(KEY), person)
+    other = SharedTokenSource(shelf.store(KEY), other_person)
+    headless = SharedTokenSource(shelf.store(KEY))
+    with pytest.raises(LoginRequiredError):
+        await headless.token()
+    first = await one.token()
+    assert await other.token() == await headless.token() == first
+    second = await one.token(rejected=first)
+    assert await other.token(rejected=first) == await headless.token(rejected=first) == second
+    assert text_of(second) == f"{CANARY}-2"
+    assert (person.asked, other_person.asked) == (2, 0)
+
+
+@every_kind
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_a_store_serves_any_event_loop(shelf: Shelf, side_by_side: bool) -> None:
+    """One after the other, or at the same time."""
+
+    async def use() -> None:
+        for _ in range(20):
+            await store.save(make_token("kept"))
+            loaded.append(await store.load())
+
+    store, loaded = shelf.store(KEY), list[Token | None]()
+    threads = [threading.Thread(target=asyncio.run, args=(use(),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        if not side_by_side:
+            thread.join()
+    for thread in threads:
+        thread.join()
+    assert [text_of(token) for token in loaded if token] == [f"{CANARY}-kept"] * 40
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        Token(CANARY, obtained_at=1.5),
+        Token(CANARY, expires_at=4e9, obtained_at=1e9, scope="b a"),
+        Token("aA0-._~+/==", obtained_at=0),
+        Token(CANARY, expires_at=0, obtained_at=0),
+        Token("x" * 100_000, obtained_at=1),
+    ],
+)
 def test_a_record_holds_all_of_a_token(token: Token) -> None:
-    """Reading a record gives an equal token."""
     assert parse(dump(token, KEY), KEY, "the shelf") == token
     assert parse(dump(token, KEY).decode(), KEY, "the shelf") == token
 
 
 def test_a_record_has_the_key_of_its_token() -> None:
-    """The record holds the token and the three parts of the key, and nothing else."""
-    record = json.loads(dump(make_token("kept", expires_at=2e9), KEY))
-
-    assert record == {
+    """The token and the three parts of the key, and nothing else: a refresh token is not kept."""
+    record = dump(make_token("kept", expires_at=2e9), KEY)
+    assert json.loads(record) == {
         "access_token": f"{CANARY}-kept",
         "expires_at": 2_000_000_000.0,
         "obtained_at": 1_999_996_400.0,
@@ -51,34 +170,17 @@ def test_a_record_has_the_key_of_its_token() -> None:
         "client_id": "client-1",
         "gateway": "https://gateway.test",
     }
-
-
-def test_unknown_fields_of_a_record_are_ignored() -> None:
-    """Unknown names are ignored, and a refresh token is not kept."""
-    record = json.dumps({**GOOD, "refresh_token": "RT", "version": 2})
-
-    token = parse(record, KEY, "the shelf")
-
-    assert "RT" not in dump(token, KEY).decode()
+    more = json.dumps({**GOOD, "refresh_token": "RT", "version": 2})
+    assert dump(parse(more, KEY, "the shelf"), KEY) == record
 
 
 @pytest.mark.parametrize("record", BROKEN.values(), ids=BROKEN)
-def test_a_broken_record_is_an_error_that_does_not_show_it(record: bytes) -> None:
-    """A record without a valid token for this key is refused: the error names only the place."""
+def test_a_broken_record_is_refused(record: bytes) -> None:
     with pytest.raises(TokenStoreError) as caught:
         parse(record, KEY, "the shelf")
-
-    told = "the shelf has no valid token for https://gateway.test: log in again"
-    assert str(caught.value) == told
+    assert str(caught.value).startswith("the shelf has no valid token for https://gateway.test")
     assert CANARY not in texts_of(caught.value)
-    assert caught.value.__suppress_context__
-
-
-@given(st.binary() | st.text())
-def test_anything_else_is_a_store_error_too(record: bytes | str) -> None:
-    """Any text as a record raises only a store error."""
-    with pytest.raises(TokenStoreError):
-        parse(record, KEY, "the shelf")
+    assert caught.value.__context__ is None
 
 
 @given(
@@ -90,179 +192,137 @@ def test_anything_else_is_a_store_error_too(record: bytes | str) -> None:
     st.sampled_from(sorted(GOOD)),
 )
 def test_a_record_with_any_value_in_it_is_a_token_or_an_error(value: Any, name: str) -> None:
-    """One invalid value in a record raises only a store error."""
-    record = json.dumps({**GOOD, name: value})
     try:
-        token = parse(record, KEY, "the shelf")
+        token = parse(json.dumps({**GOOD, name: value}), KEY, "the shelf")
     except TokenStoreError:
         return
     assert name in {"access_token", "expires_at", "obtained_at", "scope"} or value == GOOD[name]
     assert parse(dump(token, KEY), KEY, "the shelf") == token
 
 
-def test_each_key_has_a_name_of_its_own() -> None:
-    """Keys that differ in any part, or in the border between parts, have different digests."""
-    keys = [
-        KEY,
-        TokenKey("https://login.test/authorize2", "client-1", "https://gateway.test"),
-        TokenKey("https://login.test/authorize", "client-2", "https://gateway.test"),
-        TokenKey("https://login.test/authorize", "client-1", "https://gateway.test:8443"),
-        TokenKey("https://login.test/authorizeclient-1", "", "https://gateway.test"),
-        TokenKey("https://login.test/authorize", 'client-1", "https://gateway.test', ""),
-    ]
+# --- what is particular to the keyring of the operating system --------------------------------
 
-    digests = [key.digest for key in keys]
-
-    assert len(set(digests)) == len(keys)
-    assert all(len(digest) == 32 and digest.isalnum() for digest in digests)
-    assert KEY.digest == TokenKey(KEY.authorization_url, KEY.client_id, KEY.gateway).digest
+USES: list[Callable[[KeyringStore], Any]] = [
+    KeyringStore.load,
+    KeyringStore.delete,
+    lambda store: store.save(make_token("new")),
+]
 
 
-def test_a_digest_never_changes() -> None:
-    """After an update of the package the stored token is found."""
-    assert KEY.digest == "87966c78730b321c5edcd81e1c3388e3"
+class PlaintextKeyring(Ring):
+    """A keyring with the name and the methods of a plain-text one."""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (("login.test", "client-1", "https://gateway.test"), "authorization_url"),
-        (("{auth_url}", "client-1", "https://gateway.test"), "authorization_url"),
-        ((None, "client-1", "https://gateway.test"), "authorization_url"),
-        (("https://ada:pw@login.test", "client-1", "https://gateway.test"), "authorization_url"),
-        (("https://login.test", "", "https://gateway.test"), "client_id"),
-        (("https://login.test", None, "https://gateway.test"), "client_id"),
-        (("https://login.test", 7, "https://gateway.test"), "client_id"),
-        (("https://login.test", "client-1", "gateway.test"), "base_url"),
-        (("https://login.test", "client-1", ""), "base_url"),
-        (("https://login.test", "client-1", b"https://gateway.test"), "base_url"),
-    ],
-)
-def test_a_key_needs_valid_urls(arguments: tuple[Any, ...], named: str) -> None:
-    """An invalid URL is refused, and named."""
-    with pytest.raises(ConfigurationError, match=f"^{named} "):
-        TokenKey.of(*arguments)
+async def refusal() -> str:
+    """Return what every use of the store fails with, after searching it for the token."""
+    told: set[str] = set()
+    for use in USES:
+        with pytest.raises(TokenStoreError) as caught:
+            await use(KeyringStore(KEY))
+        assert CANARY not in texts_of(caught.value)
+        told.add(str(caught.value))
+    (text,) = told
+    return text
 
 
-async def test_a_store_in_memory_keeps_the_last_token() -> None:
-    """It stores one token, until it is deleted; deleting nothing is no error."""
-    store = MemoryStore(KEY)
-    assert await store.load() is None
-    await store.delete()
-
-    for name in ("first", "second"):
-        await store.save(token := make_token(name))
-        assert await store.load() is token
-    await store.delete()
-
-    assert await store.load() is None
-    assert store.key is KEY
-
-
-async def test_a_store_in_memory_shows_nothing_and_is_not_pickled() -> None:
-    """Its repr shows no token, and it cannot be pickled."""
-    store = MemoryStore()
-    await store.save(make_token("held"))
-
-    assert repr(store) == "<MemoryStore>"
-    for save in (pickle.dumps, copy.copy):
-        with pytest.raises(TypeError, match="cannot be pickled"):
-            save(store)
-
-
-@pytest.mark.parametrize("setting", [None, "", "file", "file:"])
-def test_the_default_store_is_a_private_file(
-    setting: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_two_logouts_at_a_time_both_succeed(
+    ring: Ring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a setting the token is in this user's folder for program state."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    """A keyring that does not delete is an error."""
+    store, delete = KeyringStore(KEY), ring.delete_password
 
-    store = open_store(setting, KEY)
+    def after_another(service: str, username: str) -> None:
+        delete(service, username)
+        delete(service, username)
 
-    assert isinstance(store, PrivateFileStore)
-    assert store.path == tmp_path / "gateway-sdk" / "tokens" / f"{KEY.digest}.json"
-    assert store.key is KEY
+    def never(service: str, username: str) -> None:
+        raise keyring.errors.PasswordDeleteError
 
-
-@pytest.mark.parametrize("folder", ["/srv/tokens", "/srv/a:b"])
-def test_a_file_store_may_have_another_folder(folder: str) -> None:
-    """A folder follows "file:", and may contain colons."""
-    store = open_store(f"file:{folder}", KEY)
-
-    assert isinstance(store, PrivateFileStore)
-    assert store.path == Path(folder) / f"{KEY.digest}.json"
-
-
-@pytest.mark.parametrize("setting", ["file:tokens", "file:./tokens", "file: "])
-def test_a_relative_folder_is_refused(setting: str) -> None:
-    """Logins and sessions with other current folders would use different files."""
-    with pytest.raises(ConfigurationError, match="an absolute folder"):
-        open_store(setting, KEY)
+    await store.save(make_token("kept"))
+    monkeypatch.setattr(ring, "delete_password", after_another)
+    await store.delete()
+    assert ring.kept == {}
+    await store.save(make_token("kept"))
+    monkeypatch.setattr(ring, "delete_password", never)
+    with pytest.raises(TokenStoreError, match="cannot be used here: PasswordDeleteError"):
+        await store.delete()
 
 
-@pytest.mark.parametrize("setting", [None, "file:~nobody-4711/tokens"])
-def test_a_missing_home_folder_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, setting: str | None
+async def test_a_keyring_is_not_used_in_the_event_loop(ring: Ring) -> None:
+    """It may ask its user to unlock it. Creating the store does not use it."""
+    assert repr(KeyringStore(KEY)) == f"<KeyringStore gateway-sdk/{KEY.digest}>"
+    assert ring.threads == set()
+    for use in USES:
+        ring.threads.clear()
+        await use(KeyringStore(KEY))
+        assert ring.threads
+        assert threading.get_ident() not in ring.threads
+
+
+def chain(monkeypatch: pytest.MonkeyPatch, *rings: Ring) -> Any:
+    """Return what uses these one after the other, as keyring does if several are installed."""
+    monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: list(rings))
+    return keyring.backends.chainer.ChainerBackend()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda _: keyring.backends.fail.Keyring(), "cannot be used here: NoKeyringError"),  # type: ignore[no-untyped-call]
+        (lambda _: keyring.backends.null.Keyring(), "here is switched off: it stores nothing"),  # type: ignore[no-untyped-call]
+        (lambda _: PlaintextKeyring(), "here is a plain file: use PrivateFileStore"),
+        (lambda patch: chain(patch, PlaintextKeyring()), "here is a plain file"),
+        (chain, "here has no backend"),
+    ],
+)
+async def test_what_keeps_no_secret_is_refused(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[pytest.MonkeyPatch], Any], told: str
 ) -> None:
-    """A container may have a user without an entry; the error says what to set."""
-
-    def no_home(_: Path) -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "expanduser", no_home)
-
-    with pytest.raises(ConfigurationError, match="set HOME, or set a folder"):
-        open_store(setting, KEY)
+    """The token is not stored elsewhere, such as in a plain file."""
+    keyring.set_keyring(backend := make(monkeypatch))
+    assert (await refusal()).startswith(f"the keyring {told}")
+    for ring in getattr(backend, "backends", [backend]):
+        assert not getattr(ring, "threads", None)
 
 
-@pytest.mark.parametrize(
-    ("setting", "kind"),
-    [
-        ("keyring", KeyringStore),
-        ("keyring:", KeyringStore),
-        ("redis://127.0.0.1", RedisStore),
-        ("rediss://redis.test:7000/3", RedisStore),
-        ("unix:///run/redis.sock", RedisStore),
-    ],
-)
-def test_a_setting_names_a_store(setting: str, kind: type) -> None:
-    """Each kind of store is found by its name or URL, and gets the key."""
-    store = open_store(setting, KEY)
-
-    assert type(store) is kind
-    assert store.key is KEY
+@pytest.mark.parametrize("is_first", [False, True])
+async def test_a_keyring_beside_a_plain_file_is_used(
+    monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    """keyrings.alt adds a plain file to the chain, which must get nothing."""
+    ring, second, plain = Ring(), Ring(), PlaintextKeyring()
+    rings = (ring, plain, second) if is_first else (plain, ring, second)
+    keyring.set_keyring(chain(monkeypatch, *rings))
+    await KeyringStore(KEY).save(token := make_token("kept"))
+    assert await KeyringStore(KEY).load() == token
+    assert list(ring.kept) == [("gateway-sdk", KEY.digest)]
+    await KeyringStore(KEY).delete()
+    assert ring.kept == second.kept == plain.kept == {}
+    assert plain.threads == set()
 
 
 @pytest.mark.parametrize(
-    "setting",
+    "error",
     [
-        "memory",
-        "FILE",
-        " file",
-        "keyring:login",
-        "~/tokens",
-        "/srv/tokens",
-        "https://redis.test",
-        f"redis.test:6379:{CANARY}",
-        f"ada:{CANARY}@redis.test",
-        7,
-        b"file",
-        MemoryStore(),
+        keyring.errors.KeyringLocked(CANARY),
+        keyring.errors.InitError(CANARY),
+        OSError(CANARY),
+        LookupError(CANARY),
     ],
 )
-def test_an_unknown_setting_is_refused_and_not_repeated(setting: Any) -> None:
-    """An unknown setting is refused: the message lists the known ones and does not repeat it."""
-    with pytest.raises(ConfigurationError, match=r"^GATEWAY_TOKEN_STORE must be file, ") as caught:
-        open_store(setting, KEY)
+async def test_any_error_of_a_keyring_is_a_store_error(ring: Ring, error: Exception) -> None:
+    """With the type of the error only; a process that has a token goes on without its keyring."""
+    source = SharedTokenSource(KeyringStore(KEY), person := Person())
+    token = await source.token()
+    ring.error = error
+    assert await refusal() == f"the keyring cannot be used here: {type(error).__name__}"
+    assert await source.token() is token
+    with pytest.raises(TokenStoreError, match=type(error).__name__):
+        await source.token(rejected=token)
+    assert person.asked == 1
 
-    assert CANARY not in texts_of(caught.value)
 
-
-async def test_a_token_that_could_not_be_read_again_is_not_kept(tmp_path: Path) -> None:
-    """A token that is longer than a record may be is refused when it is saved."""
-    store = PrivateFileStore(KEY, tmp_path / "kept")
-
-    with pytest.raises(TokenStoreError, match="longer than"):
-        await store.save(Token("x" * MAX_RECORD))
-
-    assert await store.load() is None
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'gateway-sdk\[keyring\]'"):
+        KeyringStore(KEY)

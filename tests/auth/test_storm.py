@@ -1,31 +1,36 @@
+"""One login for all callers, however many there are, and whoever leaves."""
+
 import asyncio
 import gc
 import subprocess
 import sys
-import warnings
 from collections import Counter
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from hypothesis import given, strategies as st
 
 from gateway_sdk import GatewaySession, LoginError
-from gateway_sdk.auth import (
-    ImplicitFlow,
-    MemoryStore,
-    SharedTokenSource,
-    Token,
-    login,
-)
-from gateway_sdk.auth.token import CachedToken, text_of
+from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, Token, login
+from gateway_sdk.auth._login_coordination import SingleFlight
+from gateway_sdk.auth.token import text_of
 from tests.auth.traces import release_ports
 from tests.support.calls import CALLS
-from tests.support.logins import Clock, Person, Store, make_token
+from tests.support.logins import Person, Store, begin, leave, make_token, names
 from tests.support.scripted import ScriptedEngine
 from tests.support.secrecy import CANARY
 
-FLOW = ImplicitFlow("https://login.test/authorize", "client-1")
+
+async def test_a_thousand_callers_share_one_login() -> None:
+    """Also a thousand that report the same 401."""
+    source = SharedTokenSource(store := Store(), person := Person())
+    assert await names(source, 1000) == {"1"}
+    assert (person.asked, store.loads, store.saves) == (1, 1, 1)
+    assert await names(source, 1000, rejected=source.ready()) == {"2"}
+    assert person.asked == 2
 
 
 class Crowd(ScriptedEngine):
@@ -45,11 +50,149 @@ class Crowd(ScriptedEngine):
         return httpx.Response(401)
 
 
+async def test_a_thousand_calls_with_a_401_at_once_are_all_repeated() -> None:
+    """Each call of a session is sent again with the one new token, and succeeds."""
+    old, person = make_token("old"), Person()
+    source = SharedTokenSource(Store(old), person)
+    engine = Crowd(old, 1000)
+    async with GatewaySession(
+        "https://gateway.test", access_token=source, tenant_id="acme", transport=engine
+    ) as gateway:
+        await asyncio.gather(*(CALLS["create_customer"](gateway) for _ in range(1000)))
+    sent = Counter(request.headers["Authorization"] for request in engine.requests)
+    assert sent == {f"Bearer {CANARY}-old": 1000, f"Bearer {CANARY}-1": 1000}
+    assert person.asked == 1
+
+
+@pytest.mark.parametrize("by_time_out", [False, True])
+async def test_one_caller_of_a_login_may_leave(by_time_out: bool) -> None:
+    """The login goes on for the others when its first caller is cancelled or times out."""
+    source = SharedTokenSource(Store(), person := Person())
+    first = await begin(source, person)
+    others = asyncio.create_task(names(source, 100))
+    if by_time_out:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await source.token()
+    await leave(first)
+    person.may_finish.set()
+    assert await others == {"1"}
+    assert (person.asked, person.done) == (1, 1)
+
+
+@pytest.mark.parametrize("turns", range(7))
+async def test_a_joiner_may_reject_what_is_just_being_loaded(turns: int) -> None:
+    """At any moment of a 401 for the token in the store, no waiting caller gets that token."""
+    source = SharedTokenSource(Store(kept := make_token("kept")), person := Person())
+    starter = asyncio.create_task(source.token())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    was_served = starter.done()
+    joined = await source.token(rejected=kept)
+    assert text_of(joined) == f"{CANARY}-1"
+    assert await starter is (kept if was_served else joined)
+    assert person.asked == 1
+
+
+def test_a_source_serves_one_event_loop_after_the_other() -> None:
+    """The token of the first event loop is used in the next one, and renewed there."""
+    asked = 0
+
+    async def acquire() -> Token:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0)
+        return make_token(asked)
+
+    source = SharedTokenSource(MemoryStore(), acquire)
+    assert asyncio.run(names(source, 100)) == asyncio.run(names(source, 100)) == {"1"}
+    assert asyncio.run(names(source, 100, rejected=make_token(1))) == {"2"}
+    assert asked == 2
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 30)), min_size=1, max_size=20
+    )
+)
+def test_work_runs_once_for_all_whoever_is_cancelled(callers: list[tuple[int, int, int]]) -> None:
+    """Callers that stay wait for its end, unless the work is ended; no two runs overlap."""
+
+    async def scenario() -> None:
+        running = most = 0
+
+        async def work() -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            try:
+                await turns(4)
+            finally:
+                try:
+                    await turns(2)
+                finally:
+                    running -= 1
+
+        async def turns(count: int) -> None:
+            for _ in range(count):
+                await asyncio.sleep(0)
+
+        flight = SingleFlight(work)
+        tasks: list[asyncio.Task[None]] = []
+        cancelled: set[asyncio.Task[None]] = set()
+        is_ended = False
+        for pause, action, which in callers:
+            tasks.append(asyncio.create_task(flight.join()))
+            await turns(pause)
+            victim = tasks[which % len(tasks)]
+            if action == 1 and victim.cancel():
+                cancelled.add(victim)
+            elif action == 2:
+                await flight.end()
+                is_ended = True
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        await turns(20)  # the work of the cancelled callers has ended
+        for task, result in zip(tasks, results, strict=True):
+            was_ended = is_ended and str(result) == "the login was ended"
+            assert result is None or was_ended or task in cancelled
+        assert (most, running) == (min(most, 1), 0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(scenario())
+
+
+async def test_an_error_without_callers_is_not_reported() -> None:
+    """If the work fails when no caller waits, asyncio reports nothing."""
+    reports: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: reports.append(report))
+    begun = asyncio.Event()
+
+    async def fails() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            raise LookupError
+
+    flight = SingleFlight(fails)
+    caller = asyncio.create_task(flight.join())
+    await begun.wait()
+    await leave(caller)
+    await flight.end()
+    del caller  # its traceback keeps the work alive
+    await asyncio.sleep(0)  # so does the turn of the event loop that reported its end
+    gc.collect()
+    assert reports == []
+
+
+FLOW = ImplicitFlow("https://login.test/authorize", "client-1")
+
+
 class Listening:
     """A real login, which listens for a response that never comes."""
 
-    def __init__(self, redirect_uri: str = "http://127.0.0.1:0/callback") -> None:
-        self.redirect_uri = redirect_uri
+    def __init__(self) -> None:
+        self.redirect_uri = "http://127.0.0.1:0/callback"
         self.shown: asyncio.Queue[str] = asyncio.Queue()
         self.begun = 0
 
@@ -76,100 +219,19 @@ async def is_open(port: int) -> bool:
     return False
 
 
-async def test_a_thousand_callers_share_one_login() -> None:
-    """For any number of callers, one login takes place, and all get its token."""
-    store, person = Store(), Person()
-    source = SharedTokenSource(store, person)
-
-    tokens = await asyncio.gather(*(source.token() for _ in range(1000)))
-
-    assert {id(token) for token in tokens} == {id(source.ready())}
-    assert (person.asked, store.loads, store.saves) == (1, 1, 1)
-
-
-async def test_a_thousand_rejections_cost_one_login() -> None:
-    """For any number of reports of the same 401, one login takes place."""
-    person = Person()
-    source = SharedTokenSource(Store(), person)
-    old = await source.token()
-
-    tokens = await asyncio.gather(*(source.token(rejected=old) for _ in range(1000)))
-
-    assert {text_of(token) for token in tokens} == {f"{CANARY}-2"}
-    assert person.asked == 2
-
-
-async def test_a_thousand_calls_with_a_401_at_once_are_all_repeated() -> None:
-    """Each call of a session is sent again with the one new token, and succeeds."""
-    old, person = make_token("old"), Person()
-    source = SharedTokenSource(Store(old), person)
-    engine = Crowd(old, 1000)
-    gateway = GatewaySession(
-        "https://gateway.test", access_token=source, tenant_id="acme", transport=engine
-    )
-
-    async with gateway:
-        replies = await asyncio.gather(
-            *(CALLS["create_customer"](gateway) for _ in range(1000)),
-        )
-
-    assert len(replies) == 1000
-    sent = Counter(request.headers["Authorization"] for request in engine.requests)
-    assert sent == {f"Bearer {CANARY}-old": 1000, f"Bearer {CANARY}-1": 1000}
-    assert person.asked == 1
-
-
-async def test_the_first_caller_of_a_login_may_be_cancelled() -> None:
-    """The login goes on for the waiting callers when its first caller is cancelled."""
-    person = Person()
-    person.may_finish.clear()
-    source = SharedTokenSource(Store(), person)
-    first, *others = [asyncio.create_task(source.token()) for _ in range(100)]
-    await person.started.wait()
-
-    first.cancel()
-    await asyncio.gather(first, return_exceptions=True)
-    person.may_finish.set()
-
-    assert {text_of(token) for token in await asyncio.gather(*others)} == {f"{CANARY}-1"}
-    assert first.cancelled()
-    assert (person.asked, person.done) == (1, 1)
-
-
-async def test_the_time_out_of_one_caller_does_not_affect_others() -> None:
-    """A caller that times out gets its error, and the login goes on for the others."""
-    person = Person()
-    person.may_finish.clear()
-    source = SharedTokenSource(Store(), person)
-    others = [asyncio.create_task(source.token()) for _ in range(100)]
-
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.001):
-            await source.token()
-    person.may_finish.set()
-
-    assert {text_of(token) for token in await asyncio.gather(*others)} == {f"{CANARY}-1"}
-    assert person.asked == 1
-
-
 async def test_a_login_without_callers_stays_open() -> None:
-    """When all callers are cancelled, a real login goes on for later ones."""
+    """When all callers are cancelled, a real login goes on for later ones, until it is ended."""
     listening = Listening()
     source = SharedTokenSource(MemoryStore(), listening)
     callers = [asyncio.create_task(source.token()) for _ in range(100)]
     port = await listening.port()
-
     for _ in range(3):
-        for caller in callers:
-            caller.cancel()
-        await asyncio.gather(*callers, return_exceptions=True)
-        assert all(caller.cancelled() for caller in callers)
+        await leave(*callers)
         assert await is_open(port)
         callers = [asyncio.create_task(source.token()) for _ in range(100)]
         await asyncio.sleep(0)
     await source.aclose()
     ends = await asyncio.gather(*callers, return_exceptions=True)
-
     assert {(type(end), str(end)) for end in ends} == {(LoginError, "the login was ended")}
     assert listening.begun == 1
     release_ports()
@@ -177,33 +239,45 @@ async def test_a_login_without_callers_stays_open() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_a_login_without_callers_ends_with_its_event_loop(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """At the end of asyncio.run it ends without a message, and its port is closed."""
+async def test_a_caller_during_the_end_of_a_login_gets_an_error() -> None:
+    """The next login can use the same port, because the one before has closed it."""
+    listening = Listening()
+    source = SharedTokenSource(MemoryStore(), listening)
+    await source.aclose()  # at any time
+    first = asyncio.create_task(source.token())
+    port = await listening.port()
+    listening.redirect_uri = f"http://127.0.0.1:{port}/callback"
+    closing = asyncio.create_task(source.aclose())
+    await asyncio.sleep(0)
+    with pytest.raises(LoginError, match="was ended"):
+        await source.token()
+    await closing
+    newcomer = asyncio.create_task(source.token())
+    assert await listening.port() == port
+    await source.aclose()
+    await asyncio.gather(first, newcomer, return_exceptions=True)
 
-    async def leave() -> int:
-        listening = current[0] = Listening()
-        caller = asyncio.create_task(source.token())
-        port = await listening.port()
-        caller.cancel()
-        await asyncio.gather(caller, return_exceptions=True)
-        assert await is_open(port)
-        return port
+
+async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
+    """A token that comes at the last moment serves all callers, also if the store fails."""
 
     async def acquire() -> Token:
-        return await current[0]()
+        person.started.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return await person()
 
-    current = [Listening()]
-    source = SharedTokenSource(MemoryStore(), acquire)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ports = [asyncio.run(leave()) for _ in range(2)]
-        gc.collect()
-    release_ports()
+    async def save(token: Token) -> None:
+        raise LookupError
 
-    assert [asyncio.run(is_open(port)) for port in ports] == [False, False]
-    assert caplog.records == []
+    person, store = Person(), MemoryStore()
+    store.save = save  # type: ignore[method-assign]
+    source = SharedTokenSource(store, acquire)
+    callers = asyncio.create_task(names(source, 10))
+    await person.started.wait()
+    await source.aclose()
+    assert await callers == await names(source, 1) == {"1"}
+    assert person.asked == 1
 
 
 def test_a_login_without_callers_keeps_no_process_from_ending() -> None:
@@ -226,177 +300,6 @@ async def main():
 
 asyncio.run(main())
 """
-    ended = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        capture_output=True,
-        check=False,
-        timeout=60,
-        encoding="utf-8",
-    )
-
+    command = [sys.executable, "-W", "error", "-c", program]
+    ended = subprocess.run(command, capture_output=True, check=False, timeout=60, encoding="utf-8")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
-
-
-async def test_a_caller_during_the_end_of_a_login_gets_an_error() -> None:
-    """The next login can use the same port, because the one before has closed it."""
-    listening = Listening()
-    source = SharedTokenSource(MemoryStore(), listening)
-    first = asyncio.create_task(source.token())
-    port = await listening.port()
-    listening.redirect_uri = f"http://127.0.0.1:{port}/callback"
-
-    closing = asyncio.create_task(source.aclose())
-    await asyncio.sleep(0)
-    with pytest.raises(LoginError, match="was ended"):
-        await source.token()
-    await closing
-    newcomer = asyncio.create_task(source.token())
-
-    assert await listening.port() == port
-    await source.aclose()
-    await asyncio.gather(first, newcomer, return_exceptions=True)
-
-
-async def test_closing_a_source_without_a_login_does_nothing() -> None:
-    """It can be closed at any time and used again."""
-    source = SharedTokenSource(MemoryStore(), Person())
-    await source.aclose()
-    token = await source.token()
-    await source.aclose()
-
-    assert await source.token() is token
-
-
-async def test_a_failure_without_callers_is_raised_to_the_next_one() -> None:
-    """A login without callers that failed is not repeated within the hold."""
-    person = Person(LoginError("nobody came"))
-    person.may_finish.clear()
-    clock = Clock()
-    source = SharedTokenSource(Store(), person, clock=clock)
-    caller = asyncio.create_task(source.token())
-    await person.started.wait()
-    caller.cancel()
-    await asyncio.gather(caller, return_exceptions=True)
-    person.may_finish.set()
-    await asyncio.wait([source._renewal.start()])
-
-    clock.now += 29
-    ends = await asyncio.gather(*(source.token() for _ in range(100)), return_exceptions=True)
-    assert {(type(end), str(end)) for end in ends} == {(LoginError, "nobody came")}
-    assert person.asked == 1
-    clock.now += 2
-
-    assert text_of(await source.token()) == f"{CANARY}-2"
-
-
-async def test_a_login_that_is_ended_does_not_bring_back_an_old_failure() -> None:
-    """A failure whose hold has passed stays forgotten, though a later login was ended."""
-    clock, person = Clock(), Person(LoginError("no"))
-    source = SharedTokenSource(Store(), person, clock=clock)
-    with pytest.raises(LoginError, match=r"^no$"):
-        await source.token()
-    clock.now += 31
-    person.may_finish.clear()
-    person.started.clear()
-    caller = asyncio.create_task(source.token())
-    await person.started.wait()
-    await source.aclose()
-    await asyncio.gather(caller, return_exceptions=True)
-    person.may_finish.set()
-
-    assert text_of(await source.token()) == f"{CANARY}-3"
-
-
-async def test_a_login_that_is_ended_does_not_count_as_useless() -> None:
-    """One token was refused, and the login after it was ended: the next login takes place."""
-    person = Person()
-    source = SharedTokenSource(Store(), person, clock=Clock())
-    first = await source.token()
-    person.may_finish.clear()
-    person.started.clear()
-    caller = asyncio.create_task(source.token(rejected=first))
-    await person.started.wait()
-    await source.aclose()
-    await asyncio.gather(caller, return_exceptions=True)
-    person.may_finish.set()
-
-    assert text_of(await source.token()) == f"{CANARY}-3"
-
-
-async def test_a_token_that_comes_as_the_login_is_ended_is_not_lost() -> None:
-    """A token that comes at the last moment serves all callers, also if the store fails."""
-
-    async def acquire() -> Token:
-        person.started.set()
-        with suppress(asyncio.CancelledError):
-            await asyncio.Event().wait()
-        return await person()
-
-    async def save(token: Token) -> None:
-        raise LookupError
-
-    person, store = Person(), MemoryStore()
-    store.save = save  # type: ignore[method-assign]
-    source = SharedTokenSource(store, acquire)
-    callers = [asyncio.create_task(source.token()) for _ in range(10)]
-    await person.started.wait()
-    await source.aclose()
-
-    tokens = await asyncio.gather(*callers, source.token())
-
-    assert {text_of(token) for token in tokens} == {f"{CANARY}-1"}
-    assert person.asked == 1
-
-
-@pytest.mark.parametrize("turns", range(7))
-async def test_a_joiner_may_reject_what_is_just_being_loaded(turns: int) -> None:
-    """At any moment of a 401 for the token in the store, no waiting caller gets that token."""
-    kept, person = make_token("kept"), Person()
-    source = SharedTokenSource(Store(kept), person)
-    starter = asyncio.create_task(source.token())
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    was_served = starter.done()
-
-    joined = await source.token(rejected=kept)
-
-    assert text_of(joined) == f"{CANARY}-1"
-    assert await starter is (kept if was_served else joined)
-    assert person.asked == 1
-
-
-async def test_a_token_from_another_event_loop_is_taken() -> None:
-    """A renewal that is about to begin stops if another event loop has just finished one."""
-    store, person = Store(), Person()
-    source = SharedTokenSource(store, person)
-    asking = asyncio.create_task(source.token())
-    await asyncio.sleep(0)
-
-    other = make_token("other")
-    source._cached = CachedToken(other, 30, 0, 0)
-
-    assert await asking is other
-    assert (store.loads, person.asked) == (0, 0)
-
-
-def test_a_source_serves_one_event_loop_after_the_other() -> None:
-    """The token of the first event loop is used in the next one, and renewed there."""
-    asked = 0
-
-    async def acquire() -> Token:
-        nonlocal asked
-        asked += 1
-        await asyncio.sleep(0)
-        return make_token(asked)
-
-    async def storm(rejected: Token | None) -> set[Token]:
-        return set(await asyncio.gather(*(source.token(rejected) for _ in range(100))))
-
-    source = SharedTokenSource(MemoryStore(), acquire)
-    (first,) = asyncio.run(storm(None))
-
-    assert asyncio.run(storm(None)) == {first}
-    (second,) = asyncio.run(storm(first))
-
-    assert (text_of(first), text_of(second)) == (f"{CANARY}-1", f"{CANARY}-2")
-    assert asked == 2

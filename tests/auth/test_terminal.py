@@ -1,56 +1,122 @@
-"""Pasting into a terminal, which does not show it."""
+"""Pasting into a terminal, which does not show it, and from other inputs."""
 
 import asyncio
+import io
 import os
-import re
-import subprocess
 import sys
-import termios
-import textwrap
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from gateway_sdk import ConfigurationError
 from gateway_sdk.auth import PasteFromTerminal, _login
-from gateway_sdk.errors import ConfigurationError
-from tests.auth.screens import ADDRESS, LONG, Input, Screen, reading
-from tests.auth.traces import no_traces
+
+if sys.platform != "win32":
+    import pty
+    import termios
+
+pytestmark = pytest.mark.usefixtures("traceless")
+posix = pytest.mark.posix
+
+ADDRESS = "http://127.0.0.1:7/callback#access_token=CANARY&state=xyz"
+LONG = f"{ADDRESS}{'x' * 20_000}"
 
 
-@pytest.fixture(autouse=True)
-async def _no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
-    async with no_traces(caplog):
-        yield
+class Screen:
+    """A terminal, as its user sees it."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = pty.openpty()
+        self.mode = termios.tcgetattr(self.theirs)
+
+    def is_as_before(self) -> bool:
+        """Tell whether the terminal is in its original mode."""
+        return termios.tcgetattr(self.theirs) == self.mode
+
+    async def type(self, text: str) -> None:
+        """Send keys; a long text waits until it is read."""
+        keys = text.encode()
+        while keys:
+            sent = await asyncio.to_thread(os.write, self.ours, keys)
+            keys = keys[sent:]
+
+    def shown(self) -> str:
+        os.write(self.theirs, b"<end>")
+        seen = b""
+        while not seen.endswith(b"<end>"):
+            seen += os.read(self.ours, 65536)
+        return seen.decode().removesuffix("<end>")
+
+
+def be_input(monkeypatch: pytest.MonkeyPatch, descriptor: int) -> None:
+    """Make a file descriptor the standard input."""
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(fileno=lambda: descriptor))
 
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
     """Provide a terminal as standard input."""
     made = Screen()
-    monkeypatch.setattr("sys.stdin", Input(made.theirs))
+    be_input(monkeypatch, made.theirs)
     yield made
-    made.close()
+    os.close(made.ours)
+    os.close(made.theirs)
 
 
-@pytest.mark.parametrize("enter", ["\r", "\n"])
-@pytest.mark.parametrize("text", [ADDRESS, LONG], ids=["short", "long"])
-async def test_a_line_is_complete_and_not_shown(screen: Screen, text: str, enter: str) -> None:
-    """A pasted line is not shown, and may be longer than a line of the terminal's line mode."""
+async def reading(paste: PasteFromTerminal) -> asyncio.Task[str]:
+    """Start to read a line, and return when the terminal is ready."""
+
+    async def line() -> str:
+        return await paste()
+
+    task = asyncio.create_task(line())
+    await asyncio.sleep(0)
+    return task
+
+
+@posix
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        (f"{ADDRESS}\r", ADDRESS),
+        (f"{LONG}\n", LONG),  # longer than a line of the terminal's line mode
+        ("abd\x7fc\r", "abc"),
+        ("abd\bc\r", "abc"),
+        ("\x7f\x7fabc\r", "abc"),
+        ("wrong\x15\x15abc\r", "abc"),
+        ("abc\x04", "abc"),
+        ("wrong\x15abc\x04", "abc"),
+        ("a b\tc\r", "a b\tc"),
+        ("ä€\r", "ä€"),
+        ("\x04", None),
+        ("abc\x15\x04", None),
+        ("abc\x7f\x7f\x7f\x04", None),
+    ],
+)
+async def test_keys_edit_a_line_that_is_not_shown(
+    screen: Screen, keys: str, line: str | None
+) -> None:
+    """Backspace, Ctrl-U and Ctrl-D act as in line mode: on an empty line, Ctrl-D is the end."""
     task = await reading(PasteFromTerminal())
-    await screen.type(text + enter)
-
-    assert await task == text
+    await screen.type(keys)
+    if line is None:
+        with pytest.raises(EOFError):
+            await task
+    else:
+        assert await task == line
     assert screen.shown() == ""
     assert screen.is_as_before()
 
 
+@posix
 async def test_the_terminal_shows_and_stops_as_before(screen: Screen) -> None:
     """While reading, only echo and line mode are off: Ctrl-C still stops the program."""
     task = await reading(PasteFromTerminal())
     now = termios.tcgetattr(screen.theirs)
     await screen.type("x\r")
     await task
-
     lost = termios.ECHO | termios.ICANON
     assert screen.mode[3] & lost == lost
     assert now[3] == screen.mode[3] & ~lost
@@ -58,116 +124,115 @@ async def test_the_terminal_shows_and_stops_as_before(screen: Screen) -> None:
     assert [*now[:3], *now[4:6]] == [*screen.mode[:3], *screen.mode[4:6]]
 
 
-@pytest.mark.parametrize(
-    ("keys", "line"),
-    [
-        ("abd\x7fc\r", "abc"),
-        ("abd\bc\r", "abc"),
-        ("\x7f\x7fabc\r", "abc"),
-        ("wrong\x15abc\r", "abc"),
-        ("\x15\x15abc\r", "abc"),
-        ("abc\x04", "abc"),
-        ("wrong\x15\x15abc\x04", "abc"),
-        ("a b\tc\r", "a b\tc"),
-        ("ä€\r", "ä€"),
-    ],
-)
-async def test_keys_edit_the_line(screen: Screen, keys: str, line: str) -> None:
-    """Backspace, Ctrl-U and Ctrl-D act as in the terminal's line mode."""
-    task = await reading(PasteFromTerminal())
-    await screen.type(keys)
-
-    assert await task == line
-    assert screen.shown() == ""
-
-
-@pytest.mark.parametrize("keys", ["\x04", "abc\x15\x04", "abc\x7f\x7f\x7f\x04"])
-async def test_the_end_of_the_input_on_an_empty_line(screen: Screen, keys: str) -> None:
-    """Ctrl-D on an empty line ends the input, and the terminal is restored."""
-    task = await reading(PasteFromTerminal())
-    await screen.type(keys)
-
-    with pytest.raises(EOFError):
-        await task
-    assert screen.is_as_before()
-
-
+@posix
 async def test_a_cancelled_paste_leaves_the_terminal_as_it_was(screen: Screen) -> None:
     """If the browser was faster, the terminal echoes again and its input is not read."""
     task = await reading(PasteFromTerminal())
     assert not screen.is_as_before()
     task.cancel()
     await asyncio.wait([task])
-
     assert task.cancelled()
     assert screen.is_as_before()
     assert not asyncio.get_running_loop().remove_reader(screen.theirs)
 
 
-async def test_a_closed_terminal_is_the_end_of_the_input(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@posix
+async def test_a_closed_terminal_is_the_end_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """A closed window is the end of the input, and there is no mode to restore."""
     gone = Screen()
-    monkeypatch.setattr("sys.stdin", Input(gone.theirs))
+    be_input(monkeypatch, gone.theirs)
     task = await reading(PasteFromTerminal())
     os.close(gone.ours)
-
     with pytest.raises(EOFError):
         await task
     os.close(gone.theirs)
 
 
+@posix
 async def test_two_lines_at_once_are_two_pastes(screen: Screen) -> None:
     """Text after a line is kept for the next call of the same object."""
     paste = PasteFromTerminal()
     task = await reading(paste)
     await screen.type("one\rtwo\rth")
-    assert await task == "one"
-    assert await paste() == "two"
+    assert [await task, await paste()] == ["one", "two"]
     task = await reading(paste)
     await screen.type("ree\r")
-
     assert await task == "three"
     assert screen.shown() == ""
 
 
-def test_a_system_without_posix_terminals_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On Windows it cannot be created, and the error gives the way out."""
-    monkeypatch.setattr(_login, "find_spec", lambda name: None)
+@pytest.mark.parametrize("by_loop", [pytest.param(True, marks=posix), False])
+@pytest.mark.parametrize("is_file", [False, True])
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (f"\n{LONG}\r\n\nthree".encode(), [LONG, "three"]),  # empty lines are skipped
+        (b"x" * 200_000 + b"\nnext\n", ["x" * 128 * 1024, "next"]),  # longer than any response
+        (b"http://\xff\n", ["http://\N{REPLACEMENT CHARACTER}"]),
+    ],
+)
+async def test_other_inputs_are_read_line_by_line(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    content: bytes,
+    lines: list[str],
+    is_file: bool,
+    by_loop: bool,
+) -> None:
+    """By the event loop, which cannot wait for files, or by a thread, as on Windows."""
+    monkeypatch.setattr(_login, "_TERMIOS", by_loop)
+    (tmp_path / "pasted").write_bytes(content)
+    theirs, ours = os.pipe()
+    if is_file:
+        os.close(theirs)
+        theirs = os.open(tmp_path / "pasted", os.O_RDONLY)
 
-    with pytest.raises(ConfigurationError, match="log in with a browser"):
-        PasteFromTerminal()
+    def feed() -> None:
+        if not is_file:
+            os.write(ours, content)  # waits until it is read
+        os.close(ours)
+
+    be_input(monkeypatch, theirs)
+    paste = PasteFromTerminal()
+    feeding = asyncio.create_task(asyncio.to_thread(feed))
+    assert [await paste() for _ in lines] == lines
+    for _ in range(2):
+        with pytest.raises(EOFError):
+            await paste()
+    await feeding
+    os.close(theirs)
 
 
-INTERRUPTED = """
-    import asyncio, os, sys, termios
-    from gateway_sdk.auth import PasteFromTerminal
-
-    os.login_tty(int(sys.argv[1]))
-    before = termios.tcgetattr(0)
-
-    async def main():
-        asyncio.get_running_loop().call_soon(lambda: print("ready", flush=True))
-        await PasteFromTerminal()()
-
-    try:
-        asyncio.run(main())
-    except KeyboardInterrupt:
-        print("stopped", termios.tcgetattr(0) == before)
-"""
+async def test_without_an_input_it_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """There may be none, or it is closed, or it cannot be read; a notebook's is no file."""
+    closed = (tmp_path / "input").open("w+")
+    closed.close()
+    monkeypatch.setattr(_login, "_TERMIOS", False)
+    for end in (None, closed, SimpleNamespace(fileno=lambda: 1 << 20)):
+        monkeypatch.setattr("sys.stdin", end)
+        with pytest.raises(EOFError):
+            await PasteFromTerminal()()
+    for replaced in (io.StringIO("http://127.0.0.1/"), object()):
+        monkeypatch.setattr("sys.stdin", replaced)
+        with pytest.raises(ConfigurationError, match="a terminal or a pipe"):
+            await PasteFromTerminal()()
 
 
-def test_ctrl_c_stops_the_program(screen: Screen) -> None:
-    """Ctrl-C interrupts a program that waits for a paste, and the terminal is restored."""
-    program = [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(screen.theirs)]
-    with subprocess.Popen(program, pass_fds=[screen.theirs]) as process:
-        seen = b""
-        while b"ready" not in seen:
-            seen += os.read(screen.ours, 100)
-        os.write(screen.ours, b"\x03")
-        while not re.search(rb"stopped \w+", seen):
-            seen += os.read(screen.ours, 100)
-
-    assert b"stopped True" in seen
-    assert process.returncode == 0
+async def test_the_console_of_windows_is_read_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is shown; keys without a character, such as arrows, are skipped; it can be left."""
+    keys = list("wrong\x15\xe0Kab\0;d\bc\rrest")
+    console = SimpleNamespace(kbhit=lambda: keys, getwch=lambda: keys.pop(0))
+    monkeypatch.setattr(_login, "_TERMIOS", False)
+    monkeypatch.setitem(sys.modules, "msvcrt", console)
+    monkeypatch.setattr("os.isatty", lambda descriptor: True)
+    be_input(monkeypatch, -1)
+    paste = PasteFromTerminal()
+    assert await paste() == "abc"
+    task = await reading(paste)
+    while keys:  # noqa: ASYNC110 - nothing tells that the last one was read
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    keys[:] = "!\r"
+    assert await paste() == "!"

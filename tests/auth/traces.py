@@ -12,6 +12,7 @@ import pytest
 
 from gateway_sdk.auth import _kept_ports
 from gateway_sdk.auth._loopback import close_all
+from tests.support.failing_steps import others_than
 
 SECRETS = ("CANARY", "state=")
 
@@ -32,7 +33,7 @@ async def no_traces(caplog: pytest.LogCaptureFixture) -> AsyncIterator[None]:
     release_ports()
     for _ in range(4):  # turns in which aborted connections are closed
         await asyncio.sleep(0)
-    assert asyncio.all_tasks() - tasks - {asyncio.current_task()} == set()
+    assert others_than(tasks) == set()
     assert open_files() == files
     gc.collect()  # forgotten objects warn now, and pytest makes errors of warnings
     gc.unfreeze()
@@ -54,11 +55,13 @@ def no_records(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def open_files() -> list[str]:
+    if os.name == "nt":
+        return []
     return sorted(os.listdir("/dev/fd"))  # noqa: PTH208 - it is no folder
 
 
 def threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "gateway_sdk-browser"]
+    return [thread for thread in threading.enumerate() if thread.name == "gateway_sdk-login"]
 
 
 def join_threads() -> None:

@@ -20,7 +20,8 @@ WRONG = "state=theirs&access_token=CANARY-TOKEN"
 Headers = Mapping[str, str | None]
 NO_CHANGE: Headers = MappingProxyType({})
 
-# HOST stands for the receiver's host and port, COOKIE for the cookie of the login's browser.
+# HOST stands for the receiver's host and port, COOKIE for the cookie of the login's browser,
+# START for the path of the start address.
 OF_A_BROWSER: Headers = MappingProxyType({"Host": "HOST", "Sec-Fetch-Site": "cross-site"})
 OF_THE_PAGE: Headers = MappingProxyType(
     {
@@ -93,13 +94,11 @@ class Line:
         self._reader, self._writer = reader, writer
 
     async def send(self, raw: bytes) -> None:
-        """Send bytes, in which HOST and COOKIE are replaced."""
         self._writer.write(await self._fill(raw))
         await self._writer.drain()
 
     async def reply(self) -> Reply:
-        """Read the reply, which ends with the connection."""
-        return read_reply(await self._reader.read())
+        return read_reply(await self.ended())
 
     async def ended(self) -> bytes:
         """Wait until the receiver closes or cuts the connection, and return what it sent."""
@@ -137,26 +136,22 @@ class Waiting:
         self._lines: list[Line] = []
 
     async def open(self) -> Reply:
-        """Open the start address as the login's browser."""
         reply = await self.send(visit(target=self.start))
         self._cookie = reply.headers["Set-Cookie"].partition(";")[0]
         return reply
 
     async def fill(self, raw: bytes) -> bytes:
-        """Replace HOST and COOKIE; open the start address if necessary."""
+        """Replace HOST, COOKIE and START; open the start address if necessary."""
         if b"COOKIE" in raw and not self._cookie:
             await self.open()
         raw = raw.replace(b"HOST", self.authority.encode("ascii"))
+        raw = raw.replace(b"START", self.start.encode("ascii"))
         return raw.replace(b"COOKIE", self._cookie.encode("ascii"))
 
-    async def connect(self, host: str | None = None) -> Line:
-        return self._add(*await asyncio.open_connection(host or self.host, self.port))
-
-    async def take(self, opened: socket.socket) -> Line:
-        return self._add(*await asyncio.open_connection(sock=opened))
-
-    def _add(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Line:
-        self._lines.append(Line(self.fill, reader, writer))
+    async def connect(self, host: str | None = None, opened: socket.socket | None = None) -> Line:
+        """Connect to the receiver, or take a connection that is open."""
+        place = {"sock": opened} if opened else {"host": host or self.host, "port": self.port}
+        self._lines.append(Line(self.fill, *await asyncio.open_connection(**place)))
         return self._lines[-1]
 
     async def send(self, raw: bytes, *, host: str | None = None) -> Reply:

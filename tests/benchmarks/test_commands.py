@@ -1,6 +1,7 @@
 """The commands beside `python -m benchmarks`, in short: they notice what goes wrong."""
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -59,11 +60,24 @@ async def test_the_sweep_sees_what_the_server_did(monkeypatch: pytest.MonkeyPatc
     assert len(adaptive.missed(outcome | {"ratio": 0.84, "refused": 0.021})) == 2
 
 
+def test_samples_are_divided_among_rooms() -> None:
+    """A sample counts for the package of its file, and a call's time is divided by samples."""
+    ours = profile.room(str(profile.HOME / "_transport" / "_engine.py"))
+    files = {ours: 150, profile.room(asyncio.__file__): 49, "rare": 1}
+
+    assert profile.lines(100.0, Counter(files) + Counter(seldom=600)) == [
+        "   75.0 us  seldom",
+        "   18.8 us  gateway_sdk _transport",
+        "    6.1 us  asyncio",
+        "    0.1 us  all others",
+    ]
+
+
 def test_calls_are_sampled_and_observed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The time of a call is divided among packages, and each kind of observer has its time."""
+    """The commands print the time of a call, and that of each kind of observer."""
     profile.main(["gateway_sdk", "--callers", "2", "--seconds", "0.4"])
     observers.main(["--turns", "2"])
 
     output = capsys.readouterr().out
-    assert "us  gateway_sdk _transport" in output
+    assert "us  a call of gateway_sdk, 2 callers" in output
     assert output.count("its sampler") == 4

@@ -94,6 +94,7 @@ async def test_latency_counts_from_when_a_call_was_due(monkeypatch: pytest.Monke
     assert latency.percentile(took, 50) == took[1]  # one that was seen
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind counts instructions")
 async def test_instructions_are_those_of_calls(url: str) -> None:
     """The start of the process is not counted, and each call is one that was made."""

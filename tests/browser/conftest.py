@@ -1,7 +1,6 @@
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -17,9 +16,8 @@ from playwright.async_api import (
 from gateway_sdk.auth import ImplicitFlow
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
 from tests.browser.chromium import ARGUMENTS, Launch, find_chromium
-from tests.browser.foreign_server import CLIENT_ID, ForeignServer
-from tests.browser.hostile_server import HostileServer
 from tests.browser.logins import Witness
+from tests.browser.sites import Site, blank
 
 # In ms: longer than the slowest machine needs.
 expect.set_options(timeout=30_000)
@@ -91,44 +89,13 @@ async def witness(monkeypatch: pytest.MonkeyPatch) -> Witness:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def sandbox_flow() -> AsyncGenerator[ImplicitFlow]:
+async def flow() -> AsyncGenerator[ImplicitFlow]:
     """Provide logins at the sandbox's authorization server."""
     async with Sandbox().serve() as base_url:
         yield ImplicitFlow(f"{base_url}{AUTHORIZE_PATH}", SANDBOX_CLIENT_ID)
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def all_foreign_logins() -> AsyncGenerator[ForeignServer]:
-    async with ForeignServer().serve() as server:
-        yield server
-
-
-@pytest.fixture
-def foreign_server(all_foreign_logins: ForeignServer) -> Iterator[ForeignServer]:
-    """Provide the foreign authorization server in its initial state."""
-    yield all_foreign_logins
-    all_foreign_logins.reset()
-
-
-@pytest.fixture
-def foreign_flow(foreign_server: ForeignServer) -> ImplicitFlow:
-    return ImplicitFlow(foreign_server.url, CLIENT_ID)
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def all_attacks() -> AsyncGenerator[HostileServer]:
-    async with HostileServer().serve() as server:
-        yield server
-
-
-@pytest.fixture
-def hostile(all_attacks: HostileServer) -> HostileServer:
-    """Provide the hostile site, without requests so far."""
-    all_attacks.requests.clear()
-    return all_attacks
-
-
-@pytest.fixture(params=["sandbox_flow", pytest.param("foreign_flow", marks=pytest.mark.full)])
-def flow(request: pytest.FixtureRequest) -> Any:
-    """Provide logins at either server, one after the other."""
-    return request.getfixturevalue(request.param)
+@pytest_asyncio.fixture(loop_scope="session")
+async def hostile() -> AsyncGenerator[Site]:
+    async with Site(blank).serve() as site:
+        yield site

@@ -13,14 +13,11 @@ from playwright.async_api import Page, expect
 from gateway_sdk import Token
 from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
-from gateway_sdk.auth._callback_server import CallbackServer
 from gateway_sdk.auth._receiver import DEFAULT_REDIRECT_URI
 
 LOGGED_IN = "You are logged in"
 NOT_LOGGED_IN = "You are not logged in"
-NO_REPLY = "The program did not reply"
 NOT_OURS = "This response belongs to another login"
-ANOTHER_BROWSER = "The login was started in another browser"
 
 
 @dataclass
@@ -92,10 +89,8 @@ class Witness:
         self.starts: list[int] = []
         self.requests: list[tuple[str, str, int]] = []
         self.refused = 0
-        self._connections = 0
-        self._connected = asyncio.Event()
-        self._watch_requests(monkeypatch)
-        self._watch_connections(monkeypatch)
+        self._watch(monkeypatch, "reply_to_head")
+        self._watch(monkeypatch, "reply_to_body")
 
     def at(self, path: str) -> list[tuple[str, int]]:
         """Return method and status of the requests to a path; Chromium may also ask for an icon."""
@@ -105,37 +100,18 @@ class Witness:
             if target.partition("?")[0] == path
         ]
 
-    async def connections(self, number: int) -> None:
-        while self._connections < number:
-            self._connected.clear()
-            await self._connected.wait()
+    def _watch(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        reply_to: Callable[..., CallbackReply | None] = getattr(CallbackHandler, name)
 
-    def _watch_requests(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def watch(name: str) -> None:
-            reply_to: Callable[..., CallbackReply | None] = getattr(CallbackHandler, name)
+        def replying(
+            handler: CallbackHandler[Any], request: CallbackRequest
+        ) -> CallbackReply | None:
+            reply = reply_to(handler, request)
+            self.refused = handler.refused
+            if reply and request.target in handler._starts:
+                self.starts.append(reply.status)
+            elif reply:
+                self.requests.append((request.method, request.target, reply.status))
+            return reply
 
-            def replying(
-                handler: CallbackHandler[Any], request: CallbackRequest
-            ) -> CallbackReply | None:
-                reply = reply_to(handler, request)
-                self.refused = handler.refused
-                if reply and request.target in handler._starts:
-                    self.starts.append(reply.status)
-                elif reply:
-                    self.requests.append((request.method, request.target, reply.status))
-                return reply
-
-            monkeypatch.setattr(CallbackHandler, name, replying)
-
-        watch("reply_to_head")
-        watch("reply_to_body")
-
-    def _watch_connections(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        connected = CallbackServer._connected
-
-        def count(*arguments: Any) -> None:
-            self._connections += 1
-            self._connected.set()
-            connected(*arguments)
-
-        monkeypatch.setattr(CallbackServer, "_connected", count)
+        monkeypatch.setattr(CallbackHandler, name, replying)

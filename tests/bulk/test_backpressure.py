@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,13 +11,11 @@ import pytest
 from gateway_sdk import (
     DeadlineExceededError,
     GatewaySession,
-    InvalidArgumentError,
     Outcome,
     RateLimitedError,
     RetryPolicy,
     bulk,
 )
-from tests.bulk.journal.journals import rows
 from tests.support import virtual_time
 
 Answer = Callable[[httpx.Request], httpx.Response]
@@ -99,13 +96,6 @@ def test_a_rate_limit_fails_no_item(concurrency: Any, retry: RetryPolicy | None)
     assert sum(result.attempts for result in results) == len(transport.asked)
 
 
-def test_the_default_settings_fail_no_item_at_a_rate_limit() -> None:
-    """No setting is needed."""
-    results = fetch(Answering(PerSecond(20)), list_countries, 240, retry=RetryPolicy())
-
-    assert [result.error for result in results] == [None] * 240
-
-
 def refusing(times: int, retry_after: str | None = None) -> Answer:
     """Refuse a number of requests, and accept later ones."""
     numbers = itertools.count()
@@ -118,29 +108,20 @@ def refusing(times: int, retry_after: str | None = None) -> Answer:
     return answer
 
 
-def test_attempts_and_seconds_add_up() -> None:
-    """Attempts before the waits count, and the waits too; no wait is shorter than asked for."""
-    transport = Answering(refusing(5, "7"))
-
-    (result,) = fetch(transport, list_countries, 1)
-
-    times = [time for _, time in transport.asked]
-    assert result.error is None
-    assert result.attempts == 6
-    assert all(7 <= later - sooner <= 8 for sooner, later in itertools.pairwise(times))
-
-
-def test_waits_double_where_the_gateway_asks_for_none() -> None:
-    """From half a second to half a minute, each with a random addition of at most one second."""
-    transport = Answering(refusing(10))
+@pytest.mark.parametrize(
+    ("retry_after", "least"),
+    [("7", [7] * 5), (None, [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30])],
+)
+def test_waits_are_those_asked_for_or_double(retry_after: str | None, least: list[float]) -> None:
+    """With a random addition of at most one second; attempts before them count."""
+    transport = Answering(refusing(len(least), retry_after))
 
     (result,) = fetch(transport, list_countries, 1)
 
     times = [time for _, time in transport.asked]
     waits = [later - sooner for sooner, later in itertools.pairwise(times)]
-    assert result.error is None
-    expected = [0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30]
-    assert all(least <= wait <= least + 1 for least, wait in zip(expected, waits, strict=True))
+    assert (result.error, result.attempts) == (None, len(least) + 1)
+    assert all(asked <= wait <= asked + 1 for asked, wait in zip(least, waits, strict=True))
 
 
 def test_refused_items_do_not_come_back_together() -> None:
@@ -178,75 +159,32 @@ def test_the_patience_of_the_user_ends_the_waiting(patience: float, requests: in
     assert len(transport.asked) == result.attempts == requests
 
 
-@pytest.mark.parametrize("patience", [-1, True, "1", float("nan")])
-def test_a_wrong_patience_is_refused_at_once(patience: Any) -> None:
-    """The error names it."""
-    with pytest.raises(InvalidArgumentError, match="patience"):
-        bulk.run(asyncio.sleep, [0.0], patience=patience)
-
-
-def test_a_refused_write_may_be_repeated() -> None:
-    """A 429 proves that no customer was created."""
-    transport = Answering(refusing(3))
-
-    (result,) = fetch(transport, lambda gateway, _: gateway.customer.create_customer({}), 1)
-
-    assert result.error is None
-    assert transport.count("create") == result.attempts == 4
-
-
-async def test_the_journal_has_one_row_for_an_item_that_was_begun_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("calls", "statuses", "fails"),
+    [
+        ("write", [429, 429, 429, 200], False),  # a 429 proves that no customer was created
+        ("write, read", [200, 429], True),  # the write would be repeated
+        ("read, read", [200, 429, 200, 200], False),
+    ],
+)
+def test_an_item_is_begun_again_if_this_repeats_no_write(
+    calls: str, statuses: list[int], fails: bool
 ) -> None:
-    """It has not begun while it waits after a refusal, and has one row in the end."""
-    monkeypatch.setattr("random.random", lambda: 0.0)  # no waiting in real time
-    transport = httpx.MockTransport(refusing(1, "0"))
-    journal = tmp_path / "j.db"
+    """Else the 429 is its result."""
+    replies = iter(statuses)
 
-    gateway = GatewaySession(
-        "http://localhost", access_token="-", tenant_id="acme", transport=transport, retry=None
-    )
-    async with gateway:
-        run = bulk.run(
-            lambda _: gateway.customer.create_customer({}), [1], journal=journal, job="test"
-        )
-        (result,) = [result async for result in run]
+    async def call(gateway: GatewaySession, item: int) -> None:
+        for name in calls.split(", "):
+            if name == "write":
+                await gateway.customer.create_customer({})
+            else:
+                await list_countries(gateway, item)
 
-    assert result.error is None
-    assert [row["state"] for row in rows(journal)] == ["done"]
-
-
-def test_an_item_that_has_written_is_not_begun_again() -> None:
-    """Its first write would be repeated: the 429 of the second call is the result."""
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        refuse = request.url.path.startswith("/countrydata")
-        return httpx.Response(429) if refuse else httpx.Response(200, json={})
-
-    async def call(gateway: GatewaySession, _: int) -> None:
-        await gateway.customer.create_customer({})
-        await gateway.country_data.list_countries()
-
-    transport = Answering(answer)
+    transport = Answering(lambda _: httpx.Response(next(replies), json=[]))
     (result,) = fetch(transport, call, 1)
 
-    assert isinstance(result.error, RateLimitedError)
-    assert len(transport.asked) == result.attempts == 2
-
-
-def test_an_item_that_has_only_read_is_begun_again() -> None:
-    """The reads before the refused call are repeated."""
-    refused = iter([False, True, False, False])
-
-    async def twice(gateway: GatewaySession, _: int) -> None:
-        await gateway.country_data.list_countries()
-        await gateway.country_data.list_countries()
-
-    transport = Answering(lambda _: httpx.Response(429 if next(refused) else 200, json=[]))
-    (result,) = fetch(transport, twice, 1)
-
-    assert result.error is None
-    assert result.attempts == 4
+    assert isinstance(result.error, RateLimitedError) is fails
+    assert len(transport.asked) == result.attempts == len(statuses)
 
 
 def test_a_refusal_of_an_unobserved_call_is_a_result() -> None:

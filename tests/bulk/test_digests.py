@@ -183,34 +183,22 @@ def test_equal_values_have_one_digest(one: object, other: object) -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (1, "1"),
-        (1, True),
-        (None, "null"),
-        (0.1, "0.1"),
         (math.nan, "NaN"),
-        ([1, 2], [2, 1]),
-        ([1, [2]], [[1], 2]),
         ({1, 2}, [1, 2]),
-        ({1: "a"}, {"1": "a"}),
         ({1: "a", "1": "b"}, {1: "b", "1": "a"}),
-        (Side.BUY, Other.BUY),
         (Side.BUY, 1),
         (Cancel("o-1"), Refund("o-1")),
         (Cancel("o-1"), ("o-1",)),
         (Order(1), {"number": 1, "tags": []}),
         (Numbers([1]), [1]),
         (date(2026, 1, 2), datetime(2026, 1, 2)),  # noqa: DTZ001
-        (Decimal("1.1"), "1.1"),
-        (Decimal(10), Decimal(1)),
-        (b"a", "a"),
-        (b"a", b"b"),
         (Path("a"), Path("b")),
         (CreateRequest(), CreateRequest(customer_name=None)),
         (Basket.model_validate({"tags": [], "more": 1}), Basket(tags=set())),
     ],
 )
 def test_different_values_have_different_digests(one: object, other: object) -> None:
-    """Also values with the same text: the result of one must not be given to the other."""
+    """Also values with the same text, as for any two in the property below."""
     assert digest_of(one) != digest_of(other)
     assert digest_of([one]) != digest_of([other])
 

@@ -27,49 +27,6 @@ from tests.support.scripted import scripted
 SLOW = 30.0
 
 
-def test_the_deadline_gives_every_item_its_result() -> None:
-    """Finished items have values, calls in flight are ended, and other items say "not begun"."""
-
-    async def call(number: int) -> int:
-        await asyncio.sleep(1.0 if number < 4 else SLOW)
-        return number
-
-    async def main() -> tuple[list[bulk.BulkResult[int, int]], float]:
-        run = bulk.run(call, range(10), concurrency=2, deadline=5.0)
-        return [result async for result in run], virtual_time.now()
-
-    results, ended = virtual_time.run(main())
-
-    assert ended == 5.0
-    assert sorted(result.item for result in results) == list(range(10))
-    by_item = {result.item: result for result in results}
-    assert [by_item[number].value for number in range(4)] == [0, 1, 2, 3]
-    for number in range(4, 10):
-        error = by_item[number].error
-        assert isinstance(error, DeadlineExceededError)
-        begun = number < 6
-        assert error.outcome is (Outcome.UNKNOWN if begun else Outcome.NOT_SENT)
-        assert ("nothing was sent" in str(error)) is not begun
-        assert "5 s" in str(error)
-        assert by_item[number].attempts == 0
-
-
-def test_items_that_share_a_call_share_its_end() -> None:
-    """Equal items of a call that the deadline ended have the same error."""
-
-    async def call(_: int) -> None:
-        await asyncio.sleep(SLOW)
-
-    async def main() -> list[Any]:
-        run = bulk.run(call, [7] * 5, key=lambda item: item, deadline=1.0)
-        return [result async for result in run]
-
-    results = virtual_time.run(main())
-
-    assert len(results) == 5
-    assert len({id(result.error) for result in results}) == 1
-
-
 def test_an_asynchronous_iterable_does_not_outlast_the_deadline() -> None:
     """The run does not wait for an item that may never come."""
 
@@ -111,59 +68,35 @@ def test_a_call_that_has_not_had_its_first_step_was_not_begun() -> None:
     assert result.error.outcome is Outcome.NOT_SENT
 
 
-class Silent(httpx.AsyncBaseTransport):
-    """Accepts a request and never replies; sets an event when the request has come."""
+@pytest.mark.parametrize(
+    ("calls", "outcome", "is_once"),
+    [
+        (["create_customer"], Outcome.UNKNOWN, True),
+        (["cancel_order"], Outcome.UNKNOWN, False),
+        (["list_countries"], Outcome.UNKNOWN, False),
+        (["create_customer", "list_countries"], Outcome.APPLIED, True),
+    ],
+)
+def test_what_an_item_did_before_the_deadline_is_known(
+    calls: list[str], outcome: Outcome, is_once: bool
+) -> None:
+    """The error has the operation that was ended, the attempts, and the outcome of the item."""
+    replies = [httpx.Response(200, json={}) for _ in calls[1:]]
 
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self.asked.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-
-@pytest.mark.parametrize("operation", ["create_customer", "cancel_order", "list_countries"])
-def test_the_outcome_of_a_call_that_the_deadline_ends_is_known(operation: str) -> None:
-    """The error has the operation, the attempts and the possible outcome of the call."""
-
-    async def main() -> bulk.BulkResult[int, Any]:
-        gateway = GatewaySession(
-            "http://localhost", access_token="-", tenant_id="acme", transport=Silent()
-        )
-        async with gateway:
-            run = bulk.run(lambda _: CALLS[operation](gateway), [1], deadline=2.0)
-            return await anext(run)
-
-    result = virtual_time.run(main())
-    error = result.error
-
-    assert isinstance(error, DeadlineExceededError)
-    assert (error.operation, error.outcome) == (operation, Outcome.UNKNOWN)
-    assert len(error.attempts) == result.attempts == 1
-    assert (error.advice is not Advice.CHECK) is (operation != "create_customer")
-
-
-class Answering(Silent):
-    """Replies to a creation, and to nothing else."""
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if request.url.path.endswith("/create"):
-            return httpx.Response(200, json={})
-        return await super().handle_async_request(request)
-
-
-def test_what_an_item_did_before_its_end_counts() -> None:
-    """A customer was created and a read was in flight: the item must not be repeated."""
+    async def answer(_: httpx.Request) -> httpx.Response:
+        if not replies:
+            await asyncio.Event().wait()
+        return replies.pop()
 
     async def main() -> bulk.BulkResult[int, Any]:
+        transport = httpx.MockTransport(answer)
         gateway = GatewaySession(
-            "http://localhost", access_token="-", tenant_id="acme", transport=Answering()
+            "http://localhost", access_token="-", tenant_id="acme", transport=transport
         )
 
         async def call(_: int) -> None:
-            await gateway.customer.create_customer({})
-            await gateway.country_data.list_countries()
+            for name in calls:
+                await CALLS[name](gateway)
 
         async with gateway:
             return await anext(bulk.run(call, [1], deadline=2.0))
@@ -172,9 +105,9 @@ def test_what_an_item_did_before_its_end_counts() -> None:
     error = result.error
 
     assert isinstance(error, DeadlineExceededError)
-    assert (error.operation, error.outcome) == ("list_countries", Outcome.APPLIED)
-    assert error.advice is Advice.CHECK
-    assert result.attempts == 2
+    assert (error.operation, error.outcome) == (calls[-1], outcome)
+    assert (len(error.attempts), result.attempts) == (1, len(calls))
+    assert (error.advice is Advice.CHECK) is is_once
 
 
 async def test_a_call_that_cancels_itself_is_a_result() -> None:
@@ -252,41 +185,6 @@ async def test_a_run_within_a_run_is_observed_by_both(monkeypatch: pytest.Monkey
     assert result.attempts == 3
 
 
-@pytest.mark.parametrize("fails", [False, True])
-async def test_progress_is_told_before_each_result(fails: bool) -> None:
-    """It counts up to the number of items; an error of the listener is logged."""
-    told: list[bulk.Progress] = []
-
-    def tell(progress: bulk.Progress) -> None:
-        told.append(progress)
-        if fails:
-            raise ZeroDivisionError
-
-    async def call(number: int) -> None:
-        if number == 1:
-            raise GatewayError("no")
-
-    count = 0
-    async for _ in bulk.run(call, [0, 1, 2], on_progress=tell):
-        count += 1
-        assert len(told) == count
-
-    assert [progress.done for progress in told] == [1, 2, 3]
-    assert told[-1] == bulk.Progress(done=3, failed=1, from_journal=0, total=3)
-
-
-async def test_the_total_is_unknown_for_a_generator() -> None:
-    """A generator has no length."""
-    told: list[Any] = []
-
-    async def call(_: int) -> None: ...
-
-    async for _ in bulk.run(call, iter([1]), on_progress=told.append):
-        pass
-
-    assert [progress.total for progress in told] == [None]
-
-
 @pytest.mark.parametrize("how", ["close", "cancel"])
 async def test_nothing_is_left_behind_an_asynchronous_iterable(how: str) -> None:
     """Leaving early ends the calls and the reading."""
@@ -315,24 +213,6 @@ async def test_nothing_is_left_behind_an_asynchronous_iterable(how: str) -> None
     await asyncio.wait([task])
 
     assert task.cancelled() is (how == "cancel")
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_an_exit_is_not_a_result() -> None:
-    """An exception that ends the process is raised, and ends the other calls."""
-
-    class Leave(BaseException):
-        """Not a subclass of Exception."""
-
-    async def call(number: int) -> None:
-        if number == 1:
-            raise Leave
-        await asyncio.Event().wait()
-
-    with pytest.raises(Leave):
-        async for _ in bulk.run(call, range(3)):
-            pass
-
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
@@ -372,8 +252,24 @@ async def test_finished_results_are_yielded_before_a_run_fails(
     with pytest.raises(Halt):
         await consume()
 
+    assert asyncio.all_tasks() == {asyncio.current_task()}
     assert sorted(seen) == [2, 3, 4, 5]
     assert sorted(line["item"] for line in rows(path)) == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("name", ["dump", "load"])
+async def test_an_exit_of_dump_or_load_ends_the_run(tmp_path: Path, name: str) -> None:
+    """As one of the call does."""
+
+    def leave(_: object) -> Any:
+        raise Halt
+
+    async def call(number: int) -> int:
+        return number
+
+    settings: dict[str, Any] = {"journal": tmp_path / "j.db", "job": "test", name: leave}
+    with pytest.raises(Halt):
+        _ = [result async for result in bulk.run(call, range(3), concurrency=1, **settings)]
 
 
 async def test_no_call_begins_in_a_run_that_fails() -> None:

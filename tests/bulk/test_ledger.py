@@ -3,17 +3,16 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway_sdk import InvalidArgumentError, JournalError, bulk
+from gateway_sdk import JournalError, bulk
 from gateway_sdk._lock_file import LockFile
 from gateway_sdk.bulk import Entry, State
-from gateway_sdk.bulk._keys import Dedup
-from gateway_sdk.bulk._recorder import Batches
-from gateway_sdk.bulk._sqlite import SqliteLedger
+from gateway_sdk.bulk._journal import SqliteLedger
 
 
 class Memory:
@@ -68,10 +67,27 @@ async def test_a_ledger_of_the_user_keeps_the_items() -> None:
     assert not ledger.is_open
 
 
-@pytest.mark.parametrize("more", [{"job": "x"}, {"retry_failed": True}])
-async def test_what_goes_with_a_file_is_refused(more: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgumentError, match="go with a journal that is a file"):
-        bulk.run(same, [1], journal=Memory(), **more)
+@pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 6), (4, 16)])
+async def test_few_calls_begin_while_results_are_written(concurrency: int, most: int) -> None:
+    """A result may make the user leave: four are awaited for each further call at once.
+
+    One call at a time waits for the result of the one before.
+    """
+    ledger, begun = Memory(), list[int]()
+    ledger.gate.clear()
+
+    async def call(item: int) -> int:
+        begun.append(item)
+        return item
+
+    async with aclosing(bulk.run(call, range(100), journal=ledger, concurrency=concurrency)) as run:
+        first = asyncio.ensure_future(anext(run))
+        for _ in range(200):
+            await asyncio.sleep(0)
+        number = len(begun)
+        ledger.gate.set()
+        await first
+    assert number == most
 
 
 async def test_a_run_that_is_cancelled_while_its_ledger_closes_waits_for_it() -> None:
@@ -92,18 +108,16 @@ async def test_a_run_that_is_cancelled_while_its_ledger_closes_waits_for_it() ->
     assert not ledger.is_open
 
 
-async def test_batches_wait_for_what_nobody_waits_for() -> None:
-    """A task that an item has left may have gone meanwhile, also if the ledger fails."""
+async def test_a_ledger_that_fails_ends_the_run() -> None:
+    """With its error, and no result that it does not have."""
     ledger = Memory()
-    batches = Batches(ledger)
+    run = bulk.run(same, [1, 2, 3], journal=ledger, concurrency=1)
+    assert (await anext(run)).value == 1
     ledger.error = JournalError("full")
-    left, kept = (batches.write(Entry(key=key, state=State.DONE)) for key in (b"1", b"2"))
-    left.cancel()
-
-    await batches.finish()
 
     with pytest.raises(JournalError, match="full"):
-        await kept
+        await anext(run)
+    assert len(ledger.entries) == 1
 
 
 async def test_a_cancelled_write_ends_with_its_thread(
@@ -144,11 +158,6 @@ async def test_nothing_replaces_a_value(tmp_path: Path) -> None:
     await ledger.aclose()
 
     assert (entry.state, entry.value) == (State.DONE, "1")
-
-
-async def test_what_keeps_nothing_has_nothing_to_recall() -> None:
-    with pytest.raises(NotImplementedError):
-        await Dedup[int, int]().recall(1, None)
 
 
 def test_a_lock_that_is_not_held_is_released_without_effect(tmp_path: Path) -> None:

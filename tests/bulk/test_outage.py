@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable
 from datetime import UTC
 from pathlib import Path
@@ -23,6 +24,7 @@ from gateway_sdk import (
     RetryPolicy,
     ServerError,
     SessionStateError,
+    Token,
     UnauthorizedError,
     bulk,
 )
@@ -180,6 +182,23 @@ def test_a_refused_token_that_cannot_be_renewed_ends_the_run_at_once() -> None:
     assert caught.value.token_is_static
     assert seen[-1].done == 20
     assert len(transport.asked) <= 24
+
+
+def test_a_token_that_expires_and_cannot_be_renewed_ends_the_run_at_once() -> None:
+    """As one that is refused; nothing is sent with it."""
+
+    async def main() -> None:
+        transport = Answering(done)
+        token = Token("t", expires_at=time.time() - 1)
+        async with GatewaySession(
+            "http://localhost", access_token=token, tenant_id="acme", transport=transport
+        ) as gateway:
+            async for _ in bulk.run(lambda item: orders(gateway, item), range(300)):
+                pytest.fail("a result")
+
+    with pytest.raises(LoginRequiredError) as caught:
+        virtual_time.run(main())
+    assert caught.value.token_is_static
 
 
 @pytest.mark.parametrize("advice", [Advice.LOG_IN, Advice.REPEAT])

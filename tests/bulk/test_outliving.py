@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,7 @@ async def test_a_call_that_is_cancelled_in_its_back_off_holds_no_place() -> None
     async def sleep(_: float) -> None:
         await waiting.wait()
 
-    gateway._caller.client.sleep = sleep
+    gateway._caller.shared.sleep = sleep
 
     async def item(number: int) -> int:
         left.append(asyncio.create_task(gateway.country_data.list_countries()))
@@ -188,25 +188,6 @@ async def test_an_end_of_the_users_own_does_not_look_complete() -> None:
 
     with pytest.raises(_OwnEnd):
         await done(bulk.run(item, items()))
-
-
-async def test_an_endless_generator_ends_with_the_deadline() -> None:
-    """What has no length is not read further; what has one gets a result for each item."""
-
-    async def item(_: int) -> None:
-        await asyncio.get_running_loop().create_future()
-
-    def endless() -> Iterator[int]:
-        number = 0
-        while True:
-            yield number
-            number += 1
-
-    ends = [result async for result in bulk.run(item, endless(), concurrency=3, deadline=0.01)]
-    others = [result async for result in bulk.run(item, range(9), concurrency=3, deadline=0.01)]
-
-    assert 3 <= len(ends) < 30
-    assert len(others) == 9
 
 
 async def test_a_run_that_wait_for_has_ended_does_not_look_complete() -> None:

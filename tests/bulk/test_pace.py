@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway_sdk.bulk._controller import Controller
 from gateway_sdk.bulk._pace import Pace
 
 
@@ -9,7 +10,7 @@ def stop(pace: Pace, at: float) -> None:
     """Refuse six calls in a row, each of which waits for a second."""
     for number in range(6):
         now = at + 0.01 * number
-        pace.refused(now - 0.01, now, is_429=True, was_fine=True)
+        pace.refused(now - 0.01, now, is_429=True, was_fine=True, row=6)
         pace.waits(now, 1.0)
 
 
@@ -50,7 +51,7 @@ def test_refusals_with_another_reason_set_no_pace(
     for at in (0.0, 2.0, 4.0):
         for number in range(6):
             now = at + 0.01 * number
-            pace.refused(now, now, is_429=is_429, was_fine=was_fine)
+            pace.refused(now, now, is_429=is_429, was_fine=was_fine, row=6)
             pace.waits(now, wait)
         assert pace.is_stopped
         pace.taken(at + 1.5, at + 1.6)
@@ -84,7 +85,47 @@ def test_the_refusals_of_one_stop_lower_the_pace_once() -> None:
     assert before is not None
 
     for number in range(5):
-        pace.refused(3.5 + number / 100, 3.6 + number / 100, is_429=True, was_fine=True)
+        pace.refused(3.5 + number / 100, 3.6 + number / 100, is_429=True, was_fine=True, row=6)
 
     assert pace.rate is not None
     assert before / 2 <= pace.rate < before
+
+
+def refusals(controller: Controller, *, is_429: bool, overlapping: bool = False) -> None:
+    """Take a call and refuse the next one, twelve times; perhaps while another is on its way."""
+    for second in range(12):
+        at = float(second)
+        fine = controller.begin(at)
+        refused = None
+        if overlapping:
+            refused = controller.begin(at + 0.1)
+        controller.attempt_ended(fine, at + 0.2, refused=False, is_429=False)
+        controller.ended(fine)
+        refused = refused or controller.begin(at + 0.3)
+        controller.attempt_ended(refused, at + 0.4, refused=True, is_429=is_429)
+        controller.ended(refused)
+
+
+@pytest.mark.parametrize(
+    ("is_429", "overlapping", "is_rate"),
+    [(True, False, True), (False, False, False), (True, True, False)],
+    ids=["alone", "503", "not alone"],
+)
+def test_calls_that_are_refused_alone_prove_a_rate(
+    *, is_429: bool, overlapping: bool, is_rate: bool
+) -> None:
+    """It is not the number of calls; a 503 may have another reason."""
+    controller = Controller(maximum=10, start=2)
+
+    refusals(controller, is_429=is_429, overlapping=overlapping)
+
+    assert (controller._pace.rate is not None) is is_rate
+
+
+def test_another_call_of_an_item_begins_when_the_one_before_has_ended() -> None:
+    controller = Controller(maximum=10, start=1)
+    slot = controller.begin(0.0)
+    controller.attempt_ended(slot, 5.0, refused=False, is_429=False)
+
+    assert (slot.began, slot.stage) == (5.0, controller._stage)
+    assert not slot.is_counted

@@ -55,45 +55,43 @@ def test_an_invalid_range_is_refused(start: str, end: str, days: Any, named: str
         request(start, end).split(days=days)
 
 
-REPLY = {
-    "base": "EUR",
-    "symbols": "USD,GBP",
-    "rates": {
-        "2026-01-05": {"USD": 1.17, "GBP": 0.87},
-        "2026-01-02": {"USD": 1},
-    },
-}
+DAY = date(2026, 1, 2)
 
 
-def test_rows_are_by_date_and_in_the_order_of_the_reply() -> None:
-    """One row per rate, with the numbers as they came."""
-    assert rate_rows(REPLY, base="CHF") == [
-        RateRow("EUR", "USD", date(2026, 1, 2), 1),
-        RateRow("EUR", "USD", date(2026, 1, 5), 1.17),
-        RateRow("EUR", "GBP", date(2026, 1, 5), 0.87),
-    ]
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (  # by date, and in the order of the reply
+            {
+                "base": "EUR",
+                "rates": {"2026-01-05": {"USD": 1.17, "GBP": 0.87}, "2026-01-02": {"USD": 1}},
+            },
+            [
+                RateRow("EUR", "USD", DAY, 1),
+                RateRow("EUR", "USD", date(2026, 1, 5), 1.17),
+                RateRow("EUR", "GBP", date(2026, 1, 5), 0.87),
+            ],
+        ),
+        # The base of its request, and the numbers of `parse_float=`.
+        (
+            {"rates": {"2026-01-02": {"USD": Decimal("1.10")}}},
+            [RateRow("CHF", "USD", DAY, Decimal("1.10"))],
+        ),
+        # A text keeps its digits: gateways write amounts so, and a journal such numbers.
+        (
+            {"rates": {"2026-01-02": {"USD": "1.10"}}},
+            [RateRow("CHF", "USD", DAY, Decimal("1.10"))],
+        ),
+        ({"rates": {}}, []),
+    ],
+)
+def test_a_reply_of_the_usual_shape_has_a_row_per_rate(
+    reply: object, expected: list[RateRow]
+) -> None:
+    """With the numbers as they came."""
+    found = rate_rows(reply, base="CHF")
 
-
-def test_a_reply_that_does_not_name_its_base_has_that_of_its_request() -> None:
-    """Numbers of `parse_float=` are rates too."""
-    reply = {"rates": {"2026-01-02": {"USD": Decimal("1.10")}}}
-
-    assert rate_rows(reply, base="CHF") == [
-        RateRow("CHF", "USD", date(2026, 1, 2), Decimal("1.10"))
-    ]
-
-
-def test_a_rate_that_is_a_text_keeps_its_digits() -> None:
-    """Gateways write amounts so, and a journal the numbers that no float holds."""
-    rows = rate_rows({"rates": {"2026-01-02": {"USD": "1.10"}}}, base="EUR")
-
-    assert rows is not None
-    assert repr(rows[0].rate) == "Decimal('1.10')"
-
-
-def test_no_rates_are_no_rows() -> None:
-    """An empty series has the usual shape."""
-    assert rate_rows({"rates": {}}, base="EUR") == []
+    assert repr(found) == repr(expected)
 
 
 @pytest.mark.parametrize(

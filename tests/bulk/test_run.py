@@ -1,13 +1,230 @@
-"""Bounded fan-out: every item has one result, and no task is left."""
+"""Runs of any shape: each item has one result, nothing is begun too early, and nothing is left."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import aclosing
-from typing import Any
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import pytest
+from hypothesis import example, given, strategies as st
 
-from gateway_sdk import GatewayError, InvalidArgumentError, bulk
+from gateway_sdk import DeadlineExceededError, GatewayError, NotFoundError, Outcome, bulk
+from tests.bulk.test_ledger import Memory
+from tests.support import virtual_time
+
+Numbered = tuple[int, int]
+"""The place of an item, and the number that decides what its call does."""
+
+SECONDS = [1, 2, 3, 40, 1, 1]
+"""What the call of each number takes; 4 and 5 fail."""
+
+ERRORS: dict[int, Exception] = {4: ZeroDivisionError(), 5: NotFoundError("4", status=404)}
+
+
+@dataclass
+class Shape:
+    """What a run is made over, and what was seen of it."""
+
+    numbers: list[int]
+    source: Literal["list", "iterator", "generator", "iterable", "object"] = "list"
+    concurrency: int = 2
+    ordered: bool = False
+    keeps: Literal["nothing", "results", "ledger"] = "nothing"
+    left_after: int | None = None
+    fails: bool = False  # the source, at its end
+    deadline: float | None = None
+
+    taken: int = 0
+    under_way: int = 0
+    most: int = 0
+    began: list[Numbered] = field(default_factory=list)
+    ended: list[Numbered] = field(default_factory=list)
+    results: list[bulk.BulkResult[Numbered, int]] = field(default_factory=list)
+    has_failed: bool = False
+    told: list[bulk.Progress] = field(default_factory=list)
+    readers: list[Any] = field(default_factory=list)  # the task of an asynchronous iterable, twice
+
+    def _give(self) -> Iterator[Numbered]:
+        for item in enumerate(self.numbers):
+            self.taken += 1
+            yield item
+        if self.fails:
+            raise LookupError("no more")
+
+    async def _give_later(self) -> AsyncIterator[Numbered]:
+        try:
+            async with asyncio.timeout(10_000):  # which must be left in the task that entered it
+                self.readers.append(asyncio.current_task())
+                for item in self._give():
+                    await asyncio.sleep(0)
+                    yield item
+        finally:
+            await asyncio.sleep(0)
+            self.readers.append(asyncio.current_task())
+
+    def items(self) -> Iterable[Numbered] | AsyncIterable[Numbered]:
+        match self.source:
+            case "list":
+                return list(enumerate(self.numbers))
+            case "iterator":
+                return self._give()
+            case "generator":
+                return self._give_later()
+            case "iterable":
+                return Rows(self._give_later)
+            case "object":
+                return Stepping(self._give())
+
+    async def call(self, item: Numbered) -> int:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        self.began.append(item)
+        try:
+            await asyncio.sleep(SECONDS[item[1]])
+            self.ended.append(item)
+            if item[1] in ERRORS:
+                raise ERRORS[item[1]]
+        finally:
+            self.under_way -= 1
+        return 10 * item[1]
+
+    def options(self, ledger: Memory) -> dict[str, Any]:
+        kept = {"nothing": {}, "results": {"key": number_of}}
+        return kept.get(self.keeps, {"key": number_of, "journal": ledger})
+
+    @property
+    def is_left(self) -> bool:
+        return len(self.results) == self.left_after
+
+    async def run(self, ledger: Memory) -> None:
+        """Make the run, and check with each result what must hold then."""
+        run = bulk.run(
+            self.call,
+            self.items(),
+            concurrency=self.concurrency,
+            ordered=self.ordered,
+            deadline=self.deadline,
+            on_progress=self.told.append,
+            **self.options(ledger),
+        )
+        try:
+            async with aclosing(run):
+                async for result in run:
+                    self.results.append(result)
+                    ahead = self.taken - len(self.results)
+                    is_plain = self.keeps == "nothing" and not self.ordered
+                    assert ahead <= self.concurrency * (1 if is_plain else 8)
+                    assert len(self.told) == len(self.results)
+                    if self.is_left:
+                        break
+        except LookupError:
+            self.has_failed = True
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert virtual_time.now() <= (self.deadline or 1e9)
+
+
+class Rows:
+    """An asynchronous iterable whose iterator is a generator, which must be closed."""
+
+    def __init__(self, give: Callable[[], AsyncIterator[Numbered]]) -> None:
+        self._give = give
+
+    def __aiter__(self) -> AsyncIterator[Numbered]:
+        return self._give()
+
+
+class Stepping:
+    """An asynchronous iterable that is no generator, so that there is nothing to close."""
+
+    def __init__(self, items: Iterator[Numbered]) -> None:
+        self._items = items
+
+    def __aiter__(self) -> "Stepping":
+        return self
+
+    async def __anext__(self) -> Numbered:
+        for item in self._items:
+            return item
+        raise StopAsyncIteration
+
+
+def number_of(item: Numbered) -> int:
+    return item[1]
+
+
+SHAPES = st.builds(
+    Shape,
+    numbers=st.lists(st.integers(0, 5), max_size=40),
+    source=st.sampled_from(["list", "iterator", "generator", "iterable", "object"]),
+    concurrency=st.integers(1, 6),
+    ordered=st.booleans(),
+    keeps=st.sampled_from(["nothing", "results", "ledger"]),
+    left_after=st.none() | st.integers(1, 10),
+    fails=st.booleans(),
+    deadline=st.sampled_from([None, None, 2.5, 41.5]),
+)
+
+
+@given(SHAPES)
+@example(Shape([3, *[0] * 30], ordered=True))
+@example(Shape([0, 0, 0, 1, 2], concurrency=1, keeps="results"))
+@example(Shape([0] * 9, source="generator", concurrency=1, left_after=1))
+@example(Shape([0] * 40, source="iterator", deadline=2.5))
+@example(Shape([0] * 40, deadline=2.5))
+@example(Shape([2, 2], concurrency=1, keeps="results", deadline=2.5))
+def test_each_item_has_one_result(shape: Shape) -> None:
+    """For any source, order, keys and errors; and what a ledger has is not fetched again."""
+    count, ledger = len(shape.numbers), Memory()
+    key = (lambda item: item) if shape.keeps == "nothing" else number_of
+
+    virtual_time.run(shape.run(ledger))
+
+    assert shape.under_way == 0
+    assert len(shape.readers) in (0, 2)
+    assert len(set(shape.readers)) == len(shape.readers) // 2
+    assert len(set(map(key, shape.began))) == len(shape.began)
+    assert shape.most <= shape.concurrency
+    if shape.keeps == "nothing" and shape.left_after is None:
+        assert shape.most == min(shape.concurrency, count)
+    items, ended = [result.item for result in shape.results], list(map(key, shape.ended))
+    is_cut = shape.deadline is not None and shape.source != "list"
+    late = sum(isinstance(result.error, DeadlineExceededError) for result in shape.results)
+    if not shape.is_left and not is_cut:
+        assert len(items) == count
+        assert shape.has_failed is (shape.fails and shape.source != "list")
+    elif is_cut and shape.keeps == "nothing" and not shape.ordered:
+        assert late <= shape.concurrency  # it is not read further
+    assert len(set(items)) == len(items)
+    if shape.ordered:
+        assert items == list(enumerate(shape.numbers))[: len(items)]
+    elif shape.keeps == "nothing":
+        assert items[: len(items) - late] == shape.ended[: len(items) - late]
+    for result in shape.results:
+        if key(result.item) in ended:
+            error = ERRORS.get(result.item[1])
+            assert result.error is error or (error and result.from_journal)
+            with pytest.raises((type(error), GatewayError)) if error else nullcontext():
+                assert result.value == 10 * result.item[1]
+        else:
+            assert isinstance(result.error, DeadlineExceededError)
+            is_unsent = "nothing was sent" in str(result.error)
+            assert f"{shape.deadline} s" in str(result.error)
+            assert result.error.outcome is (Outcome.NOT_SENT if is_unsent else Outcome.UNKNOWN)
+            # A ledger keeps no call that was ended and may be repeated.
+            assert is_unsent is (key(result.item) not in map(key, shape.began)) or (
+                is_unsent and shape.keeps == "ledger" and result.item not in shape.began
+            )
+    assert [told.done for told in shape.told] == list(range(1, len(items) + 1))
+    assert {told.total for told in shape.told} <= {count if shape.source == "list" else None}
+    failed = sum(result.error is not None for result in shape.results)
+    assert not shape.told or shape.told[-1].failed == failed
+    if shape.keeps == "ledger" and not shape.is_left:
+        again = Shape(shape.numbers, keeps="ledger")
+        virtual_time.run(again.run(ledger))
+        assert not {*map(number_of, again.ended)} & {*ended}
+        assert all(one.from_journal for one in again.results if key(one.item) in ended)
+        assert sorted(one.item for one in again.results) == list(enumerate(shape.numbers))
 
 
 async def double(number: int) -> int:
@@ -16,84 +233,6 @@ async def double(number: int) -> int:
     if number % 2:
         raise GatewayError(f"odd: {number}")
     return 2 * number
-
-
-async def test_every_item_has_one_result() -> None:
-    """Successes and failures are yielded with their items."""
-    results = [result async for result in bulk.run(double, range(50), concurrency=7)]
-
-    assert sorted(result.item for result in results) == list(range(50))
-    assert {result.item: result.value for result in results if result.error is None} == {
-        number: 2 * number for number in range(0, 50, 2)
-    }
-    assert {str(result.error) for result in results if result.error} == {
-        f"odd: {number}" for number in range(1, 50, 2)
-    }
-    assert all(result.elapsed >= 0 for result in results)
-    failed = next(result for result in results if result.error)
-    with pytest.raises(GatewayError) as caught:
-        _ = failed.value
-    assert caught.value is failed.error
-
-
-async def test_no_items_no_results() -> None:
-    """An empty iterable gives no results."""
-    nothing: list[int] = []
-    assert [result async for result in bulk.run(double, nothing)] == []
-
-
-async def test_no_more_calls_than_allowed_are_in_flight() -> None:
-    """Concurrency is a limit, and it is used."""
-    under_way = most = 0
-
-    async def call(_: int) -> None:
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(0)
-        under_way -= 1
-
-    async for _ in bulk.run(call, range(40), concurrency=4):
-        pass
-
-    assert most == 4
-
-
-async def test_items_are_taken_only_as_results_are_taken() -> None:
-    """An endless generator is possible: items are taken only up to the concurrency."""
-    taken = 0
-
-    def numbers() -> Iterator[int]:
-        nonlocal taken
-        while True:
-            taken += 1
-            yield 2 * taken
-
-    async with aclosing(bulk.run(double, numbers(), concurrency=3)) as results:
-        async for result in results:
-            if result.item == 20:
-                break
-
-    assert taken < 20
-
-
-async def test_leaving_early_leaves_nothing_running() -> None:
-    """Closing the iterator cancels the calls in flight and waits for their end."""
-    ended: list[str] = []
-
-    async def call(number: int) -> None:
-        try:
-            await (asyncio.sleep(0) if number == 0 else asyncio.Event().wait())
-        except asyncio.CancelledError:
-            ended.append("cancelled")
-            raise
-
-    async with aclosing(bulk.run(call, range(5), concurrency=5)) as results:
-        async for _ in results:
-            break
-
-    assert ended == ["cancelled"] * 4
-    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_an_error_thrown_into_a_run_ends_it() -> None:
@@ -130,52 +269,6 @@ async def test_cancelling_the_consumer_leaves_nothing_running() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_an_error_of_any_kind_is_a_result() -> None:
-    """Even a bug in the call does not lose the results of other items."""
-
-    async def call(number: int) -> int:
-        if number == 3:
-            raise ZeroDivisionError
-        return number
-
-    results = {result.item: result async for result in bulk.run(call, range(6), concurrency=2)}
-
-    assert isinstance(results.pop(3).error, ZeroDivisionError)
-    assert [result.value for result in results.values()] == [0, 1, 2, 4, 5]
-
-
-async def test_an_iterable_that_fails_loses_no_result() -> None:
-    """The calls in flight end and are yielded before the error of the iterable is raised."""
-
-    def items() -> Iterator[int]:
-        yield from (0, 2, 4)
-        raise LookupError("no more")
-
-    results = bulk.run(double, items(), concurrency=10)
-
-    assert [(await anext(results)).item for _ in range(3)] == [0, 2, 4]
-    with pytest.raises(LookupError, match="no more"):
-        await anext(results)
-
-
-async def test_results_come_in_the_order_in_which_calls_end() -> None:
-    """The quickest call is the first result."""
-    doors = [asyncio.Event() for _ in range(4)]
-
-    async def call(number: int) -> int:
-        await doors[number].wait()
-        return number
-
-    order: list[int] = []
-    doors[2].set()
-    async for result in bulk.run(call, range(4)):
-        order.append(result.item)
-        for door in ({2: [3], 3: [0, 1]}).get(result.item, []):
-            doors[door].set()
-
-    assert order == [2, 3, 0, 1]
-
-
 async def test_slots_do_not_wait_for_the_consumer() -> None:
     """When one result is taken, the next call starts, even if other results wait."""
     started: list[int] = []
@@ -189,10 +282,3 @@ async def test_slots_do_not_wait_for_the_consumer() -> None:
         await asyncio.sleep(0)
 
     assert started == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("concurrency", [0, -1, 1.5, True, "4"])
-async def test_a_concurrency_below_one_is_refused(concurrency: Any) -> None:
-    """The error names the argument."""
-    with pytest.raises(InvalidArgumentError, match="concurrency"):
-        await anext(bulk.run(double, [1], concurrency=concurrency))

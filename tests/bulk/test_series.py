@@ -1,6 +1,5 @@
 """Many series: the typed front of bulk runs, on the sandbox with its faults."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,10 @@ from gateway_sdk import (
     GatewaySession,
     InvalidArgumentError,
     JournalError,
-    NotFoundError,
-    RateLimitedError,
-    ReplyLostError,
-    RetryPolicy,
-    ServerError,
-    bulk,
 )
-from gateway_sdk.bulk import currencies_of, rate_rows
+from gateway_sdk.bulk import rate_rows
 from gateway_sdk.models import ExchangeRateSeriesRequest
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Faults, Sandbox
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from tests.bulk.journal.journals import job_of, rows
 
 YEAR = ExchangeRateSeriesRequest(
@@ -107,24 +100,6 @@ async def test_the_job_is_that_of_the_view_and_shows_no_tenant(tmp_path: Path) -
     assert b"zoe" not in path.read_bytes()
 
 
-async def test_each_currency_of_the_world_has_one_result() -> None:
-    """Currencies that the gateway does not quote have an error, and the others succeed."""
-    async with session(Sandbox()) as gateway:
-        codes = currencies_of(await gateway.country_data.list_countries())
-        queries = [YEAR.model_copy(update={"symbols": code}) for code in codes]
-        results = [
-            result
-            async for result in gateway.currency.exchange_rate_series_bulk(
-                queries, concurrency="adaptive"
-            )
-        ]
-
-    assert sorted(result.item.symbols for result in results) == codes
-    failed = [result.error for result in results if result.error]
-    assert len(failed) < len(results)
-    assert {type(error) for error in failed} == {NotFoundError}
-
-
 async def test_an_invalid_query_is_a_result() -> None:
     """It is not sent, and the other queries go on."""
     odd: Any = {"base": "EUR"}
@@ -150,40 +125,3 @@ def test_wrong_options_are_refused_at_once() -> None:
         gateway.currency.exchange_rate_series_bulk([YEAR], concurrency=0)
     with pytest.raises(InvalidArgumentError, match="needs job="):
         gateway.currency.exchange_rate_series_bulk([YEAR], journal="x", job="")
-
-
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("concurrency", [20, "adaptive"])
-async def test_every_query_has_one_result_with_all_faults(concurrency: Any) -> None:
-    """Refusals, failures and dropped connections: each item ends with a value or its error."""
-    faults = Faults(seed=5)
-    for fault, rate in (
-        (Fault.too_many_requests(retry_after=0), 0.10),
-        (Fault.status(500), 0.10),
-        (Fault.drop_before_read(), 0.05),
-        (Fault.drop_after_read(), 0.05),
-        (Fault.cut_body(), 0.05),
-        (Fault.malformed_error(502), 0.05),
-    ):
-        faults.on("exchange_rate_series", fault, rate=rate)
-    queries = YEAR.split(days=1)
-    retry = RetryPolicy(attempts=2, backoff=0.0001)
-
-    async with session(Sandbox(faults=faults), retry=retry, retry_budget=None) as gateway:
-        results: list[bulk.BulkResult[ExchangeRateSeriesRequest, Any]] = [
-            result
-            async for result in gateway.currency.exchange_rate_series_bulk(
-                queries, concurrency=concurrency, patience=0
-            )
-        ]
-
-    seen = Counter(result.item.start_date for result in results)
-    assert seen == Counter(query.start_date for query in queries)
-    kinds = Counter(type(result.error).__name__ for result in results if result.error)
-    assert kinds.keys() <= {
-        kind.__name__ for kind in (RateLimitedError, ServerError, ReplyLostError)
-    }
-    assert 0 < kinds.total() < len(results) / 2
-    for result in results:
-        assert 1 <= result.attempts <= 6  # two in each of three rounds
-        assert result.error is not None or result.value["startDate"] == result.item.start_date

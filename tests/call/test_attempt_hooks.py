@@ -174,50 +174,39 @@ async def test_fields_that_must_not_be_set_are_left_out(
     assert "mine" not in caplog.text
 
 
-class Named(Observer):
-    """Notes when it is told, beside others."""
+def named(name: str, told: list[str]) -> Observer:
+    """Return an observer that notes when it is told, beside others."""
 
-    def __init__(self, name: str, told: list[str]) -> None:
-        self.name = name
-        self.told = told
+    def noting(hook: str) -> Any:
+        return lambda *_: told.append(f"{name} {hook}")
 
-    def call_started(self, call: CallInfo) -> None:
-        self.told.append(f"{self.name} call")
-
-    def attempt_started(self, call: CallInfo, number: int) -> None:
-        self.told.append(f"{self.name} attempt")
-
-    def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        self.told.append(f"{self.name} attempt ended")
-
-    def call_finished(
-        self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
-    ) -> None:
-        self.told.append(f"{self.name} call ended")
+    hooks = ("call_started", "attempt_started", "attempt_finished", "call_finished")
+    made: Observer = type("Named", (Observer,), {hook: noting(hook) for hook in hooks})()
+    return made
 
 
 async def test_observers_stand_one_within_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first is told first of what starts and last of what has ended, as `with` does it."""
     told: list[str] = []
     gateway, _, _ = scripted(
-        monkeypatch, status(200), observers=[Named("outer", told), Named("inner", told)]
+        monkeypatch, status(200), observers=[named("outer", told), named("inner", told)]
     )
 
     await CALLS["cancel_order"](gateway)
 
     assert told == [
-        "outer call",
-        "inner call",
-        "outer attempt",
-        "inner attempt",
-        "inner attempt ended",
-        "outer attempt ended",
-        "inner call ended",
-        "outer call ended",
+        f"{name} {hook}"
+        for hook, names in [
+            ("call_started", ("outer", "inner")),
+            ("attempt_started", ("outer", "inner")),
+            ("attempt_finished", ("inner", "outer")),
+            ("call_finished", ("inner", "outer")),
+        ]
+        for name in names
     ]
 
 
-PLACE: ContextVar[str] = ContextVar("where the code runs", default="caller")
+PLACE: ContextVar[str] = ContextVar("where the code runs", default="nowhere")
 
 
 class Entering(Observer):
@@ -265,49 +254,36 @@ class Content:
             self.ended = True
 
 
+@pytest.mark.parametrize("end", ["whole", "failed", "cancelled"])
 async def test_content_is_read_in_the_context_of_the_caller(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """What an observer sets for a call does not reach the user's stream and progress function."""
+    """What an observer sets for a call does not reach the user's stream and progress function.
+
+    The stream is also closed there, where it fails and where it waits as the call is cancelled.
+    """
+    PLACE.set("caller")
     progress: list[str] = []
     gateway, engine, _ = scripted(monkeypatch, status(200), observers=[Entering()])
-    content = Content()
+    content = Content(ZeroDivisionError("-") if end == "failed" else None)
+    call = asyncio.create_task(
+        gateway.aml.upload_document(content, on_progress=lambda *_: progress.append(PLACE.get()))
+    )
+    if end != "failed":
+        await content.first.wait()
+    if end == "cancelled":
+        call.cancel()
     content.go_on.set()
-
-    await gateway.aml.upload_document(content, on_progress=lambda *_: progress.append(PLACE.get()))
-
-    assert engine.bodies == [b"012"]
-    assert content.seen == ["caller's stream"] * 6
-    assert progress == ["caller's stream"] * 3
-    assert content.ended
-    assert PLACE.get() == "caller"
-
-
-async def test_content_that_fails_does_so_in_its_own_context(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Its error comes through, and it is closed."""
-    gateway, _, _ = scripted(monkeypatch, status(200), observers=[Entering()])
-    content = Content(ZeroDivisionError("-"))
-
-    with pytest.raises(UploadFailedError, match="ZeroDivisionError"):
-        await gateway.aml.upload_document(content)
-
-    assert content.ended
-
-
-async def test_content_is_closed_in_its_own_context_after_a_cancellation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A cancellation reaches it where it waits, and its end may wait too."""
-    gateway, _, _ = scripted(monkeypatch, status(200), observers=[Entering()])
-    content = Content()
-    call = asyncio.create_task(gateway.aml.upload_document(content))
-    await content.first.wait()
-
-    call.cancel()
     await asyncio.wait([call])
 
-    assert call.cancelled()
     assert content.ended
-    assert content.seen == ["caller's stream"] * 2
+    assert PLACE.get() == "caller"
+    assert set(content.seen) == {"caller's stream"}
+    assert len(content.seen) == (6 if end == "whole" else 2)
+    if end == "whole":
+        assert engine.bodies == [b"012"]
+        assert progress == ["caller's stream"] * 3
+    assert call.cancelled() is (end == "cancelled")
+    if end == "failed":
+        assert isinstance(call.exception(), UploadFailedError)
+        assert "ZeroDivisionError" in str(call.exception())

@@ -8,8 +8,9 @@ import pytest
 
 from gateway_sdk import ConnectionFailedError, GatewaySession, Outcome, RetryPolicy
 from gateway_sdk._transport import route
+from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, serve_always
-from tests.support.virtual_time import now, run
+from tests.support.virtual_time import in_virtual_time, now
 
 
 class Away(httpx.AsyncBaseTransport):
@@ -31,49 +32,37 @@ def session(transport: Away, **options: object) -> GatewaySession:
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
-def test_a_restart_loses_no_call(attempts: int) -> None:
+@in_virtual_time
+async def test_a_restart_loses_no_call(attempts: int) -> None:
     """Nothing was sent, so the attempts cost nothing of the policy and of the budget."""
-
-    async def work() -> list[object]:
-        retry = RetryPolicy(attempts=attempts)
-        async with session(Away(until=1.0), retry=retry) as gateway:
-            calls = (gateway.aml.upload_document(b"x") for _ in range(60))
-            ends = await asyncio.gather(*calls)
-            assert "100.0 of 100" in repr(gateway._caller.client._bucket)
-        assert now() < 3.0
-        return ends
-
-    assert run(work()) == [{"a": 1}] * 60
+    async with session(Away(until=1.0), retry=RetryPolicy(attempts=attempts)) as gateway:
+        calls = (gateway.aml.upload_document(b"x") for _ in range(60))
+        assert await asyncio.gather(*calls) == [{"a": 1}] * 60
+        assert "100.0 of 100" in repr(gateway._caller.shared._bucket)
+    assert now() < 3.0
 
 
-@pytest.mark.parametrize("wait", [5.0, 2.0])
-def test_a_gateway_that_stays_away_is_an_error_in_time(wait: float) -> None:
+@pytest.mark.parametrize(
+    ("retry", "wait", "attempts"),
+    [
+        (RetryPolicy(), 5.0, 3),
+        (RetryPolicy(connect_wait=2.0), 2.0, 3),
+        (None, 0.0, 1),  # waits for nothing
+    ],
+)
+@in_virtual_time
+async def test_a_gateway_that_stays_away_is_an_error_in_time(
+    retry: RetryPolicy | None, wait: float, attempts: int
+) -> None:
     """The seconds of the policy bound the wait; then the attempts count as all others do."""
+    async with session(Away(until=1e9), retry=retry) as gateway:
+        with pytest.raises(ConnectionFailedError) as caught:
+            await gateway.aml.upload_document(b"x")
 
-    async def work() -> ConnectionFailedError:
-        retry = RetryPolicy(connect_wait=wait)
-        async with session(Away(until=1e9), retry=retry) as gateway:
-            with pytest.raises(ConnectionFailedError) as caught:
-                await gateway.aml.upload_document(b"x")
-        assert wait - 1.0 <= now() <= wait
-        return caught.value
-
-    error = run(work())
-
-    assert error.outcome is Outcome.NOT_SENT
-    assert len(error.attempts) >= 3
-
-
-def test_a_single_attempt_stays_one() -> None:
-    """retry=None waits for nothing."""
-
-    async def work() -> int:
-        async with session(Away(until=1.0), retry=None) as gateway:
-            with pytest.raises(ConnectionFailedError) as caught:
-                await gateway.aml.upload_document(b"x")
-        return len(caught.value.attempts)
-
-    assert run(work()) == 1
+    assert wait - 1.0 <= now() <= wait
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert len(caught.value.attempts) >= attempts
+    assert retry is not None or len(caught.value.attempts) == 1
 
 
 async def test_one_call_tries_to_connect_and_the_others_wait_for_it(
@@ -97,15 +86,19 @@ async def test_one_call_tries_to_connect_and_the_others_wait_for_it(
         url = f"http://127.0.0.1:{port}"
         async with GatewaySession(url, access_token="t", retry=None) as gateway:
             with pytest.raises(ConnectionFailedError):
-                await gateway.wallet.spot_trading_available_balance()
+                await CALLS["order_history"](gateway)
             monkeypatch.setattr(route, "connect", counting)
-            calls = (gateway.wallet.spot_trading_available_balance() for _ in range(30))
+            calls = (CALLS["order_history"](gateway) for _ in range(30))
             ends = await asyncio.gather(*calls, return_exceptions=True)
 
     assert most == [1]
     assert {str(end) for end in ends} == {
-        f"spot_trading_available_balance: no connection to 127.0.0.1:{port}: connection refused"
+        f"order_history: no connection to 127.0.0.1:{port}: connection refused"
     }
+
+
+async def refused(*_: object) -> None:
+    raise ConnectionRefusedError
 
 
 async def test_a_wait_for_the_trial_of_another_ends_by_its_own_timeout(
@@ -113,9 +106,6 @@ async def test_a_wait_for_the_trial_of_another_ends_by_its_own_timeout(
 ) -> None:
     """A call that allows 20 ms does not wait for one that allows five seconds."""
     tried: asyncio.Queue[None] = asyncio.Queue()
-
-    async def refused(*_: object) -> None:
-        raise ConnectionRefusedError
 
     async def hanging(*_: object) -> None:
         tried.put_nowait(None)
@@ -125,13 +115,13 @@ async def test_a_wait_for_the_trial_of_another_ends_by_its_own_timeout(
     monkeypatch.setattr(route, "connect", refused)
     async with GatewaySession(url, access_token="t", retry=None) as gateway:
         with pytest.raises(ConnectionFailedError):
-            await gateway.wallet.spot_trading_available_balance()
+            await CALLS["order_history"](gateway)
         monkeypatch.setattr(route, "connect", hanging)
-        patient = asyncio.create_task(gateway.wallet.spot_trading_available_balance())
+        patient = asyncio.create_task(CALLS["order_history"](gateway))
         await tried.get()
         hurried = gateway.with_options(timeout=httpx.Timeout(5.0, connect=0.02))
         with pytest.raises(ConnectionFailedError, match="no connection"):
-            await hurried.wallet.spot_trading_available_balance()
+            await CALLS["order_history"](hurried)
 
         assert tried.empty()
         assert not patient.done()
@@ -147,19 +137,12 @@ async def test_a_trial_that_is_cancelled_leaves_the_next_one_to_another(
         raw_server(serve_always(OK)) as url,
         GatewaySession(url, access_token="t", retry=None) as gateway,
     ):
-        refuse = pytest.MonkeyPatch()
-
-        async def refused(*_: object) -> None:
-            raise ConnectionRefusedError
-
-        refuse.setattr(route, "connect", refused)
-        with pytest.raises(ConnectionFailedError):
-            await gateway.wallet.spot_trading_available_balance()
-        refuse.undo()
-        first = asyncio.create_task(gateway.wallet.spot_trading_available_balance())
-        others = [
-            asyncio.create_task(gateway.wallet.spot_trading_available_balance()) for _ in range(5)
-        ]
+        with monkeypatch.context() as patch:
+            patch.setattr(route, "connect", refused)
+            with pytest.raises(ConnectionFailedError):
+                await CALLS["order_history"](gateway)
+        first = asyncio.create_task(CALLS["order_history"](gateway))
+        others = [asyncio.create_task(CALLS["order_history"](gateway)) for _ in range(5)]
         await asyncio.sleep(0)
         first.cancel()
 

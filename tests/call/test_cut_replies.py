@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from gateway_sdk import (
-    Advice,
     DeadlineExceededError,
+    GatewayError,
     GatewaySession,
     InvalidRequestError,
     NotFoundError,
@@ -19,7 +20,6 @@ from gateway_sdk import (
     ServerError,
     TokenRejectedError,
 )
-from gateway_sdk.operations import OPERATIONS, Operation
 from tests.support.calls import CALLS
 from tests.support.deadlines import pass_deadlines
 from tests.support.scripted import Step, scripted
@@ -50,169 +50,114 @@ def cut(
     return lambda _: httpx.Response(status, headers=fields, stream=broken)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-async def test_a_cut_429_is_waited_for_and_repeated(
-    monkeypatch: pytest.MonkeyPatch, operation: Operation[object]
+LATE = httpx.ReadTimeout("CANARY")
+ODD = httpx.RemoteProtocolError("CANARY")
+
+
+async def renewed(rejected: object = None) -> str:
+    return "second" if rejected else "first"
+
+
+ERRORS: dict[str, tuple[Step, type[GatewayError], Outcome, bytes, str]] = {
+    "429 for too long": (
+        cut(429, error=LATE, retry_after="3600"),
+        RateLimitedError,
+        Outcome.REFUSED,
+        b'{"mess',
+        "answered 429 Too Many Requests; the body broke off",
+    ),
+    # The gateway's words are read if all of them came before the connection broke.
+    "400 with all its words": (
+        cut(400, b'{"message": "$.base is odd"}'),
+        InvalidRequestError,
+        Outcome.REFUSED,
+        b'{"message": "$.base is odd"}',
+        " about base",
+    ),
+    "401": (cut(401), TokenRejectedError, Outcome.REFUSED, b'{"mess', "with a new access token"),
+    # Half of a gzip file is no second problem.
+    "500, compressed": (
+        cut(500, ZIPPED, ODD, content_encoding="gzip"),
+        ServerError,
+        Outcome.UNKNOWN,
+        b"",
+        "500",
+    ),
+    "200": (cut(200), ReplyLostError, Outcome.APPLIED, b"", "broke off after its head"),
+    "200, late": (cut(200, error=LATE), ReplyTimeoutError, Outcome.APPLIED, b"", "timed out"),
+    # A proxy or a portal answered, as with a whole page.
+    "200, web page": (
+        cut(200, b"", content_type="text/html"),
+        ReplyLostError,
+        Outcome.UNKNOWN,
+        b"",
+        "broke off",
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "kind", "outcome", "body", "text"), ERRORS.values(), ids=ERRORS)
+async def test_the_error_has_what_came(
+    monkeypatch: pytest.MonkeyPatch,
+    step: Step,
+    kind: type[GatewayError],
+    outcome: Outcome,
+    body: bytes,
+    text: str,
 ) -> None:
-    """A 429 says that nothing was done, whole or cut, and its Retry-After is not shortened."""
-    gateway, engine, waits = scripted(monkeypatch, cut(429, retry_after="17"), OK)
+    """Its class is that of the status; a write that was done is not made again for its reply."""
+    source = SimpleNamespace(token=renewed)
+    gateway, engine, waits = scripted(monkeypatch, step, access_token=source)
 
-    await CALLS[operation.name](gateway)
-
-    assert len(engine.requests) == 2
-    assert waits[0] >= 17
-
-
-async def test_a_cut_429_that_asks_for_too_long_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is that of a whole 429, and says that its body is not whole."""
-    gateway, engine, _ = scripted(monkeypatch, cut(429, retry_after="3600"))
-
-    with pytest.raises(RateLimitedError, match="429 Too Many Requests; the body broke off") as hit:
+    with pytest.raises(kind, match=text) as caught:
         await CALLS["create_customer"](gateway)
 
-    assert len(engine.requests) == 1
-    assert (hit.value.retry_after, hit.value.payload, hit.value.body) == (3600, None, b'{"mess')
-    assert hit.value.outcome is Outcome.REFUSED
-    assert hit.value.advice is Advice.REPEAT
-    assert "CANARY" not in str(hit.value)
-
-
-class Renewing:
-    """A source that has a second token."""
-
-    async def token(self, rejected: object = None) -> str:
-        return "second" if rejected else "first"
-
-
-async def test_a_cut_401_renews_the_token_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The status alone says that the token is no good, for a write that must happen once too."""
-    gateway, engine, _ = scripted(monkeypatch, cut(401), OK, access_token=Renewing())
-
-    await CALLS["create_customer"](gateway)
-
-    sent = [request.headers["Authorization"] for request in engine.requests]
-    assert sent == ["Bearer first", "Bearer second"]
-
-
-async def test_a_second_cut_401_is_a_rejected_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not tried a third time."""
-    gateway, engine, _ = scripted(monkeypatch, cut(401), access_token=Renewing())
-
-    with pytest.raises(TokenRejectedError):
-        await CALLS["create_customer"](gateway)
-
-    assert len(engine.requests) == 2
-
-
-@pytest.mark.parametrize("error", [httpx.ReadTimeout("-"), httpx.RemoteProtocolError("-")])
-async def test_a_cut_500_is_repeated_until_it_is_whole(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    """However the body ends: an idempotent call does not give up where a whole 500 is repeated."""
-    gateway, engine, _ = scripted(monkeypatch, cut(500, error=error), OK)
-
-    await CALLS["cancel_order"](gateway)
-
-    assert len(engine.requests) == 2
-
-
-async def test_what_came_of_the_body_is_on_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gateway's words are read if all of them came before the connection broke."""
-    gateway, _, _ = scripted(monkeypatch, cut(400, b'{"message": "no such field"}'))
-
-    with pytest.raises(InvalidRequestError) as caught:
-        await CALLS["create_customer"](gateway)
-
-    assert caught.value.payload is not None
-    assert caught.value.payload.message == "no such field"
-
-
-async def test_a_cut_body_may_be_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of a gzip file is no second problem."""
-    gateway, _, _ = scripted(monkeypatch, cut(500, ZIPPED, content_encoding="gzip"), retry=None)
-
-    with pytest.raises(ServerError) as caught:
-        await CALLS["create_customer"](gateway)
-
-    assert caught.value.body == b""
-
-
-async def test_a_cut_success_stays_applied(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write that the gateway did is not made again for the sake of its reply."""
-    gateway, engine, _ = scripted(monkeypatch, cut(200))
-
-    with pytest.raises(ReplyLostError, match="broke off after its head") as caught:
-        await CALLS["cancel_order"](gateway)
-
-    assert len(engine.requests) == 1
-    assert (caught.value.outcome, caught.value.status) == (Outcome.APPLIED, 200)
-    assert caught.value.advice is not Advice.REPEAT
-
-
-async def test_a_cut_web_page_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy or a portal answered, as with a whole page."""
-    page = cut(200, b"<html>", content_type="text/html")
-    gateway, engine, _ = scripted(monkeypatch, page)
-
-    with pytest.raises(ReplyLostError) as caught:
-        await CALLS["create_customer"](gateway)
-
-    assert len(engine.requests) == 1
-    assert (caught.value.outcome, caught.value.status) == (Outcome.UNKNOWN, 200)
+    assert type(caught.value) is kind
+    assert caught.value.outcome is outcome
+    assert getattr(caught.value, "body", b"") == body
+    assert "CANARY" not in str(caught.value)
+    assert len(engine.requests) == (2 if kind is TokenRejectedError else 1)
+    assert waits == []
 
 
 @pytest.mark.parametrize(
-    ("content_type", "outcome"),
-    [("application/json", Outcome.APPLIED), ("text/html", Outcome.UNKNOWN)],
+    ("status", "content_type", "outcome"),
+    [
+        (200, "application/json", Outcome.APPLIED),
+        (200, "text/html", Outcome.UNKNOWN),
+        (404, "application/json", Outcome.REFUSED),
+    ],
 )
-async def test_a_web_page_that_does_not_end_proves_nothing(
-    monkeypatch: pytest.MonkeyPatch, content_type: str, outcome: Outcome
+async def test_a_deadline_in_a_body_does_not_forget_its_head(
+    monkeypatch: pytest.MonkeyPatch, status: int, content_type: str, outcome: Outcome
 ) -> None:
     """The deadline passes in the body; what its head says counts."""
 
-    class Endless(httpx.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            yield b"<"
-            pass_deadlines(gateway)
-            await asyncio.Event().wait()
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"<"
+        pass_deadlines(gateway)
+        await asyncio.Event().wait()
 
-    headers = {"Content-Type": content_type}
-    endless = httpx.Response(200, headers=headers, stream=Endless())
-    gateway, _, _ = scripted(monkeypatch, endless)
+    reply = httpx.Response(status, headers={"Content-Type": content_type}, content=endless())
+    gateway, _, _ = scripted(monkeypatch, reply)
 
     with pytest.raises(DeadlineExceededError) as caught:
         await CALLS["create_customer"](gateway)
 
     assert caught.value.outcome is outcome
+    assert [attempt.status for attempt in caught.value.attempts] == [status]
 
 
 async def test_a_foreign_transport_may_break_off_too() -> None:
     """A transport of the user's own raises what it likes, and the status still decides."""
 
-    class Foreign(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            stream = Broken(b"", ConnectionResetError("CANARY"))
-            return httpx.Response(404, stream=stream, request=request)
+    async def broken() -> AsyncIterator[bytes]:
+        yield b""
+        raise ConnectionResetError("CANARY")
 
-    async with GatewaySession("https://gateway.test", access_token="t", transport=Foreign()) as one:
+    transport = httpx.MockTransport(lambda _: httpx.Response(404, content=broken()))
+    async with GatewaySession("https://g.test", access_token="t", transport=transport) as gateway:
         with pytest.raises(NotFoundError, match="404") as caught:
-            await CALLS["cancel_order"](one)
+            await CALLS["cancel_order"](gateway)
 
     assert caught.value.outcome is Outcome.REFUSED
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [(httpx.ReadTimeout("CANARY"), ReplyTimeoutError), (httpx.ReadError("CANARY"), ReplyLostError)],
-)
-async def test_a_time_out_in_a_body_is_one(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, kind: type[ReplyLostError]
-) -> None:
-    """A reply that is not complete in time is told from one that broke off."""
-    gateway, _, _ = scripted(monkeypatch, cut(200, error=error), retry=None)
-
-    with pytest.raises(ReplyLostError) as caught:
-        await CALLS["order_history"](gateway)
-
-    assert type(caught.value) is kind
-    assert caught.value.status == 200

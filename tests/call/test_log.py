@@ -10,9 +10,8 @@ import pytest
 
 from gateway_sdk import GatewaySession, Observer, operations
 from gateway_sdk._call import call, events
-from gateway_sdk._call.events import LogObserver
 from tests.support.calls import CALLS
-from tests.support.scripted import CutBody, Step, scripted
+from tests.support.scripted import Step, scripted
 
 
 class Clock:
@@ -122,73 +121,21 @@ async def test_a_call_that_fails_is_logged_by_the_class_of_its_error(
     ]
 
 
-async def test_a_call_that_is_not_sent_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Clock
-) -> None:
-    """There is no attempt to be logged where an argument is wrong."""
-    caplog.set_level(logging.DEBUG, "gateway_sdk")
-    gateway, _, _ = scripted(monkeypatch, clock.after(0, 200))
-
-    await asyncio.gather(gateway.wallet.cancel_order("", "o"), return_exceptions=True)
-
-    template = "DELETE /wallet/1.0.0/{walletId}/orders/{orderId}"
-    end = "InvalidArgumentError, NOT_SENT, 0.000 s in all"
-    assert lines(caplog) == [("DEBUG", f"cancel_order #1 ({template}): {end}")]
-
-
-FAILURES: dict[str, Step] = {
-    **{str(code): httpx.Response(code, json={}) for code in (200, 302, 400, 401, 404, 429, 503)},
-    "cut": lambda _: httpx.Response(200, stream=CutBody()),
-    "refused": httpx.ConnectError("-"),
-    "lost": httpx.ReadError("-"),
-    "late": httpx.ReadTimeout("-"),
-    "bug": ZeroDivisionError("-"),
-}
-
-
-@pytest.mark.parametrize("step", FAILURES.values(), ids=FAILURES)
-@pytest.mark.parametrize("name", ["create_customer", "cancel_order", "list_countries"])
-async def test_nothing_is_a_warning(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, step: Step
-) -> None:
-    """What fails is raised; whether it is worth a warning is for the caller to say."""
-    caplog.set_level(logging.DEBUG)
-    gateway, _, _ = scripted(monkeypatch, step)
-
-    await asyncio.gather(CALLS[name](gateway), return_exceptions=True)
-
-    logged = [record for record in caplog.records if record.name.startswith("gateway_sdk")]
-    assert logged
-    assert all(record.levelno < logging.WARNING for record in logged)
-
-
 def test_nothing_is_computed_when_nobody_listens(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without a listener for INFO and without observers a call has nobody to tell."""
-    core = GatewaySession("https://gateway.test", access_token="t")._caller.client
+    core = GatewaySession("https://gateway.test", access_token="t")._caller.shared
 
     caplog.set_level(logging.WARNING, "gateway_sdk")
-    assert core.count(operations.ORDER_HISTORY) is None
+    assert core.begin_call(operations.ORDER_HISTORY) is None
 
     caplog.set_level(logging.INFO, "gateway_sdk")
-    assert core.count(operations.ORDER_HISTORY) is not None
+    assert core.begin_call(operations.ORDER_HISTORY) is not None
     monkeypatch.setattr(logging.getLogger("gateway_sdk"), "disabled", True)
-    assert core.count(operations.ORDER_HISTORY) is None
-
-
-def test_observers_are_told_without_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disabled logger takes the log away and nothing else."""
-    monkeypatch.setattr(logging.getLogger("gateway_sdk"), "disabled", True)
-    observer = Observer()
-    core = GatewaySession(
-        "https://gateway.test", access_token="t", observers=[observer]
-    )._caller.client
-
-    watch = core.count(operations.ORDER_HISTORY)
-
-    assert watch is not None
-    assert list(watch._observers) == [observer]
+    assert core.begin_call(operations.ORDER_HISTORY) is None
+    core.observers = (Observer(),)
+    assert core.begin_call(operations.ORDER_HISTORY) is not None
 
 
 async def test_the_log_can_be_switched_on_in_mid_life(
@@ -206,17 +153,3 @@ async def test_the_log_can_be_switched_on_in_mid_life(
     assert [message.split(":")[0].split(" (")[0] for _, message in lines(caplog)] == [
         "list_countries #2"
     ] * 2
-
-
-async def test_the_observer_of_the_log_is_an_observer_like_any_other(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Clock
-) -> None:
-    """What it logs comes through the same hooks, once."""
-    caplog.set_level(logging.INFO, "gateway_sdk")
-    gateway, _, _ = scripted(
-        monkeypatch, clock.after(0, 503), clock.after(0, 200), observers=[LogObserver()]
-    )
-
-    await CALLS["list_countries"](gateway)
-
-    assert lines(caplog) == [("INFO", "list_countries #1: 503; again in 0.30 s")] * 2

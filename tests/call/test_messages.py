@@ -43,24 +43,40 @@ async def test_a_refusal_names_the_field_and_where_the_reason_is(
 
 
 @pytest.mark.parametrize(
-    ("headers", "options", "why"),
+    ("headers", "options", "attempts", "why"),
     [
-        ({}, {"retry_budget": NOTHING_LEFT}, "no retry is left in the retry_budget"),
-        ({"Retry-After": "61"}, {}, "a longer wait than retry_after_max"),
-        ({"Retry-After": "17"}, {"deadline": 10}, "no time for another attempt"),
-        ({}, {}, ""),
+        ({}, {"retry_budget": NOTHING_LEFT}, 2, "no retry is left in the retry_budget"),
+        ({"Retry-After": "61"}, {}, 1, "a longer wait than retry_after_max"),
+        ({"Retry-After": "17"}, {"deadline": 10}, 1, "no time for another attempt"),
+        ({"Retry-After": "60"}, {"deadline": None}, 3, ""),
+        ({}, {}, 3, ""),
     ],
 )
 async def test_an_error_says_what_ended_the_retries(
-    monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], options: dict[str, Any], why: str
+    monkeypatch: pytest.MonkeyPatch,
+    headers: dict[str, str],
+    options: dict[str, Any],
+    attempts: int,
+    why: str,
 ) -> None:
     """Also after it was pickled; the number of attempts says itself that it is used up."""
     error = await error_of(monkeypatch, httpx.Response(503, headers=headers), **options)
 
+    assert len(error.attempts) == attempts
     assert why in error.no_retry
     assert error.no_retry in str(error)
     assert bool(error.no_retry) == bool(why)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301 - our own
+
+
+async def test_the_last_error_goes_through_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No RetryError stands around the error of the last attempt."""
+    error = await error_of(monkeypatch, httpx.ConnectError("-"))
+
+    assert str(error) == (
+        "order_history: no connection to gateway.test:443: "
+        "the connection broke off before anything was sent (3 attempts)"
+    )
 
 
 async def test_broken_json_is_told_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

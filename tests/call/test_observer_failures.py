@@ -18,39 +18,16 @@ from gateway_sdk import (
     RateLimitedError,
     RunInfo,
 )
-from gateway_sdk._call import client
-from gateway_sdk._transport.custom import CustomTransport
-from gateway_sdk._transport.transmission import EXTENSION
 from gateway_sdk.operations import ORDER_HISTORY
 from tests.support.calls import CALLS
 from tests.support.observers import Book
 from tests.support.scripted import Step, scripted
-from tests.support.virtual_time import run
-
-NOT_SENT, UNKNOWN = Outcome.NOT_SENT.name, Outcome.UNKNOWN.name
+from tests.support.virtual_time import in_virtual_time
 
 
 def status(code: int) -> Step:
     """Answer with a status and an empty object."""
     return lambda _: httpx.Response(code, json={})
-
-
-class Silent(httpx.AsyncBaseTransport):
-    """Takes each request and never answers.
-
-    Attributes:
-        taken: Set as soon as there is one.
-    """
-
-    def __init__(self) -> None:
-        self.taken = asyncio.Event()
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send it off, and wait."""
-        request.extensions[EXTENSION].sent = True
-        self.taken.set()
-        await asyncio.Event().wait()
-        raise AssertionError
 
 
 @pytest.mark.parametrize(
@@ -61,46 +38,42 @@ class Silent(httpx.AsyncBaseTransport):
         ("close", "SessionStateError"),
     ],
 )
-def test_a_call_that_is_cut_off_is_told_with_its_outcome(
-    monkeypatch: pytest.MonkeyPatch, way: str, error: str
-) -> None:
+@in_virtual_time
+async def test_a_call_that_is_cut_off_is_told_with_its_outcome(way: str, error: str) -> None:
     """Whoever ends a call that was sent, the observer hears that its outcome is unknown."""
-    book = Book()
+    book, taken = Book(), asyncio.Event()
 
-    async def scenario() -> None:
-        engine = Silent()
-        monkeypatch.setattr(client, "make_transport", lambda *_: CustomTransport(engine, None))
-        gateway = GatewaySession(
-            "http://127.0.0.1", access_token="t", observers=[book], deadline=600.0
-        )
-        call = asyncio.create_task(CALLS["upload_document"](gateway))
-        await engine.taken.wait()
-        if way == "cancel":
-            call.cancel()
-        elif way == "close":
-            await gateway.aclose()
-        await asyncio.gather(call, return_exceptions=True)
+    async def silent(_: httpx.Request) -> httpx.Response:
+        taken.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    gateway = GatewaySession(
+        "http://127.0.0.1",
+        access_token="t",
+        observers=[book],
+        deadline=600.0,
+        transport=httpx.MockTransport(silent),
+    )
+    call = asyncio.create_task(CALLS["upload_document"](gateway))
+    await taken.wait()
+    if way == "cancel":
+        call.cancel()
+    elif way == "close":
         await gateway.aclose()
-
-    run(scenario())
+    await asyncio.wait([call])
+    await gateway.aclose()
 
     assert book.events == [
         ("started", 1),
-        ("attempt", 1, UNKNOWN, None, "CancelledError"),
-        ("finished", 1, UNKNOWN, error),
+        ("attempt", 1, Outcome.UNKNOWN.name, None, "CancelledError"),
+        ("finished", 1, Outcome.UNKNOWN.name, error),
     ]
-
-
-async def test_a_call_of_a_closed_session_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It begins and ends, with nothing in between."""
-    book = Book()
-    gateway, _, _ = scripted(monkeypatch, status(200), observers=[book])
-    await gateway.aclose()
-
-    with pytest.raises(GatewayError):
-        await CALLS["order_history"](gateway)
-
-    assert book.events == [("started", 1), ("finished", 1, NOT_SENT, "SessionStateError")]
+    if way != "cancel":
+        ended = call.exception()
+        assert isinstance(ended, GatewayError)
+        assert ended.outcome is Outcome.UNKNOWN
+        assert isinstance(ended, TimeoutError) is (way == "deadline")
 
 
 def fail(*_: object) -> None:

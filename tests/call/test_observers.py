@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway_sdk import GatewayError, Outcome, RetryPolicy
+from gateway_sdk import GatewayError, GatewaySession, Outcome, RetryPolicy
 from tests.support.calls import CALLS, Call
 from tests.support.observers import Book, Event
-from tests.support.scripted import CutBody, Step, scripted
+from tests.support.scripted import Step, scripted
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = (outcome.name for outcome in Outcome)
 
@@ -25,19 +25,9 @@ def status(code: int, **headers: str) -> Step:
     return lambda _: httpx.Response(code, json={}, headers=headers)
 
 
-def cut(code: int) -> Step:
-    """Answer with a status and half a body."""
-    return lambda _: httpx.Response(code, stream=CutBody())
-
-
 OK, LOST = status(200), httpx.ReadError("-")
 
 CASES: dict[str, tuple[str, list[Step], list[Event]]] = {
-    "success": (
-        "cancel_order",
-        [OK],
-        [("attempt", 1, APPLIED, 200, None), ("finished", 1, APPLIED, None)],
-    ),
     "retries": (
         "cancel_order",
         [status(503), LOST, OK],
@@ -81,37 +71,12 @@ CASES: dict[str, tuple[str, list[Step], list[Event]]] = {
             ("finished", 1, APPLIED, None),
         ],
     ),
-    "renewed and rejected": (
-        "cancel_order",
-        [status(401)],
-        [
-            ("attempt", 1, REFUSED, 401, "UnauthorizedError"),
-            ("attempt", 1, REFUSED, 401, "UnauthorizedError"),
-            ("finished", 1, REFUSED, "TokenRejectedError"),
-        ],
-    ),
     "no list": (
         "list_countries",
         [OK],
         [
             ("attempt", 1, APPLIED, 200, "UnexpectedReplyError"),
             ("finished", 1, APPLIED, "UnexpectedReplyError"),
-        ],
-    ),
-    "cut": (
-        "upload_document",
-        [cut(200)],
-        [
-            ("attempt", 1, APPLIED, 200, "ReplyLostError"),
-            ("finished", 1, APPLIED, "ReplyLostError"),
-        ],
-    ),
-    "bug": (
-        "order_history",
-        [ZeroDivisionError("-")],
-        [
-            ("attempt", 1, UNKNOWN, None, "ZeroDivisionError"),
-            ("finished", 1, UNKNOWN, "ZeroDivisionError"),
         ],
     ),
 }
@@ -144,6 +109,11 @@ async def no_token() -> None:
     """Return nothing where a token should be."""
 
 
+async def closed(gateway: GatewaySession) -> None:
+    await gateway.aclose()
+    await CALLS["order_history"](gateway)
+
+
 REFUSED_EARLY: dict[str, tuple[dict[str, Any], Call, str]] = {
     "path": ({}, lambda gateway: gateway.wallet.cancel_order("", "o"), "InvalidArgumentError"),
     "tenant": ({"tenant_id": None}, CALLS["create_customer"], "InvalidArgumentError"),
@@ -153,6 +123,7 @@ REFUSED_EARLY: dict[str, tuple[dict[str, Any], Call, str]] = {
         "InvalidArgumentError",
     ),
     "token": ({"access_token": no_token}, CALLS["order_history"], "AuthError"),
+    "closed": ({}, closed, "SessionStateError"),
 }
 
 

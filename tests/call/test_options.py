@@ -11,19 +11,10 @@ import pytest
 
 from gateway_sdk import ConfigurationError, GatewaySession, GatewayTransport, RateLimit
 from gateway_sdk._call.options import OPTIONS, ViewSettings
-from gateway_sdk._http.request import _NOT_IN_HEADERS
 from gateway_sdk._settings import DECLARED, ENVIRONMENT, EnvironmentSettings, SessionSettings
 from gateway_sdk._transport.config import CONNECTION
 
 URL = "https://g.test"
-
-
-@pytest.mark.parametrize("name", _NOT_IN_HEADERS)
-def test_headers_that_are_not_the_users(name: str) -> None:
-    """A header that the SDK sets, or could not honour, is refused with the reason."""
-    for spelling in (name, name.upper(), name.title()):
-        with pytest.raises(ConfigurationError, match=f"must not set {spelling}: "):
-            GatewaySession("https://g.test", access_token="t", headers={spelling: "x"})
 
 
 def test_an_attribute_named_token_makes_no_source() -> None:

@@ -1,8 +1,8 @@
 """What an outage costs a gateway, and its callers. In virtual time."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,12 +17,12 @@ from gateway_sdk import (
     RetryPolicy,
     ServerError,
 )
-from gateway_sdk._call import call, client
+from gateway_sdk._call import call, shared_state
 from gateway_sdk._call.retry import Bucket
 from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk._transport.transmission import EXTENSION
 from tests.support.calls import CALLS
-from tests.support.virtual_time import now, run
+from tests.support.virtual_time import in_virtual_time, now
 
 
 class Gateway(httpx.AsyncBaseTransport):
@@ -52,21 +52,17 @@ def bucket_of(_: str, budget: RetryBudget | None) -> Bucket | None:
     return None if budget is None else Bucket(budget, now)
 
 
-Opened = Callable[..., GatewaySession]
-
-
-@contextmanager
-def sessions_on(gateway: Gateway) -> Iterator[Opened]:
-    """Give what makes sessions on a gateway; their waits are random up to 0.5 s and 1 s."""
+@asynccontextmanager
+async def session_on(gateway: Gateway, **options: Any) -> AsyncIterator[GatewaySession]:
+    """Give a session on a gateway; its waits are random up to 0.5 s and 1 s."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client, "make_transport", lambda *_: CustomTransport(gateway, None))
-        patch.setitem(cast("Any", client.SHARED), "retry_budget", (RetryBudget(), bucket_of))
+        patch.setattr(shared_state, "make_transport", lambda *_: CustomTransport(gateway, None))
+        patch.setitem(cast("Any", shared_state.SHARED), "retry_budget", (RetryBudget(), bucket_of))
         # How long an attempt took decides whether another one fits before the deadline.
         patch.setattr(call, "time", SimpleNamespace(monotonic=now))
-        yield lambda **options: GatewaySession(
-            "http://localhost",
-            **{"access_token": "t", "retry": RetryPolicy(connect_wait=0.0), **options},
-        )
+        given = {"access_token": "t", "retry": RetryPolicy(connect_wait=0.0), **options}
+        async with GatewaySession("http://localhost", **given) as session:
+            yield session
 
 
 async def keep_calling(session: GatewaySession, seconds: float) -> list[tuple[float, str]]:
@@ -90,10 +86,6 @@ async def storm(session: GatewaySession, seconds: float) -> list[tuple[float, st
     return [call for calls in await asyncio.gather(*callers) for call in calls]
 
 
-def in_virtual_time(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    run(scenario())
-
-
 BUDGETS = {
     "default": RetryBudget(),
     "none to speak of": RetryBudget(reserve=1, share=0, per_second=0),
@@ -104,102 +96,84 @@ BUDGETS = {
 
 @pytest.mark.parametrize("failure", ["dead", "503"])
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
-def test_an_outage_costs_no_more_than_the_budget(failure: str, budget: RetryBudget) -> None:
+@in_virtual_time
+async def test_an_outage_costs_no_more_than_the_budget(failure: str, budget: RetryBudget) -> None:
     """100 callers and a gateway that is down for twenty seconds: the extra load stays bounded."""
+    gateway = Gateway(failure)
+    async with session_on(gateway, retry_budget=budget) as session:
+        calls = await storm(session, 20)
 
-    async def scenario() -> None:
-        gateway = Gateway(failure)
-        with sessions_on(gateway) as opened:
-            async with opened(retry_budget=budget) as session:
-                calls = await storm(session, 20)
-
-        extra = gateway.requests - len(calls)
-        bound = budget.reserve + budget.share * len(calls) + budget.per_second * now()
-        assert budget.reserve <= extra <= bound  # it is used, and kept
-        assert {error for _, error in calls} == {
-            "ConnectionFailedError" if failure == "dead" else "ServerError"
-        }
-
-    in_virtual_time(scenario)
+    extra = gateway.requests - len(calls)
+    bound = budget.reserve + budget.share * len(calls) + budget.per_second * now()
+    assert budget.reserve <= extra <= bound  # it is used, and kept
+    assert {error for _, error in calls} == {
+        "ConnectionFailedError" if failure == "dead" else "ServerError"
+    }
 
 
 @pytest.mark.parametrize("failure", ["dead", "503"])
-def test_without_a_budget_every_call_is_tried_as_often_as_its_policy_says(failure: str) -> None:
+@in_virtual_time
+async def test_without_a_budget_every_call_is_tried_as_its_policy_says(
+    failure: str,
+) -> None:
     """retry_budget=None sets no bound: an outage triples the load."""
+    gateway = Gateway(failure)
+    async with session_on(gateway, retry_budget=None) as session:
+        calls = await storm(session, 20)
 
-    async def scenario() -> None:
-        gateway = Gateway(failure)
-        with sessions_on(gateway) as opened:
-            async with opened(retry_budget=None) as session:
-                calls = await storm(session, 20)
-
-        assert gateway.requests == 3 * len(calls)
-
-    in_virtual_time(scenario)
+    assert gateway.requests == 3 * len(calls)
 
 
 @pytest.mark.parametrize("failure", ["dead", "503"])
 @pytest.mark.parametrize("budget", [RetryBudget(), None])
-def test_every_caller_of_an_outage_ends_by_its_deadline(
+@in_virtual_time
+async def test_every_caller_of_an_outage_ends_by_its_deadline(
     failure: str, budget: RetryBudget | None
 ) -> None:
     """However slowly a gateway fails, no call outlives its deadline, retries and waits included."""
+    gateway = Gateway(failure, seconds=4.0)
+    async with session_on(gateway, retry_budget=budget, deadline=10.0) as session:
+        calls = await storm(session, 20)
 
-    async def scenario() -> None:
-        gateway = Gateway(failure, seconds=4.0)
-        with sessions_on(gateway) as opened:
-            async with opened(retry_budget=budget, deadline=10.0) as session:
-                calls = await storm(session, 20)
-
-        assert max(seconds for seconds, _ in calls) <= 10.0 + 1e-9
-        if budget is None:  # three attempts of 4 s do not fit, so the third one is not begun
-            assert gateway.requests == 2 * len(calls)
-            assert {error for _, error in calls} == {
-                "ConnectionFailedError" if failure == "dead" else "ServerError"
-            }
-
-    in_virtual_time(scenario)
+    assert max(seconds for seconds, _ in calls) <= 10.0 + 1e-9
+    if budget is None:  # three attempts of 4 s do not fit, so the third one is not begun
+        assert gateway.requests == 2 * len(calls)
+        assert {error for _, error in calls} == {
+            "ConnectionFailedError" if failure == "dead" else "ServerError"
+        }
 
 
-def test_a_session_works_again_as_soon_as_the_gateway_does() -> None:
+@in_virtual_time
+async def test_a_session_works_again_as_soon_as_the_gateway_does() -> None:
     """An empty budget keeps nobody from calling, and time alone fills it for the next hiccup."""
+    gateway = Gateway("dead")
+    async with session_on(gateway) as session:
+        await storm(session, 10)
+        while session._caller.shared.take_retry():
+            pass
 
-    async def scenario() -> None:
-        gateway = Gateway("dead")
-        with sessions_on(gateway) as opened:
-            async with opened() as session:
-                await storm(session, 10)
-                while session._caller.client.take_retry():
-                    pass
+        gateway.failure = None
+        assert {error for _, error in await storm(session, 10)} == {"done"}
 
-                gateway.failure = None
-                assert {error for _, error in await storm(session, 10)} == {"done"}
-
-                gateway.failure = "503"
-                with pytest.raises(ServerError) as again:
-                    await CALLS["order_history"](session)
-                assert len(again.value.attempts) == 3
-
-    in_virtual_time(scenario)
+        gateway.failure = "503"
+        with pytest.raises(ServerError) as again:
+            await CALLS["order_history"](session)
+        assert len(again.value.attempts) == 3
 
 
-def test_views_share_the_budget() -> None:
+@in_virtual_time
+async def test_views_share_the_budget() -> None:
     """What one view has spent, another one does not have."""
+    gateway = Gateway("dead")
+    budget = RetryBudget(reserve=2, share=0, per_second=0)
+    async with session_on(gateway, retry_budget=budget) as session:
+        attempts = []
+        for view in (session.with_options(tenant_id="a"), session):
+            with pytest.raises(ConnectionFailedError) as caught:
+                await CALLS["order_history"](view)
+            attempts.append(len(caught.value.attempts))
 
-    async def scenario() -> None:
-        gateway = Gateway("dead")
-        budget = RetryBudget(reserve=2, share=0, per_second=0)
-        with sessions_on(gateway) as opened:
-            async with opened(retry_budget=budget) as session:
-                attempts = []
-                for view in (session.with_options(tenant_id="a"), session):
-                    with pytest.raises(ConnectionFailedError) as caught:
-                        await CALLS["order_history"](view)
-                    attempts.append(len(caught.value.attempts))
-
-        assert attempts == [3, 1]
-
-    in_virtual_time(scenario)
+    assert attempts == [3, 1]
 
 
 @pytest.mark.parametrize(
@@ -211,22 +185,18 @@ def test_views_share_the_budget() -> None:
         ("order_history", {"retry": RetryPolicy(attempts=2)}, 2),
     ],
 )
-def test_only_a_retry_that_is_made_is_paid_for(
+@in_virtual_time
+async def test_only_a_retry_that_is_made_is_paid_for(
     name: str, options: dict[str, Any], attempts: int
 ) -> None:
     """What policy, deadline or repeatability forbid costs no budget."""
+    gateway = Gateway("503")
+    budget = RetryBudget(reserve=5, share=0, per_second=0)
+    async with session_on(gateway, retry_budget=budget, tenant_id="acme", **options) as session:
+        with pytest.raises(GatewayError):
+            await CALLS[name](session)
 
-    async def scenario() -> None:
-        gateway = Gateway("503")
-        budget = RetryBudget(reserve=5, share=0, per_second=0)
-        with sessions_on(gateway) as opened:
-            async with opened(retry_budget=budget, tenant_id="acme", **options) as session:
-                with pytest.raises(GatewayError):
-                    await CALLS[name](session)
-
-                assert gateway.requests == attempts
-                assert repr(session._caller.client._bucket) == (
-                    f"<Bucket {6 - attempts:.1f} of 5 retries left>"
-                )
-
-    in_virtual_time(scenario)
+        assert gateway.requests == attempts
+        assert repr(session._caller.shared._bucket) == (
+            f"<Bucket {6 - attempts:.1f} of 5 retries left>"
+        )

@@ -20,11 +20,9 @@ from gateway_sdk import (
     Repeatability,
     ReplyLostError,
     ReplyTimeoutError,
-    RetryPolicy,
     ServerError,
     StatusError,
     UnauthorizedError,
-    UnexpectedReplyError,
 )
 from gateway_sdk.operations import OPERATIONS, Operation
 from tests.interface_table import REPEATABILITY
@@ -122,37 +120,6 @@ async def test_a_failure_is_repeated_only_where_that_is_harmless(
     )
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-async def test_a_reply_that_breaks_the_interface_was_applied(
-    monkeypatch: pytest.MonkeyPatch, operation: Operation[Any]
-) -> None:
-    """A 2xx with broken JSON is never asked for again: the gateway did it."""
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, headers=JSON, content=b"{"))
-
-    if operation.reply is None:
-        await CALLS[operation.name](gateway)
-    else:
-        with pytest.raises(UnexpectedReplyError) as caught:
-            await CALLS[operation.name](gateway)
-        assert caught.value.outcome is APPLIED
-    assert len(engine.requests) == 1
-
-
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-async def test_success_after_a_connection_that_failed(
-    monkeypatch: pytest.MonkeyPatch, operation: Operation[Any]
-) -> None:
-    """What was not sent is sent again, whatever the operation, and the reply lists both tries."""
-    body = [] if operation.name == "list_countries" else {"done": True}
-    gateway, engine, _ = scripted(
-        monkeypatch, httpx.ConnectError("-"), httpx.Response(200, json=body)
-    )
-
-    assert await CALLS[operation.name](gateway) == (None if operation.reply is None else body)
-
-    assert len(engine.requests) == 2
-
-
 @pytest.mark.parametrize(
     ("name", "steps", "kind", "outcome", "safe"),
     [
@@ -204,29 +171,6 @@ async def test_attempts_tell_status_and_error(monkeypatch: pytest.MonkeyPatch) -
 
 def _operation(name: str) -> Operation[Any]:
     return next(operation for operation in OPERATIONS if operation.name == name)
-
-
-async def test_a_policy_can_forbid_repeating_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With repeat_idempotent=False a DELETE is sent once, and a GET still three times."""
-    policy = RetryPolicy(repeat_idempotent=False)
-    gateway, engine, _ = scripted(monkeypatch, status(500), retry=policy)
-
-    with pytest.raises(ServerError):
-        await CALLS["cancel_order"](gateway)
-    assert len(engine.requests) == 1
-    with pytest.raises(ServerError):
-        await CALLS["trading_order_history"](gateway)
-    assert len(engine.requests) == 4
-
-
-async def test_no_policy_means_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """retry=None makes every call a single attempt."""
-    gateway, engine, _ = scripted(monkeypatch, httpx.ConnectError("-"), retry=None)
-
-    with pytest.raises(ConnectionFailedError):
-        await CALLS["list_countries"](gateway)
-
-    assert len(engine.requests) == 1
 
 
 async def test_a_foreign_transport_proves_nothing() -> None:

@@ -6,8 +6,8 @@ import os
 import pickle
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,101 +99,81 @@ def resolve(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], Answer]) -> No
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answer())
 
 
-@contextmanager
-def a_port_of_both() -> Iterator[int]:
-    """Take a port that is free on IPv4 and on IPv6; another process may have one of them."""
-    while True:
-        with socket.socket() as bound, socket.socket(socket.AF_INET6) as bound6:
-            bound6.bind(("::1", 0))
-            try:
-                bound.bind((LOCAL, bound6.getsockname()[1]))
-            except OSError:
-                continue
-            yield bound6.getsockname()[1]
-            return
-
-
-async def test_nobody_listens_at_any_address_of_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name with two addresses is refused once, in the text."""
-    with a_port_of_both() as port:
-        stream = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
-        resolve(
-            monkeypatch,
-            lambda: [
-                (socket.AF_INET6, *stream, ("::1", port, 0, 0)),
-                (socket.AF_INET, *stream, (LOCAL, port)),
-            ],
-        )
-        error = await error_of(f"https://{HOST}:{port}")
-
-    assert isinstance(error, ConnectionFailedError)
-    assert len(error.attempts) == 3
-    assert error.args[0].startswith(f"no connection to {HOST}:{port}: ")
-    # Of two addresses that fail in two ways, asyncio keeps no more than a text.
-    assert error.reason in ("connection refused", BROKEN)
-
-
 @pytest.mark.asyncio_loop  # uvloop's resolver is not Python's
 @pytest.mark.parametrize(
-    ("number", "text", "transient"),
+    ("host", "number", "text", "transient"),
     [
-        (socket.EAI_NONAME, "the name is not known", False),
-        (socket.EAI_AGAIN, "the name could not be looked up", True),
+        (HOST, socket.EAI_NONAME, "the name is not known", False),
+        (HOST, socket.EAI_AGAIN, "the name could not be looked up", True),
+        # A part of a name has 63 characters at the most (RFC 1035, 2.3.4): no server is asked.
+        ("a" * 64 + ".test", None, "the name is not known", False),
     ],
 )
 async def test_a_name_that_is_not_found(
-    monkeypatch: pytest.MonkeyPatch, number: int, text: str, transient: bool
+    monkeypatch: pytest.MonkeyPatch, host: str, number: int | None, text: str, transient: bool
 ) -> None:
     """A name that does not exist for sure is not looked up again; a resolver may come back."""
 
     def fail() -> Answer:
         raise socket.gaierror(number, "no")
 
-    resolve(monkeypatch, fail)
-    error = await error_of(f"https://{HOST}")
-
-    check(error, f"{HOST}:443", text, transient=transient)
-
-
-async def test_a_name_that_cannot_be() -> None:
-    """A part of a name has 63 characters at the most (RFC 1035, 2.3.4): no server is asked."""
-    host = "a" * 64 + ".test"
+    if number is not None:
+        resolve(monkeypatch, fail)
     error = await error_of(f"https://{host}")
 
-    check(error, f"{host}:443", "the name is not known", transient=False)
+    check(error, f"{host}:443", text, transient=transient)
+
+
+async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    """Read all that comes, and never answer."""
+    await reader.read()
+
+
+ANOTHER_HOST: Final = "its certificate is for another host"
 
 
 @pytest.mark.parametrize(
-    ("host", "expired", "known", "text"),
+    ("url_host", "host", "expired", "known", "text"),
     [
-        (LOCAL, True, True, "its certificate has expired"),
-        ("127.0.0.2", False, True, "its certificate is for another host"),
-        ("gateway.test", False, True, "its certificate is for another host"),
-        (LOCAL, False, False, UNTRUSTED),
+        (LOCAL, LOCAL, True, True, "its certificate has expired"),
+        (LOCAL, "127.0.0.2", False, True, ANOTHER_HOST),
+        (LOCAL, "gateway.test", False, True, ANOTHER_HOST),
+        ("localhost", "gateway.test", False, True, ANOTHER_HOST),
+        (LOCAL, LOCAL, False, False, UNTRUSTED),
     ],
 )
 async def test_a_certificate_that_will_not_do(
-    authorities: Authorities, host: str, expired: bool, known: bool, text: str
+    authorities: Authorities, url_host: str, host: str, expired: bool, known: bool, text: str
 ) -> None:
     """The text says what is wrong with it, and no second attempt is made."""
     authority = authorities.trusted if known else authorities.unknown
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*authority.certify(host, expired=expired))
     async with FailingServer(serve, tls=context) as server:
-        error = await error_of(server.url, verify=authorities.trusted.path)
-
-    check(error, f"{LOCAL}:{server.port}", text, transient=False)
-    assert len(server.lines) == 1
-
-
-async def test_a_certificate_for_another_name(authorities: Authorities) -> None:
-    """A host that is a name is compared as one."""
-    async with FailingServer(serve, tls=server_context(authorities.trusted)) as server:
-        url = server.url.replace(LOCAL, "localhost")
+        url = server.url.replace(LOCAL, url_host)
         error = await error_of(url, verify=authorities.trusted.path)
 
-    text = "its certificate is for another host"
-    check(error, f"localhost:{server.port}", text, transient=False)
+    check(error, f"{url_host}:{server.port}", text, transient=False)
+
+
+@pytest.mark.parametrize("is_proxy", [True, False])
+async def test_the_certificate_of_a_proxy_or_of_a_gateway_behind_one(
+    authorities: Authorities, is_proxy: bool
+) -> None:
+    """What is wrong with the one is not said of the other."""
+    unknown = server_context(authorities.unknown, LOCAL if is_proxy else HOST)
+    async with (
+        serving(silent, unknown) as port,
+        serving(Proxy(port).handle, unknown if is_proxy else None) as proxy_port,
+    ):
+        error = await error_of(
+            f"https://{HOST}",
+            proxy=f"{'https' if is_proxy else 'http'}://{LOCAL}:{proxy_port}",
+            verify=authorities.trusted.path,
+        )
+
+    place = f"the proxy {LOCAL}:{proxy_port}" if is_proxy else f"{HOST}:443"
+    check(error, place, UNTRUSTED, transient=False)
 
 
 HANDSHAKES: Final[dict[str, tuple[Script, str, bool]]] = {
@@ -243,45 +223,52 @@ OLD: Final = (
 )
 
 
-@pytest.mark.parametrize(
-    ("has_one", "text"), [(False, OLD), (True, "it did not accept the client certificate")]
-)
-async def test_a_server_that_wants_a_client_certificate(
-    authorities: Authorities, has_one: bool, text: str
-) -> None:
-    """Under TLS 1.2 the handshake fails, and nothing is sent."""
-    verify = authorities.client(TLS.TLSv1_2) if has_one else authorities.trusted.path
-    script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_2, asks=True))
-    async with FailingServer(script) as server:
-        url = server.url.replace("http:", "https:")
-        error = await error_of(url, verify=verify)
-
-    check(error, f"{LOCAL}:{server.port}", text, transient=False)
+NOT_ACCEPTED: Final = "it did not accept the client certificate"
 
 
 @pytest.mark.parametrize(
-    ("has_one", "text"),
+    ("version", "has_one", "text"),
     [
-        (False, "it wants a client certificate: cert= gives one"),
-        (True, "it did not accept the client certificate"),
+        (TLS.TLSv1_2, False, OLD),
+        (TLS.TLSv1_2, True, NOT_ACCEPTED),
+        (TLS.TLSv1_3, False, "it wants a client certificate: cert= gives one"),
+        (TLS.TLSv1_3, True, NOT_ACCEPTED),
     ],
 )
-async def test_under_tls_1_3_it_says_so_after_the_request(
-    authorities: Authorities, has_one: bool, text: str
+async def test_a_server_that_wants_a_client_certificate(
+    authorities: Authorities, version: ssl.TLSVersion, has_one: bool, text: str
 ) -> None:
-    """There the request has left before the client hears of it: UNKNOWN, and not tried again."""
-    verify = authorities.client(TLS.TLSv1_3) if has_one else authorities.trusted.path
-    script = refusing_after_the_handshake(authorities.server(TLS.TLSv1_3, asks=True))
+    """It is tried once: under TLS 1.2 the handshake fails, and nothing is sent.
+
+    Under TLS 1.3 the request has left before the client hears of it: UNKNOWN.
+    """
+    verify = authorities.client(version) if has_one else authorities.trusted.path
+    script = refusing_after_the_handshake(authorities.server(version, asks=True))
     async with FailingServer(script) as server:
         url = server.url.replace("http:", "https:")
         async with open_session(url, Witness(), verify=verify) as gateway:
-            with pytest.raises(ReplyLostError) as caught:
+            with pytest.raises(GatewayError) as caught:
                 await CALLS["order_history"](gateway)
 
-    assert caught.value.args == (f"no reply from {LOCAL}:{server.port}: {text}",)
-    assert caught.value.outcome is Outcome.UNKNOWN
-    assert len(caught.value.attempts) == 1
-    assert caught.value.advice is not Advice.REPEAT
+    place = f"{LOCAL}:{server.port}"
+    if version is TLS.TLSv1_2:
+        check(caught.value, place, text, transient=False)
+    else:
+        assert isinstance(caught.value, ReplyLostError)
+        assert caught.value.args == (f"no reply from {place}: {text}",)
+        assert caught.value.outcome is Outcome.UNKNOWN
+        assert len(caught.value.attempts) == 1
+        assert caught.value.advice is not Advice.REPEAT
+
+
+async def test_another_version_of_tls(authorities: Authorities) -> None:
+    """A client that insists on a newer one is told."""
+    context = authorities.server(TLS.TLSv1_2, asks=False)
+    async with FailingServer(serve, tls=context) as server:
+        error = await error_of(server.url, verify=authorities.client(TLS.TLSv1_3))
+
+    place = f"{LOCAL}:{server.port}"
+    check(error, place, "it speaks other versions of TLS", transient=False)
 
 
 async def test_it_may_say_so_before_the_document_is_there(
@@ -308,16 +295,6 @@ async def test_it_may_say_so_before_the_document_is_there(
     assert reason == Reason("it wants a client certificate: cert= gives one", Advice.FIX)
 
 
-async def test_another_version_of_tls(authorities: Authorities) -> None:
-    """A client that insists on a newer one is told."""
-    context = authorities.server(TLS.TLSv1_2, asks=False)
-    async with FailingServer(serve, tls=context) as server:
-        error = await error_of(server.url, verify=authorities.client(TLS.TLSv1_3))
-
-    place = f"{LOCAL}:{server.port}"
-    check(error, place, "it speaks other versions of TLS", transient=False)
-
-
 async def test_a_handshake_that_hangs(authorities: Authorities) -> None:
     """The time-out for connecting is over it, and the text names it."""
     async with FailingServer(never_look) as server:
@@ -329,11 +306,6 @@ async def test_a_handshake_that_hangs(authorities: Authorities) -> None:
 
     text = "timed out after 0.05 s while connecting"
     check(error, f"{LOCAL}:{server.port}", text, transient=True)
-
-
-async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    """Read all that comes, and never answer."""
-    await reader.read()
 
 
 async def test_no_connection_comes_free() -> None:
@@ -358,33 +330,6 @@ async def test_no_connection_comes_free() -> None:
     check(caught.value, f"{LOCAL}:{port}", text, transient=True)
 
 
-async def test_the_certificate_of_a_proxy(authorities: Authorities) -> None:
-    """What is wrong with the proxy is not said of the gateway."""
-    async with serving(Proxy(1).handle, server_context(authorities.unknown, LOCAL)) as port:
-        error = await error_of(
-            f"https://{HOST}",
-            proxy=f"https://{LOCAL}:{port}",
-            verify=authorities.trusted.path,
-        )
-
-    check(error, f"the proxy {LOCAL}:{port}", UNTRUSTED, transient=False)
-
-
-async def test_the_certificate_behind_a_tunnel(authorities: Authorities) -> None:
-    """What is wrong with the gateway is not said of the proxy."""
-    async with (
-        serving(silent, server_context(authorities.unknown)) as port,
-        serving(Proxy(port).handle) as proxy_port,
-    ):
-        error = await error_of(
-            f"https://{HOST}",
-            proxy=f"http://{LOCAL}:{proxy_port}",
-            verify=authorities.trusted.path,
-        )
-
-    check(error, f"{HOST}:443", UNTRUSTED, transient=False)
-
-
 def _caused(error: Exception, *causes: BaseException) -> Exception:
     last: BaseException = error
     for cause in causes:
@@ -399,33 +344,40 @@ def _verification(code: int) -> ssl.SSLCertVerificationError:
     return error
 
 
+def _reason(text: str, *, transient: bool) -> Reason:
+    return Reason(text, Advice.REPEAT if transient else Advice.FIX)
+
+
+def _connecting(*causes: BaseException) -> Exception:
+    return _caused(httpx.ConnectError("-"), *causes)
+
+
 TOO_MANY: Final = OSError(errno.EMFILE, "no")
 PLAIN: Final = httpx.Timeout(None)
 SAID: Final[list[tuple[Exception, str, bool]]] = [
-    (_caused(httpx.ConnectError("-"), TOO_MANY), "too many open files", True),
-    (_caused(httpx.ConnectError("-"), OSError("a text")), BROKEN, True),
-    (_caused(httpx.ConnectError("-"), ConnectionResetError()), BROKEN, True),
+    (_connecting(TOO_MANY), "too many open files", True),
+    (_connecting(OSError("a text")), BROKEN, True),
+    (_connecting(ConnectionResetError()), BROKEN, True),
     (
-        _caused(
-            httpx.ConnectError("-"),
+        _connecting(
             OSError("all failed"),
             ExceptionGroup("", [OSError("-"), ConnectionRefusedError()]),
         ),
         "connection refused",
         True,
     ),
-    (_caused(httpx.ConnectError("-"), UnicodeError()), "the name is not known", False),
+    (_connecting(UnicodeError()), "the name is not known", False),
     (
-        _caused(httpx.ConnectError("-"), _verification(9)),
+        _connecting(_verification(9)),
         "its certificate is not valid yet: is the clock of this machine right?",
         False,
     ),
     (
-        _caused(httpx.ConnectError("-"), _verification(25)),
+        _connecting(_verification(25)),
         "its certificate is not valid: path length constraint exceeded",
         False,
     ),
-    (_caused(httpx.ConnectError("-"), ssl.SSLError()), "the TLS handshake failed", True),
+    (_connecting(ssl.SSLError()), "the TLS handshake failed", True),
     (httpx.ConnectTimeout("-"), "timed out while connecting", True),
     (httpx.PoolTimeout("-"), "timed out while all of max_connections were in use", True),
     (httpx.ProxyError("no tunnel: ReadError"), "made no tunnel", True),
@@ -447,10 +399,6 @@ SAID: Final[list[tuple[Exception, str, bool]]] = [
         True,
     ),
 ]
-
-
-def _reason(text: str, *, transient: bool) -> Reason:
-    return Reason(text, Advice.REPEAT if transient else Advice.FIX)
 
 
 @pytest.mark.parametrize(("error", "text", "transient"), SAID)

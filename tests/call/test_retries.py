@@ -1,20 +1,130 @@
-"""Waiting between attempts: back-off, Retry-After, what does not fit, what cannot be sent again."""
+"""Retries: which statuses may pass by themselves, which waits, and what ends the attempts."""
 
-from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
 
 from gateway_sdk import (
     ConfigurationError,
-    ConnectionFailedError,
-    RateLimitedError,
-    ReplyLostError,
+    Repeatability,
     RetryPolicy,
     ServerError,
+    StatusError,
 )
+from gateway_sdk.operations import OPERATIONS
 from tests.support.calls import CALLS
-from tests.support.scripted import scripted
+from tests.support.scripted import Step, scripted
+
+EVERY = range(400, 600)
+BY_REPEATABILITY = {operation.repeatability: operation.name for operation in OPERATIONS}
+READ, IDEMPOTENT, ONCE = (BY_REPEATABILITY[kind] for kind in Repeatability)
+ONCES = [op.name for op in OPERATIONS if op.repeatability is Repeatability.ONCE]
+
+
+async def requests_after(
+    monkeypatch: pytest.MonkeyPatch, name: str, status: int, policy: RetryPolicy
+) -> int:
+    """Return how many requests a call makes of a gateway that knows one answer."""
+    gateway, engine, _ = scripted(
+        monkeypatch, lambda _: httpx.Response(status), retry=policy, retry_budget=None
+    )
+    with pytest.raises(StatusError):
+        await CALLS[name](gateway)
+    return len(engine.requests)
+
+
+@pytest.mark.parametrize("name", [READ, IDEMPOTENT, ONCE])
+@pytest.mark.parametrize(
+    ("policy", "status", "repeated"),
+    [
+        (RetryPolicy(statuses=(500, 503)), 429, set()),  # taken out
+        (RetryPolicy(statuses=()), 503, set()),
+        (RetryPolicy(statuses=(599,)), 599, {READ, IDEMPOTENT}),  # put in
+        (RetryPolicy(statuses={501}), 501, {READ, IDEMPOTENT}),  # a refusal, but not of too many
+        (RetryPolicy(statuses=frozenset({429})), 429, {READ, IDEMPOTENT, ONCE}),
+        (RetryPolicy(statuses=range(429, 430)), 429, {READ, IDEMPOTENT, ONCE}),
+        (RetryPolicy(statuses=EVERY), 401, set()),  # a matter of the token
+        (RetryPolicy(statuses=EVERY), 302, set()),
+        (RetryPolicy(statuses=EVERY), 400, {READ, IDEMPOTENT}),
+        (RetryPolicy(repeat_idempotent=False), 500, {READ}),
+        (RetryPolicy(repeat_idempotent=False, statuses=[599]), 599, {READ}),
+    ],
+)
+async def test_statuses_say_what_may_pass_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    policy: RetryPolicy,
+    status: int,
+    repeated: set[str],
+) -> None:
+    """A status that is put in is tried again where that is harmless; one taken out is not."""
+    assert await requests_after(monkeypatch, name, status, policy) == (3 if name in repeated else 1)
+
+
+@pytest.mark.parametrize("name", ONCES)
+async def test_what_must_happen_once_is_repeated_after_429_alone(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whatever `statuses` says, no other answer makes such a call be sent again."""
+    policy = RetryPolicy(statuses=EVERY)
+
+    repeated = [
+        status for status in EVERY if await requests_after(monkeypatch, name, status, policy) > 1
+    ]
+
+    assert repeated == [429]
+
+
+@pytest.mark.parametrize(
+    "statuses",
+    [
+        [399],
+        [600],
+        [200],
+        [True],
+        [429.0],
+        ["429"],
+        "429",
+        429,
+        None,
+        iter([429]),
+    ],
+    ids=lambda value: repr(value).partition(" at 0x")[0],  # the same in every process
+)
+def test_statuses_that_are_none(statuses: Any) -> None:
+    """Only a collection of error statuses is taken."""
+    with pytest.raises(ConfigurationError, match="statuses must be a collection"):
+        RetryPolicy(statuses=statuses)
+
+
+def test_statuses_are_kept_as_they_were_checked() -> None:
+    """Nobody can put in later what would have been refused."""
+    given = [429]
+    policy = RetryPolicy(statuses=given)
+
+    given.append(302)
+
+    assert tuple(policy.statuses) == (429,)
+    assert policy == RetryPolicy(statuses=(429,))
+    assert hash(policy) == hash(RetryPolicy(statuses=(429,)))
+
+
+async def test_full_jitter_spreads_callers_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default the waits of many callers fill all of the time up to the bound."""
+    gateway, _, waits = scripted(
+        monkeypatch,
+        lambda _: httpx.Response(503),
+        retry=RetryPolicy(attempts=2),
+        retry_budget=None,
+    )
+    for _ in range(200):
+        with pytest.raises(StatusError):
+            await CALLS[READ](gateway)
+
+    quarters = {int(wait / 0.125) for wait in waits}
+    assert quarters == {0, 1, 2, 3}
+    assert len(set(waits)) == 200
 
 
 @pytest.mark.parametrize(
@@ -41,152 +151,25 @@ async def test_the_back_off_doubles_up_to_its_cap(
     assert len(engine.requests) == 5
 
 
-async def test_retry_after_is_never_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wait is what the gateway asked for, and a random part of the back-off."""
-    asked = httpx.Response(429, headers={"Retry-After": "17"})
-    gateway, _, waits = scripted(monkeypatch, asked, httpx.Response(200, json={}))
-
-    await CALLS["create_customer"](gateway)
-
-    assert 17 <= waits[0] <= 17.5
-    assert len(waits) == 1
-
-
-async def test_a_retry_after_beyond_the_cap_is_raised_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A wait that is too long is not begun: the error says how long it would have been."""
-    gateway, engine, waits = scripted(
-        monkeypatch, httpx.Response(429, headers={"Retry-After": "61"})
-    )
-
-    with pytest.raises(RateLimitedError) as caught:
-        await CALLS["order_history"](gateway)
-
-    assert caught.value.retry_after == 61.0
-    assert waits == []
-    assert len(engine.requests) == 1
-
-
-async def test_a_wait_that_does_not_fit_the_deadline_is_not_begun(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """With 10 seconds left for the whole call, a wait of 17 ends it at once."""
-    asked = httpx.Response(503, headers={"Retry-After": "17"})
-    gateway, engine, waits = scripted(monkeypatch, asked, deadline=10)
-
-    with pytest.raises(ServerError):
-        await CALLS["order_history"](gateway)
-
-    assert waits == []
-    assert len(engine.requests) == 1
-
-
-async def test_without_a_deadline_every_wait_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With deadline=None only the policy bounds the attempts."""
-    asked = httpx.Response(503, headers={"Retry-After": "59"})
-    gateway, _, waits = scripted(monkeypatch, asked, deadline=None)
-
-    with pytest.raises(ServerError):
-        await CALLS["order_history"](gateway)
-
-    assert [int(wait) for wait in waits] in ([59, 59], [59, 60])
-
-
-async def stream() -> AsyncIterator[bytes]:
-    """Give two pieces, once."""
-    yield b"on"
-    yield b"ce"
-
-
-async def test_a_stream_that_was_begun_is_never_sent_twice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """An update from a stream is not repeated, although an update may be."""
-    gateway, engine, _ = scripted(monkeypatch, httpx.ReadError("-"))
-
-    with pytest.raises(ReplyLostError):
-        await gateway.aml.update_document("d-1", stream())
-
-    assert engine.bodies == [b"once"]
-
-
-async def test_a_stream_that_was_not_begun_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that failed before the stream was touched does not cost the upload."""
-    gateway, engine, _ = scripted(
-        monkeypatch, httpx.ConnectError("-"), httpx.Response(200, json={})
-    )
-
-    await gateway.aml.upload_document(stream())
-
-    assert engine.bodies == [b"once"]
-    assert len(engine.requests) == 2
-
-
-async def test_bytes_are_sent_again_from_their_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replayed body is the whole body."""
-    gateway, engine, _ = scripted(monkeypatch, httpx.ReadError("-"), httpx.Response(200, json={}))
-
-    await gateway.aml.update_document("d-1", b"whole")
-
-    assert engine.bodies == [b"whole", b"whole"]
-
-
-async def test_an_error_that_is_not_ours_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug in the transport is raised as it is, after one attempt."""
-    gateway, engine, _ = scripted(monkeypatch, ZeroDivisionError("bug"))
-
-    with pytest.raises(ZeroDivisionError):
-        await CALLS["order_history"](gateway)
-
-    assert len(engine.requests) == 1
-
-
-async def test_an_error_that_is_not_ours_ends_the_repeating(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A bug that shows in a later attempt is raised as it is, too."""
-    gateway, engine, _ = scripted(
-        monkeypatch, httpx.ConnectError("-"), ZeroDivisionError("bug"), httpx.Response(200)
-    )
-
-    with pytest.raises(ZeroDivisionError):
-        await CALLS["order_history"](gateway)
-
-    assert len(engine.requests) == 2
-
-
-async def test_the_last_error_goes_through_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No RetryError stands around the error of the last attempt."""
-    gateway, _, _ = scripted(monkeypatch, httpx.ConnectError("-"))
-
-    with pytest.raises(ConnectionFailedError) as caught:
-        await CALLS["list_countries"](gateway)
-
-    assert str(caught.value) == (
-        "list_countries: no connection to gateway.test:443: "
-        "the connection broke off before anything was sent (3 attempts)"
-    )
-
-
 @pytest.mark.parametrize(
-    ("field", "value"),
+    "steps",
     [
-        ("attempts", 0),
-        ("attempts", 1.5),
-        ("attempts", True),
-        ("backoff", -1),
-        ("backoff", float("nan")),
-        ("backoff_max", float("inf")),
-        ("retry_after_max", None),
-        ("retry_after_max", "60"),
-        ("backoff", False),
+        [ZeroDivisionError("bug")],
+        [TimeoutError("somebody's")],  # no deadline of ours
+        [httpx.ConnectError("-"), ZeroDivisionError("bug"), httpx.Response(200)],
     ],
 )
-def test_a_policy_with_a_number_out_of_range_is_refused(field: str, value: object) -> None:
-    """The error names the field."""
-    with pytest.raises(ConfigurationError, match=field):
-        RetryPolicy(**{field: value})  # type: ignore[arg-type] # that is the point
+async def test_an_error_that_is_not_ours_ends_the_attempts(
+    monkeypatch: pytest.MonkeyPatch, steps: list[Step]
+) -> None:
+    """A bug in the transport is raised as it is, also in a later attempt."""
+    gateway, engine, _ = scripted(monkeypatch, *steps)
+
+    with pytest.raises((ZeroDivisionError, TimeoutError)) as caught:
+        await CALLS["order_history"](gateway)
+
+    assert caught.value in steps
+    assert len(engine.requests) == min(len(steps), 2)
 
 
 def test_a_policy_may_wait_no_time_at_all() -> None:

@@ -1,7 +1,7 @@
 """Access tokens: where they come from, what is refused, what happens after a 401."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -12,6 +12,7 @@ from gateway_sdk import (
     AuthError,
     ConfigurationError,
     ConnectionFailedError,
+    ForbiddenError,
     GatewayError,
     GatewaySession,
     Observer,
@@ -20,29 +21,46 @@ from gateway_sdk import (
     UnauthorizedError,
 )
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token
-from tests.support.calls import CALLS
-from tests.support.scripted import ScriptedEngine, scripted
+from tests.support.calls import CALLS, Call
+from tests.support.scripted import ScriptedEngine, Step, scripted
+from tests.support.secrecy import texts_of
 
 OK = httpx.Response(200, json={})
 
 
-class Renewing:
-    """A token source that has another token each time one is rejected."""
+class Keeping:
+    """A source of the user's own that keeps its token until it hears that it was rejected."""
 
-    def __init__(self, *tokens: str | SecretStr) -> None:
-        self.tokens = list(tokens)
+    def __init__(self, failure: Exception | None = None) -> None:
         self.rejected: list[str] = []
+        self._failure = failure
 
-    async def token(self, rejected: Any = None) -> str | SecretStr:
+    async def token(self, rejected: str | None = None) -> str:
         if rejected is not None:
-            self.rejected.append(rejected)
-        if rejected == self.tokens[0] and len(self.tokens) > 1:
-            self.tokens.pop(0)
-        return self.tokens[0]
+            self.reject(rejected)
+        return f"token-{len(set(self.rejected))}"
+
+    def reject(self, token: str) -> None:
+        self.rejected.append(token)
+        if self._failure is not None:
+            raise self._failure
+
+
+class Same:
+    """A source that has one token, and fails when it is asked for another one if it should."""
+
+    def __init__(self, kept: str | SecretStr = "same", failure: Exception | None = None) -> None:
+        self._kept = kept
+        self._failure = failure
+
+    async def token(self, rejected: object = None) -> str | SecretStr:
+        if rejected is not None and self._failure is not None:
+            raise self._failure
+        return self._kept
 
 
 def sent_tokens(engine: ScriptedEngine) -> list[str]:
-    return [request.headers["Authorization"] for request in engine.requests]
+    return [request.headers["Authorization"].removeprefix("Bearer ") for request in engine.requests]
 
 
 async def _coroutine_function() -> str:
@@ -56,12 +74,12 @@ async def _secret() -> SecretStr:
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
-        ("abc.DEF-_~+/==", "Bearer abc.DEF-_~+/=="),
-        (SecretStr("abc"), "Bearer abc"),
-        (_coroutine_function, "Bearer from-a-function"),
-        (_secret, "Bearer from-a-function"),
-        (Renewing("first"), "Bearer first"),
-        (Renewing(SecretStr("first")), "Bearer first"),
+        ("abc.DEF-_~+/==", "abc.DEF-_~+/=="),
+        (SecretStr("abc"), "abc"),
+        (_coroutine_function, "from-a-function"),
+        (_secret, "from-a-function"),
+        (Same("first"), "first"),
+        (Same(SecretStr("first")), "first"),
     ],
 )
 async def test_every_kind_of_source_is_sent(
@@ -75,61 +93,66 @@ async def test_every_kind_of_source_is_sent(
     assert sent_tokens(engine) == [sent]
 
 
-@pytest.mark.parametrize("given", [None, 7, b"bytes", object(), Renewing, ["token"]])
+@pytest.mark.parametrize("given", [None, 7, b"bytes", object(), Same, ["token"]])
 def test_what_cannot_give_a_token_is_refused(given: Any) -> None:
     """A session is not made with something that is no source of tokens."""
     with pytest.raises(ConfigurationError, match=r"^access_token (must be a string|is a class)"):
         GatewaySession("https://gateway.test", access_token=given)
 
 
+def giving(token: Any) -> Callable[[], Any]:
+    async def source() -> Any:
+        if isinstance(token, Exception):
+            raise token
+        return token
+
+    return source
+
+
+async def needing(required: str) -> str:
+    return required
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("", "is empty"),
-        ("CANARY\n", "strip"),
-        (" CANARY", "strip"),
-        ("CAN ARY", "has characters"),
+        ("CANARY\n", r"strip\(\) it"),
+        (" CANARY", r"strip\(\) it"),
+        ("CAN ARY", "has characters .*RFC 6750"),
         ("CAN\nARY", "has characters"),
         ("CANARY\x00", "has characters"),
         ("CANÄRY", "has characters"),
         ("=CANARY", "has characters"),
-        ("Bearer CANARY", "begins with the word Bearer"),
+        ("Bearer CANARY", "begins with the word Bearer.* give the token alone"),
     ],
 )
 async def test_what_no_bearer_token_can_be_is_refused(
     monkeypatch: pytest.MonkeyPatch, text: str, problem: str
 ) -> None:
     """Such a text is refused when it is given and when a source returns it, and is not shown."""
-
-    async def source() -> str:
-        return text
-
     with pytest.raises(ConfigurationError, match=problem) as at_once:
         GatewaySession("https://gateway.test", access_token=SecretStr(text))
-    gateway, engine, _ = scripted(monkeypatch, OK, access_token=source)
+    gateway, engine, _ = scripted(monkeypatch, OK, access_token=giving(text))
     with pytest.raises(AuthError, match=problem) as later:
         await CALLS["order_history"](gateway)
 
     assert engine.requests == []
     assert later.value.outcome is Outcome.NOT_SENT
     for error in (at_once.value, later.value):
-        assert "CAN" not in str(error)
-
-
-async def _wrong_type() -> Any:
-    return 7
-
-
-async def _fails() -> str:
-    raise LookupError("CANARY")
+        assert "CAN" not in texts_of(error)
 
 
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (_wrong_type, "something that is not a token"),
-        (_fails, "failed: LookupError"),
+        (giving(7), "something that is not a token"),
+        (giving(LookupError("CANARY")), "failed: LookupError"),
         (lambda: "token", "make it async"),
+        (lambda: None, "make it async"),
+        (needing, "failed: TypeError"),
+        # An error of the package is not wrapped in another one.
+        (giving(AuthError("log in first")), "^create_customer: log in first"),
     ],
 )
 async def test_a_source_that_fails_ends_the_call_before_it_is_sent(
@@ -144,22 +167,7 @@ async def test_a_source_that_fails_ends_the_call_before_it_is_sent(
     assert engine.requests == []
     assert "CANARY" not in str(caught.value)
     assert caught.value.advice is not Advice.CHECK
-
-
-async def test_an_error_of_the_package_comes_through_a_source(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A source that raises an AuthError of its own is not wrapped in another one."""
-    raised = AuthError("log in first")
-
-    async def source() -> str:
-        raise raised
-
-    gateway, _, _ = scripted(monkeypatch, OK, access_token=source)
-    with pytest.raises(AuthError) as caught:
-        await CALLS["order_history"](gateway)
-
-    assert str(caught.value) == "order_history: log in first"
+    assert caught.value.outcome is Outcome.NOT_SENT
 
 
 async def test_an_error_that_calls_share_is_written_by_none(
@@ -207,125 +215,99 @@ async def test_a_source_that_may_be_asked_again_is(
     assert not engine.requests
 
 
-async def test_a_rejected_token_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a 401 the source is asked for another token, and the call is made again with it."""
-    source = Renewing("old", "new")
-    gateway, engine, waits = scripted(monkeypatch, httpx.Response(401), OK, access_token=source)
-
-    await CALLS["create_customer"](gateway)
-
-    assert sent_tokens(engine) == ["Bearer old", "Bearer new"]
-    assert source.rejected == ["old"]
-    assert waits == []
+async def stream() -> AsyncIterator[bytes]:
+    yield b"once"
 
 
-async def test_a_renewed_token_that_is_rejected_too_ends_the_call(
+def upload(gateway: GatewaySession) -> Any:
+    return gateway.aml.upload_document(stream())
+
+
+class After401(NamedTuple):
+    """What a call does whose token is refused, and what the next call is sent with."""
+
+    source: Callable[[], Any]
+    statuses: list[int]
+    call: Call
+    tokens: list[str]
+    error: type[GatewayError] | None
+    next: str
+
+
+CREATE, READ = CALLS["create_customer"], CALLS["order_history"]
+AFTER_401: dict[str, After401] = {
+    "renewed once": After401(Keeping, [401], CREATE, ["token-0", "token-1"], None, "token-1"),
+    "renewed, and rejected too": After401(
+        Keeping, [401, 401], CREATE, ["token-0", "token-1"], TokenRejectedError, "token-2"
+    ),
+    # One renewal per call: a 401 in a later attempt is final, and the source has to know of it.
+    "rejected in a later attempt": After401(
+        Keeping,
+        [401, 503, 401],
+        READ,
+        ["token-0", "token-1", "token-1"],
+        TokenRejectedError,
+        "token-2",
+    ),
+    "a static token": After401(
+        lambda: "static", [401], READ, ["static"], UnauthorizedError, "static"
+    ),
+    "a source of one token": After401(Same, [401], READ, ["same"], UnauthorizedError, "same"),
+    "a renewal that fails": After401(
+        lambda: Same(failure=LookupError()), [401], CREATE, ["same"], AuthError, "same"
+    ),
+    # The token is good and the right is missing.
+    "forbidden": After401(Keeping, [403], READ, ["token-0"], ForbiddenError, "token-0"),
+    # Nobody logs in for a body that is gone anyway.
+    "a stream": After401(Keeping, [401], upload, ["token-0"], UnauthorizedError, "token-1"),
+    "a source without reject": After401(Same, [401], upload, ["same"], UnauthorizedError, "same"),
+}
+
+
+@pytest.mark.parametrize("case", AFTER_401.values(), ids=AFTER_401)
+async def test_a_token_that_is_refused(monkeypatch: pytest.MonkeyPatch, case: After401) -> None:
+    """It is renewed once where that helps; the error says what the attempts have done."""
+    source = case.source()
+    steps: list[Step] = [httpx.Response(code, json={"message": "no"}) for code in case.statuses]
+    gateway, engine, waits = scripted(monkeypatch, *steps, OK, access_token=source)
+
+    if case.error is None:
+        await case.call(gateway)
+    else:
+        with pytest.raises(case.error) as caught:
+            await case.call(gateway)
+        assert type(caught.value) is case.error
+        assert [attempt.status for attempt in caught.value.attempts] == case.statuses
+        assert caught.value.outcome is Outcome.REFUSED
+    if isinstance(source, Keeping):
+        assert len(source.rejected) == int(case.next[-1])
+
+    await case.call(gateway)
+
+    assert sent_tokens(engine) == [*case.tokens, case.next]
+    assert len(waits) == case.statuses.count(503)
+
+
+async def test_the_error_of_a_rejected_token_has_the_words_of_the_gateway(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A second 401 is a TokenRejectedError: an UnauthorizedError and an AuthError in one."""
+    """A TokenRejectedError is an UnauthorizedError and an AuthError in one."""
     refusal = httpx.Response(401, json={"message": "no"})
-    gateway, engine, _ = scripted(
-        monkeypatch, refusal, access_token=Renewing("one", "two", "three")
-    )
+    gateway, _, _ = scripted(monkeypatch, refusal, access_token=Keeping())
 
     with pytest.raises(TokenRejectedError) as caught:
-        await CALLS["create_customer"](gateway)
+        await CREATE(gateway)
 
-    assert len(engine.requests) == 2
     assert isinstance(caught.value, UnauthorizedError)
     assert isinstance(caught.value, AuthError)
-    assert caught.value.outcome is Outcome.REFUSED
     assert caught.value.payload is not None
     assert caught.value.payload.message == "no"
 
 
-async def test_a_renewal_is_not_repeated_after_another_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One renewal per call: a 401 in a later attempt of it is final."""
-    gateway, engine, _ = scripted(
-        monkeypatch,
-        httpx.Response(401),
-        httpx.Response(503),
-        httpx.Response(401),
-        access_token=Renewing("one", "two", "three"),
-    )
-
-    with pytest.raises(TokenRejectedError) as caught:
-        await CALLS["order_history"](gateway)
-
-    assert [attempt.status for attempt in caught.value.attempts] == [401, 503, 401]
-    assert sent_tokens(engine) == ["Bearer one", "Bearer two", "Bearer two"]
-
-
-async def test_a_renewed_token_that_is_refused_later_is_given_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A 401 in a later attempt of the same call: the source has to know it for the next call."""
-    source = Keeping()
-    replies = (httpx.Response(status) for status in (401, 503, 401))
-    gateway, _, _ = scripted(monkeypatch, *replies, access_token=source)
-
-    with pytest.raises(TokenRejectedError):
-        await CALLS["order_history"](gateway)
-
-    assert source.rejected == ["token-0", "token-1"]
-
-
-@pytest.mark.parametrize("source", ["static", SecretStr("static"), Renewing("static")])
-async def test_a_token_that_cannot_be_renewed_is_unauthorized(
-    monkeypatch: pytest.MonkeyPatch, source: Any
-) -> None:
-    """Without another token a 401 is an UnauthorizedError after one attempt."""
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(401), access_token=source)
-
-    with pytest.raises(UnauthorizedError) as caught:
-        await CALLS["order_history"](gateway)
-
-    assert type(caught.value) is UnauthorizedError
-    assert len(engine.requests) == 1
-
-
-async def test_a_failing_renewal_keeps_the_outcome_of_the_call(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """An error of the source in mid-call says what the attempts before it did."""
-
-    class Broken(Renewing):
-        async def token(self, rejected: Any = None) -> str | SecretStr:
-            if rejected:
-                raise LookupError
-            return "old"
-
-    gateway, _, _ = scripted(monkeypatch, httpx.Response(401), access_token=Broken("old"))
-
-    with pytest.raises(AuthError) as caught:
-        await CALLS["create_customer"](gateway)
-
-    assert caught.value.outcome is Outcome.REFUSED
-    assert len(caught.value.attempts) == 1
-
-
-async def test_a_forbidden_call_does_not_renew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A 403 says that the token is good and the right is missing: no renewal."""
-    source = Renewing("old", "new")
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(403), access_token=source)
-
-    with pytest.raises(GatewayError):
-        await CALLS["order_history"](gateway)
-
-    assert source.rejected == []
-    assert len(engine.requests) == 1
-
-
-async def test_a_stream_that_cannot_be_sent_again_still_rejects_its_token(
+async def test_a_shared_source_hears_of_the_401_of_a_stream(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody logs in for a call that is lost anyway; the next one has another token."""
-
-    async def stream() -> Any:
-        yield b"once"
-
     store = MemoryStore()
     await store.save(Token("old"))
     logins = iter(["new"])
@@ -338,62 +320,11 @@ async def test_a_stream_that_cannot_be_sent_again_still_rejects_its_token(
     )
 
     with pytest.raises(UnauthorizedError):
-        await gateway.aml.upload_document(stream())
-    await gateway.aml.upload_document(stream())
+        await upload(gateway)
+    await upload(gateway)
 
-    assert sent_tokens(engine) == ["Bearer old", "Bearer new"]
-
-
-class Keeping:
-    """A source of the user's own that keeps its token until it hears that it was rejected."""
-
-    def __init__(self, failure: Exception | None = None) -> None:
-        self.rejected: list[str] = []
-        self._failure = failure
-
-    async def token(self, rejected: str | None = None) -> str:
-        if rejected is not None:
-            self.reject(rejected)
-        return f"token-{len(set(self.rejected))}"
-
-    def reject(self, token: str) -> None:
-        self.rejected.append(token)
-        if self._failure is not None:
-            raise self._failure
-
-
-async def _stream() -> AsyncIterator[bytes]:
-    yield b"once"
-
-
-async def test_a_source_hears_of_the_401_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next upload is sent with another token, and the one after that keeps it."""
-    source = Keeping()
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(401), OK, access_token=source)
-
-    with pytest.raises(UnauthorizedError):
-        await gateway.aml.upload_document(_stream())
-    for _ in range(2):
-        await gateway.aml.upload_document(_stream())
-
-    assert sent_tokens(engine) == ["Bearer token-0", "Bearer token-1", "Bearer token-1"]
-    assert source.rejected == ["token-0"]
-
-
-async def test_a_source_hears_of_the_second_401_of_a_call(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The renewed token was refused too: the next call has a third one."""
-    source = Keeping()
-    gateway, engine, _ = scripted(
-        monkeypatch, httpx.Response(401), httpx.Response(401), OK, access_token=source
-    )
-
-    with pytest.raises(TokenRejectedError):
-        await CALLS["order_history"](gateway)
-    await CALLS["order_history"](gateway)
-
-    assert sent_tokens(engine) == ["Bearer token-0", "Bearer token-1", "Bearer token-2"]
+    assert sent_tokens(engine) == ["old", "new"]
+    assert engine.bodies == [b"once"] * 2
 
 
 async def test_what_reject_raises_does_not_hide_the_401(
@@ -405,7 +336,7 @@ async def test_what_reject_raises_does_not_hide_the_401(
     )
 
     with pytest.raises(UnauthorizedError):
-        await gateway.aml.upload_document(_stream())
+        await upload(gateway)
 
     logged = [record for record in caplog.records if record.name.startswith("gateway_sdk")]
     assert [record.getMessage() for record in logged] == [
@@ -429,21 +360,3 @@ def test_a_reject_that_cannot_be_called_at_once_is_refused(reject: object) -> No
 
     with pytest.raises(ConfigurationError, match="access_token has a reject that is not a plain"):
         GatewaySession("https://gateway.test", access_token=source)
-
-
-async def test_a_stream_is_not_sent_again_with_a_renewed_token(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A body that is gone cannot be sent with the new token, so the 401 goes up."""
-
-    async def stream() -> Any:
-        yield b"once"
-
-    gateway, engine, _ = scripted(
-        monkeypatch, httpx.Response(401), access_token=Renewing("old", "new")
-    )
-
-    with pytest.raises(UnauthorizedError):
-        await gateway.aml.upload_document(stream())
-
-    assert engine.bodies == [b"once"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway_sdk._call import client
+from gateway_sdk._call import shared_state
 from gateway_sdk.auth import _kept_ports
 from gateway_sdk.cli import main
 from gateway_sdk.sandbox import (
@@ -31,6 +31,7 @@ MOODS = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TERM"
 def strange_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Keep the files and the settings of whoever runs the tests out of them."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("WIN_PD_OVERRIDE_LOCAL_APPDATA", str(tmp_path / "local"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in os.environ:
         if name.startswith("GATEWAY_"):
@@ -80,6 +81,8 @@ def run_gateway() -> Callable[..., subprocess.CompletedProcess[str]]:
 @pytest.fixture
 def start_in_terminal() -> Iterator[Callable[..., Terminal]]:
     """Provide the command line as a process in a terminal of 80 columns, at which a test sits."""
+    if os.name == "nt":
+        pytest.skip("Windows has no pseudo-terminals that a test could sit at")
     opened: list[Terminal] = []
 
     def start(*arguments: str | Path, **more: str) -> Terminal:
@@ -159,8 +162,8 @@ def unhurried(monkeypatch: pytest.MonkeyPatch, gateway_no_waits: None) -> list[f
         waited.append(seconds)
         await turn(0)
 
-    _, check = client.SHARED["sleep"]
-    monkeypatch.setitem(client.SHARED, "sleep", (wait, check))
+    _, check = shared_state.SHARED["sleep"]
+    monkeypatch.setitem(shared_state.SHARED, "sleep", (wait, check))
     return waited
 
 

@@ -5,6 +5,8 @@ import signal
 import threading
 from collections.abc import Callable
 
+import pytest
+
 from gateway_sdk.sandbox import Fault, Sandbox
 from tests.cli.ended import Ended
 from tests.cli.terminal import wait_until_asleep
@@ -14,6 +16,8 @@ def interrupt(
     call: Callable[..., Ended], served: Sandbox, operation: str, *arguments: str
 ) -> Ended:
     """Press Ctrl-C as soon as the gateway has got a call, which it takes an hour to serve."""
+    if os.name == "nt":
+        pytest.skip("needs what Windows lacks")
     served.faults.on(operation, Fault.latency(3600), at=1)
     ended = threading.Event()
 

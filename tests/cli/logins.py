@@ -36,20 +36,20 @@ class Tab:
     """
 
     def __init__(self, visitor: Visitor | None = None) -> None:
-        self._visitor = visitor or Visitor()
+        self.visitor = visitor or Visitor()
         self.url = ""
         self.answer = ""
 
     def __call__(self, url: str) -> bool:
         """Log in, and leave the browser at the answer."""
         self.url = url
-        self.answer = self._visitor._log_in(url)
+        self.answer = self.visitor._log_in(url)
         return True
 
     def hand_over(self, url: str) -> bool:
         """Log in, and let the page there hand the answer over."""
         self(url)
-        self._visitor._hand_over(self.answer)
+        self.visitor._hand_over(self.answer)
         return True
 
     @property

@@ -1,15 +1,18 @@
 """A terminal of 80 columns with a program in it, and a test that sits in front of it."""
 
-import fcntl
 import os
-import pty
 import signal
 import struct
 import subprocess
-import termios
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+    import pty
+    import termios
 
 
 def wait_until_asleep(pid: int) -> None:

@@ -60,14 +60,6 @@ def test_error_comes_with_the_next_step(error: GatewayError, next_step: str, sta
     assert failure.status == status
 
 
-def test_write_of_unknown_outcome_is_not_to_be_repeated_blindly() -> None:
-    """An error that does not say whether it happened asks its reader to look first."""
-    lost = Attempt(outcome=Outcome.UNKNOWN, status=None, error="ReplyLostError", elapsed=1.0)
-    error = DeadlineExceededError("too slow").of_call("create", Repeatability.ONCE, (lost,))
-
-    assert str(explain(error)).endswith("it may have been done already.")
-
-
 READ, IDEMPOTENT, ONCE = Repeatability.READ, Repeatability.IDEMPOTENT, Repeatability.ONCE
 
 

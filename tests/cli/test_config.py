@@ -1,6 +1,5 @@
 import sys
 from collections.abc import Mapping
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -31,58 +30,28 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
 
 @pytest.mark.usefixtures("complete")
 @pytest.mark.parametrize(
-    "missing", [which for count in (1, 2, 3) for which in combinations(range(3), count)]
+    ("options", "exports"),
+    [
+        ({}, []),  # what workers read is what logins read
+        # An empty option counts as none, and one that repeats a variable is no news.
+        ({"base_url": GIVEN[0], "auth_url": "", "client_id": GIVEN[2]}, []),
+        # An option goes before the environment, and is told in a shell's own spelling.
+        (
+            {"base_url": "https://other.test", "client_id": "it's me"},
+            ["GATEWAY_BASE_URL=https://other.test", """GATEWAY_CLIENT_ID='it'"'"'s me'"""],
+        ),
+    ],
 )
-@pytest.mark.parametrize("empty", [True, False])
-def test_every_missing_setting_is_named(
-    monkeypatch: pytest.MonkeyPatch, missing: tuple[int, ...], empty: bool
+def test_settings_that_workers_lack_are_told(
+    options: Mapping[str, str], exports: list[str]
 ) -> None:
-    """Each one that is not set, or is empty, is named with the option for it; no other is."""
-    for place in missing:
-        if empty:
-            monkeypatch.setenv(VARIABLES[place], "")
-        else:
-            monkeypatch.delenv(VARIABLES[place])
+    settings = find_settings(options)
 
-    with pytest.raises(CommandError) as caught:
-        find_settings({}).store()
-
-    first, second = str(caught.value).splitlines()
-    for place in range(3):
-        assert (VARIABLES[place] in first) == (place in missing)
-        assert (OPTIONS[place] in second) == (place in missing)
-    assert caught.value.status == 2
-
-
-@pytest.mark.usefixtures("complete")
-def test_environment_suffices() -> None:
-    """What workers read is what logins read, and nothing is left to be exported."""
-    settings = find_settings({})
-
-    assert tuple(map(settings.values.get, ("base_url", "auth_url", "client_id"))) == GIVEN
-    assert settings.exports() == []
-    assert settings.sources["base_url"] == "GATEWAY_BASE_URL"
-
-
-@pytest.mark.usefixtures("complete")
-def test_options_go_before_the_environment() -> None:
-    """An option is taken, and told as a setting that workers need, in a shell's own spelling."""
-    settings = find_settings({"base_url": "https://other.test", "client_id": "it's me"})
-
-    assert settings.values["base_url"] == "https://other.test"
-    assert settings.values["auth_url"] == GIVEN[1]
-    assert settings.exports() == [
-        "GATEWAY_BASE_URL=https://other.test",
-        """GATEWAY_CLIENT_ID='it'"'"'s me'""",
+    names = ("base_url", "auth_url", "client_id")
+    assert [settings.values[name] for name in names] == [
+        options.get(name) or given for name, given in zip(names, GIVEN, strict=True)
     ]
-
-
-@pytest.mark.usefixtures("complete")
-def test_option_that_says_what_the_environment_says_is_no_news() -> None:
-    """An empty option counts as none, and one that repeats a variable needs no export."""
-    given = {"base_url": GIVEN[0], "auth_url": "", "client_id": GIVEN[2]}
-
-    assert find_settings(given).exports() == []
+    assert settings.exports() == exports
 
 
 @pytest.mark.usefixtures("complete")
@@ -108,6 +77,7 @@ def test_place_is_told_without_a_password(
     assert "canary" not in repr(settings)
 
 
+@pytest.mark.posix
 @pytest.mark.usefixtures("complete")
 def test_place_of_a_file_is_its_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The file is the one of the store, in the user's folder or in one that is set."""
@@ -123,7 +93,7 @@ def test_place_of_a_file_is_its_path(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 @pytest.mark.parametrize(
     ("module", "setting"), [("keyring", "keyring"), ("redis", "redis://localhost")]
 )
-@pytest.mark.parametrize("command", ["login", "status", "logout"])
+@pytest.mark.parametrize("command", ["login", "status", "logout", "countries"])
 def test_missing_extra_of_a_store_is_named(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -148,35 +118,21 @@ def test_missing_extra_of_a_store_is_named(
 PROFILE = {"base_url": "https://kept.test", "auth_url": GIVEN[1], "client_id": "kept"}
 
 
-def test_profile_stands_in_for_the_environment() -> None:
-    """Without any variable the profile "default" counts; it says so of each setting."""
-    save_profile("default", PROFILE)
-
-    settings = find_settings({})
-
-    assert settings.values == PROFILE
-    assert set(settings.sources.values()) == {"profile default"}
-
-
 def test_first_source_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """An option, then the profile that an option names, the environment, the usual profile."""
     save_profile("default", {**PROFILE, "client_id": "usual", "tenant_id": "usual"})
     save_profile("named", {"auth_url": "https://named.test"})
+    assert set(find_settings({}).sources.values()) == {"profile default"}
     monkeypatch.setenv("GATEWAY_BASE_URL", "https://environment.test")
     monkeypatch.setenv("GATEWAY_AUTH_URL", "https://environment.test/login")
 
     settings = find_settings({"client_id": "option"}, "named")
     usual = find_settings({})
 
-    assert settings.values == {
-        "base_url": "https://environment.test",
-        "auth_url": "https://named.test",
-        "client_id": "option",
-    }
-    assert settings.sources == {
-        "base_url": "GATEWAY_BASE_URL",
-        "auth_url": "profile named",
-        "client_id": "--client-id",
+    assert {name: (text, settings.sources[name]) for name, text in settings.values.items()} == {
+        "base_url": ("https://environment.test", "GATEWAY_BASE_URL"),
+        "auth_url": ("https://named.test", "profile named"),
+        "client_id": ("option", "--client-id"),
     }
     assert usual.sources["auth_url"] == "GATEWAY_AUTH_URL"
     assert (usual.values["tenant_id"], usual.sources["tenant_id"]) == ("usual", "profile default")
@@ -188,7 +144,7 @@ def test_profile_of_the_environment_counts_in_place_of_the_usual_one(
     """GATEWAY_PROFILE names one that has to be there."""
     save_profile("named", PROFILE)
     monkeypatch.setenv("GATEWAY_PROFILE", "named")
-    assert find_settings({}).sources["base_url"] == "profile named"
+    assert find_settings({}).values == PROFILE
 
     monkeypatch.setenv("GATEWAY_PROFILE", "other")
     with pytest.raises(CommandError, match="there is no profile 'other'"):
@@ -228,6 +184,7 @@ def test_token_without_a_gateway_goes_to_the_one_of_an_option(
     assert find_settings({"base_url": GIVEN[0]}).values["access_token"] == "token"
 
 
+@pytest.mark.posix
 def test_profiles_are_private_and_hold_no_token() -> None:
     """The file has mode 0600, and only what is remembered."""
     save_profile(
@@ -250,6 +207,7 @@ def test_broken_profiles_are_told(content: str) -> None:
         find_settings({})
 
 
+@pytest.mark.posix
 def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     """A file in the place of the folder for settings is no traceback."""
     (tmp_path / "config").write_text("")

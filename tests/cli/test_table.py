@@ -5,8 +5,12 @@
 - `#` are the section, with the reason;
 - `file NAME CONTENT` is a file in the folder of the command;
 - `env NAME=TEXT` is a variable, where an empty one counts as missing;
-- `token LIFE AGE`, in seconds, is the token of a login, which is stored; LIFE may be `unknown`;
+- `token LIFE AGE`, in seconds, is the token of a login, which is stored; LIFE may be `unknown`.
+  Then the variables of a login are set, too;
 - `fault TEXT` is a fault of the gateway, as in `gateway sandbox --fault`;
+- `browser NAME=VALUE...` logs in at the gateway, as a `Visitor` with these arguments does; the
+  variables of a login are set, too;
+- `reply TYPE BODY` is what the gateway answers to every call;
 - `< CONTENT` is standard input;
 - `$` is a command, with its exit status in front if that is not 0: `2$ gateway nonsense`;
 - `=` are the operations of which the gateway receives a call;
@@ -14,7 +18,7 @@
   alone for any lines.
 
 What is given may have the escapes of Python. In a block that gives nothing, each command is a case
-of its own.
+of its own, unless the block begins with `in turn`.
 """
 
 import io
@@ -22,16 +26,27 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import methodcaller
 from pathlib import Path
+from typing import Any
 
 import pytest
+from starlette.responses import Response
 
-from gateway_sdk.sandbox import Sandbox
+from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Fault, Sandbox, Visitor
 from tests.cli.ended import Ended
-from tests.cli.logins import keep
+from tests.cli.logins import Tab, keep
 
 MISUSED = 2
+LOGIN = {
+    "GATEWAY_ACCESS_TOKEN": "",
+    "GATEWAY_AUTH_URL": "https://login.test/",
+    "GATEWAY_CLIENT_ID": SANDBOX_CLIENT_ID,
+}
 TABLE = Path(__file__).with_name("table.txt")
+
+# Charts and Parquet need NumPy, for which wine lacks functions.
+_POSIX = re.compile(r"--png|parquet|nowhere/|/dev/")
 
 
 @dataclass
@@ -57,17 +72,21 @@ class Case:
     files: dict[str, bytes] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
-    token: tuple[float | None, float] | None = None
-    stdin: bytes | None = None
+    given: dict[str, str] = field(default_factory=dict)  # by the word that begins the line
     steps: list[Step] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        return "\n".join(step.words for step in self.steps)
 
 
 def cases() -> Iterator[Case]:
     number = 1
     for block in TABLE.read_text(encoding="utf-8").split("\n\n"):
         lines = [line for line in block.splitlines() if not line.startswith("#")]
-        case = _case(f"line {number}", lines)
-        if case.files or case.variables or case.faults or case.stdin is not None:
+        in_turn = lines[:1] == ["in turn"]
+        case = _case(f"line {number}", lines[in_turn:])
+        if in_turn or case != Case(case.name, steps=case.steps):
             yield case
         else:
             yield from (Case(f"{case.name}, {step.words}", steps=[step]) for step in case.steps)
@@ -85,19 +104,14 @@ def _case(name: str, lines: list[str]) -> Case:
             case "env":
                 variable, _, value = text.partition("=")
                 case.variables[variable] = _bytes(value).decode()
-            case "token":
-                life, age = text.split()
-                case.token = None if life == "unknown" else float(life), float(age)
             case "fault":
                 case.faults.append(text)
-            case "<":
-                case.stdin = _bytes(text)
+            case "token" | "reply" | "browser" | "<":
+                case.given[mark] = text
             case "=":
                 case.steps[-1].received = text.split()
-            case ">":
-                case.steps[-1].out.append(text)
-            case "!":
-                case.steps[-1].err.append(text)
+            case ">" | "!":
+                (case.steps[-1].out if mark == ">" else case.steps[-1].err).append(text)
             case _:
                 assert mark.endswith("$"), line
                 case.steps.append(Step(text, int(mark[:-1] or 0)))
@@ -118,31 +132,65 @@ def _matches(lines: list[str], text: str) -> bool:
     return bool(re.fullmatch("".join(patterns), text))
 
 
+@pytest.fixture
+def give(
+    served: Sandbox, tab: Tab, gateway_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[Case], Path]:
+    """Provide what makes what a case begins with, and the folder of its commands."""
+
+    def make(case: Case) -> Path:
+        folder = tmp_path / "here"
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        for name, content in case.files.items():
+            Path(name).write_bytes(content)
+        for fault in case.faults:
+            served.faults.add(fault)
+        address = (
+            {"GATEWAY_AUTH_URL": gateway_url + AUTHORIZE_PATH} if "browser" in case.given else {}
+        )
+        login = {**LOGIN, **address} if {"browser", "token"} & {*case.given} else {}
+        for name, value in {**login, **case.variables}.items():
+            monkeypatch.setenv(name, value)
+        for mark, text in case.given.items():
+            first, _, rest = text.partition(" ")
+            match mark:
+                case "token":
+                    keep(life=None if first == "unknown" else float(first), age=float(rest))
+                case "reply":
+                    reply = Response(_bytes(rest), media_type=first)
+                    served.faults.anywhere(Fault("a reply", methodcaller("reply", reply)))
+                case "browser":
+                    how: Any = dict(word.split("=") for word in text.split())
+                    tab.visitor = Visitor(**how)
+                case _:
+                    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(_bytes(text))))
+        return folder
+
+    return make
+
+
 @pytest.mark.usefixtures("unhurried")
-@pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            case, id=case.name, marks=[pytest.mark.posix] * bool(_POSIX.search(case.words))
+        )
+        for case in cases()
+    ],
+)
 def test_command(
     call_gateway: Callable[..., Ended],
     served: Sandbox,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    tab: Tab,
+    give: Callable[[Case], Path],
     case: Case,
 ) -> None:
     """It ends as the table says. What is wrong is never sent, and no secret is shown."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    for name, content in case.files.items():
-        Path(name).write_bytes(content)
-    for fault in case.faults:
-        served.faults.add(fault)
-    if case.stdin is not None:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(case.stdin)))
-    for name, value in case.variables.items():
-        monkeypatch.setenv(name, value)
-    if case.token:
-        keep(life=case.token[0], age=case.token[1])
+    folder = give(case)
     for step in case.steps:
-        before = len(served.received)
+        before, there = len(served.received), {*folder.iterdir()}
 
         ended = call_gateway(*step.arguments)
 
@@ -151,6 +199,6 @@ def test_command(
         assert _matches(step.out, ended.out), ended.out
         assert _matches(step.err, ended.err), ended.err
         assert [call.operation for call in [*served.received][before:]] == step.received
-        assert step.status != MISUSED or {path.name for path in folder.iterdir()} == {*case.files}
-        assert "canary" not in shown
-        assert "Input should" not in shown  # the words of pydantic
+        assert step.status != MISUSED or {*folder.iterdir()} == there
+        secrets = ("canary", tab.token, tab.state, tab.url)
+        assert not any(secret and secret in shown for secret in secrets)

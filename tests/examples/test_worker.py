@@ -5,27 +5,31 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import nats
 import pytest
+from redis.asyncio import Redis
 
 from gateway_sdk.sandbox import Sandbox
 from tests.support.documents import ROOT, Ended, run
-from tests.support.nats_server import NEEDS_NATS, serve_nats
+from tests.support.redis_server import NEEDS_REDIS, RedisServer
 
 # Each starts several processes, which takes a while on a busy machine.
-pytestmark = [NEEDS_NATS, pytest.mark.timeout(180)]
+pytestmark = [NEEDS_REDIS, pytest.mark.timeout(180)]
 
 
 @pytest.fixture
-async def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Serve a queue, and point the examples at it."""
-    async with serve_nats(tmp_path / "nats") as url:
-        monkeypatch.setenv("NATS_URL", url)
-        yield url
+    server = RedisServer(tmp_path)
+    try:
+        server.start()
+        monkeypatch.setenv("REDIS_URL", server.url)
+        yield server.url
+    finally:
+        server.kill()
 
 
 @asynccontextmanager
@@ -93,23 +97,11 @@ async def test_an_upload_that_has_begun_is_no_longer_in_the_queue(
         async with worker() as process:
             caller = asyncio.create_task(upload(document))
             await arrived.wait()
-            waiting = await _unacknowledged(queue)
+            async with Redis.from_url(queue) as redis:
+                waiting = await redis.keys()
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
         caller.cancel()
         await asyncio.wait([caller])
 
-    assert waiting == 0
-
-
-async def _unacknowledged(queue: str) -> int:
-    """Return how many tasks the queue would deliver again."""
-    client = await nats.connect(queue)
-    try:
-        for _ in range(100):  # what the worker acknowledged is on its way by another connection
-            info = await client.jetstream().consumer_info("taskiq_jetstream", "taskiq_durable")
-            if not info.num_ack_pending:
-                break
-        return info.num_ack_pending or 0
-    finally:
-        await client.close()
+    assert waiting == []

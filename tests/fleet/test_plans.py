@@ -21,6 +21,7 @@ from gateway_sdk.errors import (
     MissingExtraError,
 )
 from gateway_sdk.fleet import Job
+from gateway_sdk.fleet._queue import Queue
 from gateway_sdk.fleet._results import write_plan_results
 from gateway_sdk.fleet._schema import VERSION
 from tests.fleet import gateways
@@ -57,6 +58,15 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
 
     with pytest.raises(ConfigurationError, match=message):
         Job(**given)
+
+
+async def test_windows_usual_event_loop_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says which one psycopg can run on."""
+    loop = type(asyncio.get_running_loop())
+    monkeypatch.setattr(asyncio, "ProactorEventLoop", loop, raising=False)
+
+    with pytest.raises(ConfigurationError, match=r"Runner\(loop_factory=asyncio.Selector"):
+        await Job("j", operation="list_countries").init()
 
 
 def test_a_job_shows_no_password() -> None:
@@ -123,6 +133,24 @@ async def test_a_plan_is_there_or_not(job: Job) -> None:
     assert not status.is_complete
 
 
+async def test_a_plan_without_its_queue_entries_does_not_exist(
+    job: Job, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are of one transaction: half of the entries, or none, are no plan."""
+    put = Queue.put
+
+    async def fails(self: Queue, connection: Any, plan: str, numbers: Any) -> None:
+        await put(self, connection, plan, numbers)
+        raise ArithmeticError
+
+    monkeypatch.setattr(Queue, "put", fails)
+    with pytest.raises(ArithmeticError):
+        await job.plan("p", map(series, range(10)), chunk=4)
+    with pytest.raises(InvalidArgumentError, match="there is no plan 'p'"):
+        await job.status("p")
+    assert await rows_of(dsn, "select from procrastinate_jobs") == []
+
+
 async def test_a_plan_is_of_one_version(job: Job, gateway: CountingGateway, dsn: str) -> None:
     """Workers of another one have another queue."""
     await job.plan("p", [series(1)])
@@ -131,7 +159,7 @@ async def test_a_plan_is_of_one_version(job: Job, gateway: CountingGateway, dsn:
     with pytest.raises(InvalidArgumentError, match="of another job or version"):
         await newer.plan("p", [series(1)])
     async with newer.worker() as worker:
-        assert await worker.run_chunk("p", 0)  # nothing to do for this one
+        assert not await worker.run_chunk("p", 0)  # a queue must keep it for another one
     assert not gateway.requests
 
 
@@ -328,5 +356,5 @@ def test_the_extra_that_is_missing_is_named(
 
 
 def test_results_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(JournalError, match=r"cannot be read from the database \(Operational"):
+    with pytest.raises(JournalError, match=r"database cannot be used \(Operational"):
         write_plan_results("postgresql://127.0.0.1:9/x", "p", tmp_path / "p.csv", rates=None)

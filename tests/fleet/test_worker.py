@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from gateway_sdk import LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError
-from gateway_sdk.errors import SessionStateError
+from gateway_sdk.errors import JournalError, SessionStateError
 from gateway_sdk.fleet import Job, Worker
 from gateway_sdk.fleet._database import Database
 from gateway_sdk.fleet._delivery import Delivery
@@ -28,6 +28,7 @@ from tests.fleet.gateways import (
     rows_of,
     series,
 )
+from tests.support import virtual_time
 from tests.support.postgres_server import NEEDS_POSTGRES, PostgresServer
 
 pytestmark = NEEDS_POSTGRES
@@ -252,6 +253,8 @@ async def test_a_worker_that_stops_keeps_what_is_finished(
         running = asyncio.create_task(worker.run_chunk("p", 0))
         await held.wait()
         worker.stop()
+        for _ in range(50):  # turns of the event loop, in which it notices
+            await asyncio.sleep(0)
         held.go_on.set()
         assert not await running
     kept = await states(dsn)
@@ -447,44 +450,81 @@ async def test_a_heart_that_stops_ends_the_worker(
             await worker.run()
 
 
+async def test_tables_that_are_gone_end_the_worker(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """With an error that names the kind, and no value."""
+    held = Holding(gateway, 0)
+    await job.plan("p", [series(0)])
+    async with job.worker() as worker:
+        running = asyncio.create_task(worker.run_chunk("p", 0))
+        await held.wait()
+        await change(dsn, "drop schema gateway_fleet cascade")
+        held.go_on.set()
+        with pytest.raises(JournalError, match=r"cannot be used \(UndefinedTable\)"):
+            await running
+
+
+async def test_a_chunk_that_was_lost_keeps_no_result_of_its_late_calls(
+    job: Job, gateway: CountingGateway, dsn: str
+) -> None:
+    """A cancelled chunk leaves calls in flight; nothing waits to be stored when they end."""
+    held = Holding(gateway, 0)
+    await job.plan("p", [series(0)])
+    async with job.worker() as worker:
+        running = asyncio.create_task(worker.run_chunk("p", 0))
+        await held.wait()
+        (delivery,) = worker._deliveries
+        running.cancel()
+        await asyncio.wait([running])
+        held.go_on.set()
+    assert delivery._rows == []
+    assert delivery._timer is None
+    assert await states(dsn) == {}
+
+
 async def test_a_suspected_chunk_is_run_alone_item_by_item(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
     """Its worker died with it twice. Each item is named in the database before it begins."""
-    at_once = most = 0
+    running: set[int] = set()
     suspects: list[Any] = []
     held, go_on = asyncio.Event(), asyncio.Event()
 
     async def answer(body: Any) -> None:
-        nonlocal at_once, most
-        if number_of(body) == 99:  # of the chunk beside
+        n = number_of(body)
+        running.add(n)
+        if n == 90:  # of the chunk that began before
             held.set()
             await go_on.wait()
-            return
-        assert go_on.is_set()
-        at_once += 1
-        most = max(most, at_once)
-        rows = await rows_of(dsn, "select suspect from gateway_fleet.chunk where number = 0")
-        suspects.append((number_of(body), rows[0][0]))
-        at_once -= 1
+        elif n < 8:
+            assert running == {n}
+            if not suspects:
+                chunks.append(asyncio.create_task(worker.run_chunk("p", 3)))
+            rows = await rows_of(dsn, "select suspect from gateway_fleet.chunk order by number")
+            suspects.append((n, rows[n // 4][0]))
+            assert running == {n}
+        running.discard(n)
 
     gateway.answer = answer
-    await job.plan("p", [*map(series, range(4)), series(99)], chunk=4)
+    await job.plan("p", map(series, [*range(8), *range(90, 98)]), chunk=4)
     await change(
         dsn, "update gateway_fleet.chunk set starts = 2, suspect = 2, suspicion = 1 where number=0"
     )
+    await change(dsn, "update gateway_fleet.chunk set starts = 2 where number=1")
     async with job.worker() as worker:
-        beside = asyncio.create_task(worker.run_chunk("p", 1))
+        chunks = [asyncio.create_task(worker.run_chunk("p", 2))]
         await held.wait()
-        alone = asyncio.create_task(worker.run_chunk("p", 0))
-        later = asyncio.create_task(worker.run_chunk("p", 1))
-        assert not await later
+        chunks += [asyncio.create_task(worker.run_chunk("p", n)) for n in (0, 1)]
+        assert not await worker.run_chunk("p", 2)
         go_on.set()
-        assert await beside
-        assert await alone
+        while waiting := [chunk for chunk in chunks if not chunk.done()]:
+            await asyncio.wait(waiting)
 
-    assert most == 1
-    assert suspects == [(2, 2), (0, 0), (1, 1), (3, 3)]  # the suspect first
+    assert all(chunk.result() for chunk in chunks)
+    in_order = sorted(suspects, key=lambda one: one[0] >= 4)
+    assert in_order == [(n, n) for n in (2, 0, 1, 3, 4, 5, 6, 7)]  # the suspect first
+    assert suspects in (in_order, in_order[4:] + in_order[:4])  # one after the other
 
 
 async def test_an_item_that_kills_its_worker_is_named(
@@ -623,20 +663,6 @@ async def test_a_ledger_of_a_worker_is_never_asked() -> None:
         await ledger.read([b"key"])
 
 
-class Clock:
-    """The database's answers to questions for permits, and the time."""
-
-    def __init__(self) -> None:
-        self.asked: list[int] = []
-        self.wait = 0.0
-
-    async def reserve(self, name: str, *, rate: float, burst: float, n: int) -> float:
-        assert name == "r"
-        self.asked.append(n)
-        await asyncio.sleep(0)
-        return self.wait
-
-
 @pytest.mark.parametrize(
     ("limit", "rate", "burst", "most"),
     [
@@ -656,20 +682,47 @@ def test_rate_and_burst_are_never_more_than_the_limit(
     assert rate * limit.seconds + burst <= limit.requests or limit.requests == 1
 
 
-async def test_permits_are_reserved_for_those_that_wait_and_handed_out_in_order() -> None:
-    clock: Any = Clock()
-    limiter = ReservingLimiter(clock, "r", RateLimit(2000))
-    passed: list[int] = []
+class Reserving:
+    """The database's answers, in the time of the event loop."""
 
-    async def pass_it(number: int) -> None:
-        await limiter.enter()
-        passed.append(number)
+    def __init__(self, used_until: float) -> None:
+        self.used_until = used_until
+        self.asked: list[int] = []
 
-    await asyncio.gather(*map(pass_it, range(25)))
+    async def reserve(self, name: str, *, rate: float, burst: float, n: int) -> float:
+        assert name == "r"
+        self.asked.append(n)
+        await asyncio.sleep(0)
+        self.used_until = max(self.used_until, virtual_time.now() - burst / rate) + n / rate
+        return self.used_until - virtual_time.now()
 
-    assert passed == list(range(25))
-    assert sum(clock.asked) == 25
-    assert max(clock.asked) == 19
+
+@pytest.mark.parametrize("used_until", [-1.0, 0.0, 3.0], ids=["burst", "none", "queue"])
+def test_permits_are_for_those_that_wait_and_handed_out_in_order(
+    used_until: float,
+) -> None:
+    """Each at its time."""
+    database: Any = Reserving(used_until)
+    passed: list[tuple[int, float]] = []
+
+    async def scenario() -> None:
+        limiter = ReservingLimiter(database, "r", RateLimit(2000))
+
+        async def pass_it(number: int) -> None:
+            await limiter.enter()
+            passed.append((number, virtual_time.now()))
+
+        await asyncio.gather(*map(pass_it, range(250)))
+
+    virtual_time.run(scenario())
+
+    assert [number for number, _ in passed] == list(range(250))
+    assert sum(database.asked) == 250
+    assert max(database.asked) == 19
+    rate, first = 1900, max(used_until, -100 / 1900)
+    for number, at in passed:
+        assert at >= first + (number + 1) / rate - 1e-9
+        assert at <= max(used_until, 0.0) + (number + 1) / rate + 1e-9  # evenly is late enough
 
 
 async def test_the_database_grants_no_more_than_rate_and_burst(job: Job, dsn: str) -> None:

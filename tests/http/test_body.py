@@ -1,19 +1,28 @@
 """What documents are sent as: bytes, text, JSON, files, streams; in pieces, with progress."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
-from pydantic import BaseModel, Field, SecretBytes, SecretStr
+from pydantic import BaseModel, SecretBytes, SecretStr
 
-from gateway_sdk import InvalidArgumentError, Outcome, UploadFailedError
-from gateway_sdk._http.pieces import FEW, LARGE_PIECE, PIECE
-from gateway_sdk.models import OrderHistoryPage
+from gateway_sdk import (
+    Advice,
+    ConflictError,
+    GatewayError,
+    GatewaySession,
+    InvalidArgumentError,
+    Outcome,
+    Repeatability,
+    UnauthorizedError,
+    UploadFailedError,
+)
+from gateway_sdk._content.chunks import CHUNK, FEW, LARGE_CHUNK
+from tests.http.uploads.servers import taking
+from tests.support.raw_server import raw_server
 from tests.support.scripted import scripted
 
 DONE = httpx.Response(200, json={})
@@ -22,48 +31,6 @@ DONE = httpx.Response(200, json={})
 async def stream(*pieces: Any) -> AsyncIterator[Any]:
     for piece in pieces:
         yield piece
-
-
-@pytest.mark.parametrize(
-    ("content", "sent", "content_type"),
-    [
-        (b"\x00\xff", b"\x00\xff", "application/octet-stream"),
-        (bytearray(b"ab"), b"ab", "application/octet-stream"),
-        (memoryview(b"ab"), b"ab", "application/octet-stream"),
-        (b"", b"", "application/octet-stream"),
-        ("Zürich", "Zürich".encode(), "text/plain; charset=utf-8"),
-        ({"status": "ok", "n": None}, b'{"status":"ok","n":null}', "application/json"),
-        (MappingProxyType({"status": "ok"}), b'{"status":"ok"}', "application/json"),
-        (["ü", 1.5], '["ü",1.5]'.encode(), "application/json"),
-        (OrderHistoryPage(page=1, take=2), b'{"page":1,"take":2}', "application/json"),
-    ],
-)
-async def test_content_is_sent_as_what_it_is(
-    monkeypatch: pytest.MonkeyPatch, content: Any, sent: bytes, content_type: str
-) -> None:
-    """Each kind of content has its bytes, its length and its media type."""
-    gateway, engine, _ = scripted(monkeypatch, DONE)
-
-    await gateway.aml.upload_document(content)
-
-    assert engine.bodies == [sent]
-    assert engine.requests[0].headers["Content-Type"] == content_type
-    assert engine.requests[0].headers["Content-Length"] == str(len(sent))
-
-
-class Status(BaseModel):
-    new_status: str = Field(serialization_alias="newStatus")
-    comment: str = ""
-
-
-async def test_a_model_of_the_users_own_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes out under its aliases, without what was not set."""
-    gateway, engine, _ = scripted(monkeypatch, DONE)
-
-    await gateway.aml.change_document_status("d-1", Status(new_status="verified"))
-
-    assert engine.bodies == [b'{"newStatus":"verified"}']
-    assert engine.requests[0].headers["Content-Type"] == "application/json"
 
 
 class Login(BaseModel):
@@ -99,67 +66,6 @@ async def test_a_model_without_its_secret_is_sent(monkeypatch: pytest.MonkeyPatc
     assert engine.bodies == [b'{"note":"a \\"**********\\" b"}']
 
 
-@pytest.mark.parametrize(
-    ("name", "content_type"),
-    [
-        ("passport.pdf", "application/pdf"),
-        ("scan.JPG", "image/jpeg"),
-        ("unknown", "application/octet-stream"),
-        ("archive.tar.gz", "application/octet-stream"),
-    ],
-)
-async def test_a_path_is_sent_as_that_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, content_type: str
-) -> None:
-    """A file is streamed, with its length and the media type that its name suggests."""
-    content = os.urandom(PIECE * 20 + 1)
-    (tmp_path / name).write_bytes(content)
-    progress: list[tuple[int, int | None]] = []
-    gateway, engine, _ = scripted(monkeypatch, DONE)
-
-    await gateway.aml.upload_document(
-        tmp_path / name, on_progress=lambda sent, total: progress.append((sent, total))
-    )
-
-    assert engine.bodies == [content]
-    assert engine.requests[0].headers["Content-Type"] == content_type
-    assert engine.requests[0].headers["Content-Length"] == str(len(content))
-    assert progress[0] == (PIECE, len(content))
-    assert progress == sorted(set(progress))
-    assert progress[-1] == (len(content), len(content))
-
-
-async def test_an_empty_file_is_a_document_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A file of no bytes is sent with a length of 0."""
-    (tmp_path / "empty").touch()
-    gateway, engine, _ = scripted(monkeypatch, DONE)
-
-    await gateway.aml.upload_document(tmp_path / "empty")
-
-    assert engine.bodies == [b""]
-    assert engine.requests[0].headers["Content-Length"] == "0"
-
-
-async def test_a_stream_is_sent_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream has no length, so it goes out chunked, and its total is unknown."""
-    progress: list[tuple[int, int | None]] = []
-    gateway, engine, _ = scripted(monkeypatch, DONE)
-
-    await gateway.aml.upload_document(
-        stream(b"ab", bytearray(b"c"), memoryview(b"d")),
-        content_type="image/png",
-        on_progress=lambda sent, total: progress.append((sent, total)),
-    )
-
-    assert engine.bodies == [b"abcd"]
-    assert engine.requests[0].headers["Transfer-Encoding"] == "chunked"
-    assert engine.requests[0].headers["Content-Type"] == "image/png"
-    assert "Content-Length" not in engine.requests[0].headers
-    assert progress == [(2, None), (3, None), (4, None)]
-
-
 async def test_a_stream_need_not_be_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     """Anything that can be iterated over asynchronously is a stream."""
 
@@ -182,82 +88,32 @@ async def test_a_stream_need_not_be_a_generator(monkeypatch: pytest.MonkeyPatch)
     assert engine.bodies == [b"ab"]
 
 
-async def test_large_content_goes_out_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No piece of a short document is above 64 KiB: cancellation and progress are prompt."""
-    sizes: list[int] = []
+class Measuring(httpx.AsyncBaseTransport):
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
 
-    async def measure(request: httpx.Request) -> None:
-        sizes.extend([len(piece) async for piece in request.stream])  # type: ignore[union-attr]
-
-    gateway, engine, _ = scripted(monkeypatch, DONE)
-    engine.handle_async_request = _measuring(measure)  # type: ignore[method-assign]
-
-    await gateway.aml.upload_document(bytes(2 * PIECE + 5))
-
-    assert sizes == [PIECE, PIECE, 5]
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Note how long the pieces of the body are."""
+        body = cast("httpx.AsyncByteStream", request.stream)
+        self.sizes += [len(piece) async for piece in body]
+        return DONE
 
 
 @pytest.mark.parametrize("kind", ["bytes", "file"])
+@pytest.mark.parametrize(
+    "sizes", [[CHUNK, CHUNK, 5], [*[CHUNK] * (FEW // CHUNK), LARGE_CHUNK, 5]], ids=["short", "long"]
+)
 async def test_the_pieces_of_a_long_document_become_larger(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+    tmp_path: Path, kind: str, sizes: list[int]
 ) -> None:
     """Small pieces would take more time than the system does; short documents keep them."""
-    content, path = bytes(FEW + LARGE_PIECE + 5), tmp_path / "long"
+    content, path, transport = bytes(sum(sizes)), tmp_path / "document", Measuring()
     path.write_bytes(content)
-    sizes: list[int] = []
-
-    async def measure(request: httpx.Request) -> None:
-        sizes.extend([len(piece) async for piece in request.stream])  # type: ignore[union-attr]
-
-    gateway, engine, _ = scripted(monkeypatch, DONE)
-    engine.handle_async_request = _measuring(measure)  # type: ignore[method-assign]
+    gateway = GatewaySession("https://g.test", access_token="t", transport=transport)
 
     await gateway.aml.upload_document(content if kind == "bytes" else path)
 
-    assert sizes == [*[PIECE] * (FEW // PIECE), LARGE_PIECE, 5]
-
-
-def _measuring(measure: Any) -> Any:
-    async def handle(request: httpx.Request) -> httpx.Response:
-        await measure(request)
-        return httpx.Response(200, json={})
-
-    return handle
-
-
-async def test_progress_never_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a body is sent again, progress waits until it is further than before."""
-    progress: list[int] = []
-    gateway, _, _ = scripted(monkeypatch, httpx.ReadError("-"), DONE)
-
-    await gateway.aml.update_document(
-        "d-1", bytes(2 * PIECE), on_progress=lambda sent, _: progress.append(sent)
-    )
-
-    assert progress == [PIECE, 2 * PIECE]
-
-
-@pytest.mark.parametrize("change", [b"shorter", b"now it is longer than it was"])
-async def test_a_file_that_changes_its_size_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: bytes
-) -> None:
-    """A file that shrinks or grows after its length was promised ends the call, not in a hang."""
-    document = tmp_path / "document"
-    document.write_bytes(b"twelve bytes")
-    gateway, engine, _ = scripted(monkeypatch, DONE)
-    send = engine.handle_async_request
-
-    async def change_then_send(request: httpx.Request) -> httpx.Response:
-        document.write_bytes(change)
-        return await send(request)
-
-    engine.handle_async_request = change_then_send  # type: ignore[method-assign]
-
-    with pytest.raises(UploadFailedError, match="changed its size") as caught:
-        await gateway.aml.upload_document(document)
-
-    assert caught.value.outcome is Outcome.UNKNOWN
-    assert len(caught.value.attempts) == 1
+    assert transport.sizes == sizes
 
 
 @pytest.mark.parametrize("kind", ["bytes", "stream"])
@@ -280,7 +136,7 @@ async def test_content_that_never_waits_leaves_turns_to_others(
     await gateway.aml.upload_document(content, on_progress=lambda sent, _: told.append(sent))
     looking.cancel()
 
-    pieces = len(mib) // PIECE
+    pieces = len(mib) // CHUNK
     assert {number * pieces for number in range(1, 5)} <= set(seen)
 
 
@@ -292,14 +148,59 @@ async def test_a_stream_of_something_else_is_an_error(monkeypatch: pytest.Monkey
         await gateway.aml.upload_document(stream("text"))
 
 
-async def test_the_webhook_takes_a_body_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without content no body and no media type are sent; with content both are."""
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(202))
+async def drain(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    """Take in all that comes and never answer."""
+    while await reader.read(CHUNK):
+        pass
 
-    await gateway.kyc.send_webhook()
-    await gateway.kyc.send_webhook({"event": "verified"})
 
-    assert engine.bodies == [b"", b'{"event":"verified"}']
-    assert "Content-Type" not in engine.requests[0].headers
-    assert engine.requests[0].headers["Content-Length"] == "0"
-    assert engine.requests[1].headers["Content-Type"] == "application/json"
+ERRORS = [
+    httpx.ConnectError("of another server"),
+    httpx.PoolTimeout("of another client"),
+    UnauthorizedError("of another call", status=401),
+    ConflictError("of another call", status=409),
+    UploadFailedError("of another call").of_call("upload_document", Repeatability.ONCE, ()),
+    GatewayError("of another call"),
+    TimeoutError("somebody's"),
+    OSError("a disk"),
+    ZeroDivisionError("a bug"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+async def test_what_a_stream_raises_is_not_taken_for_the_gateways_answer(error: Exception) -> None:
+    """Bytes have left when the stream fails, so the outcome is unknown, whatever it raised."""
+
+    async def failing() -> AsyncIterator[bytes]:
+        yield bytes(CHUNK)
+        raise error
+
+    async with raw_server(drain) as url, GatewaySession(url, access_token="t") as gateway:
+        with pytest.raises(UploadFailedError, match=type(error).__name__) as caught:
+            await gateway.aml.upload_document(failing())
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert caught.value.advice is Advice.CHECK
+    assert len(caught.value.attempts) == 1
+    assert caught.value.__context__ is error
+    assert str(error) not in str(caught.value)
+
+
+async def test_a_progress_function_that_raises_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its error is logged each time, and the document arrives whole."""
+    told: list[int] = []
+
+    def fail(sent: int, _: int | None) -> None:
+        told.append(sent)
+        raise ZeroDivisionError
+
+    async with taking() as (url, taker), GatewaySession(url, access_token="t") as gateway:
+        await gateway.aml.upload_document(bytes(2 * CHUNK), on_progress=fail)
+
+    assert told == [CHUNK, 2 * CHUNK]
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [
+        ("gateway_sdk", "on_progress failed")
+    ] * 2
+    assert taker.uploads[0].body == bytes(2 * CHUNK)

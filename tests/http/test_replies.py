@@ -28,13 +28,11 @@ from gateway_sdk import (
     ForbiddenError,
     GatewayError,
     GatewaySession,
-    InvalidArgumentError,
     InvalidRequestError,
     NotFoundError,
     Outcome,
     RateLimitedError,
     RedirectError,
-    ReplyLostError,
     ServerError,
     StatusError,
     UnauthorizedError,
@@ -49,7 +47,7 @@ from gateway_sdk.operations import OPERATIONS
 from gateway_sdk.outcome import Repeatability
 from tests.interface_table import COUNTRY
 from tests.support.calls import CALLS
-from tests.support.raw_server import raw_server, read_request
+from tests.support.raw_server import raw_server, serve_always
 
 JSON = "application/json"
 CANARY = "canary" + "-4711"
@@ -94,12 +92,16 @@ BODIES: list[tuple[str, bytes, str | None, Any]] = [
     ("zero", b"0", JSON, 0),
     ("text in JSON", b'"\xc3\xa9"', JSON, "é"),
     ("float", b"0.1", JSON, 0.1),
+    ("a large exponent", b"1e100", JSON, 1e100),
+    ("a small exponent", b"1e-999", JSON, 0.0),
+    ("a large float", b"1.5E+300", JSON, 1.5e300),
     ("big integer", b"9" * 4300, JSON, int("9" * 4300)),
     ("white space around", b"\r\n {} \t", JSON, {}),
     ("the last of two keys", b'{"a":1,"a":2}', JSON, {"a": 2}),
     ("escaped pair", b'"\\ud83d\\ude00"', JSON, "\U0001f600"),
     ("BOM", b"\xef\xbb\xbf{}", JSON, {}),
     ("BOM and charset", b"\xef\xbb\xbf{}", JSON + "; charset=utf-8", {}),
+    ("a type twice", b"{}", f"{JSON}, {JSON}", {}),
     ("upper case", b"{}", "Application/JSON;Charset=UTF-8", {}),
     ("quoted charset", b"{}", 'application/json; charset="utf-8"', {}),
     ("utf-16 with BOM", '{"a":"é"}'.encode("utf-16"), JSON, {"a": "é"}),
@@ -146,13 +148,6 @@ async def test_open_body_is_decoded(body: bytes, content_type: str | None, value
     assert type(found) is type(value)
 
 
-@pytest.mark.parametrize("name", OPEN)
-async def test_every_open_operation_returns_the_decoded_body(name: str) -> None:
-    """Each operation whose reply the interface leaves open returns it decoded."""
-    assert await CALLS[name](replying(b'{"a":1}')) == {"a": 1}
-    assert await CALLS[name](replying(b"", None, 204)) is None
-
-
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
 async def test_every_2xx_is_a_success(status: int) -> None:
     """Each 2xx is a success, known or not; the status is on the reply."""
@@ -177,11 +172,13 @@ async def test_webhook_reads_no_body(status: int, body: bytes) -> None:
 
 async def test_countries_are_models() -> None:
     """The list of countries comes as models in the gateway's order, unknown fields kept."""
-    body = json.dumps([{**COUNTRY, "id": 2, "capital": "Warsaw"}, COUNTRY]).encode()
+    more, short = {**COUNTRY, "id": 2, "capital": "Warsaw"}, {"id": 3, "currency": None}
+    body = json.dumps([more, COUNTRY, short]).encode()
 
     countries = await replying(body).country_data.list_countries()
 
-    assert [country.id for country in countries] == [2, 616]
+    assert [country.id for country in countries] == [2, 616, 3]
+    assert [country.nationality for country in countries] == ["Polish", "Polish", None]
     assert isinstance(countries[0], Country)
     assert countries[0].country_name == "Poland"
     assert countries[0].three_digit_iso_code == "POL"
@@ -328,13 +325,10 @@ def test_what_lies_behind_a_member_is_not_copied_for_each_member(
     reply = RawReply(200, fields := [(b"content-encoding", b"gzip")], dict(fields))
     reader = BodyReader(reply, 1000)
 
-    assert reader.feed(member * 50_000)
-    turns = 1
-    while reader.inflate():
-        turns += 1
+    turns = 1 + len(list(reader.feed(member * 50_000)))
     reader.finish()
 
-    assert (reply.body, reply.problem, reader._parts) == (b"", None, [])
+    assert (reply.body, reply.problem, reader._chunks) == (b"", None, [])
     assert len(given) >= 50_000
     assert max(given) <= 2**14
     assert turns == 100
@@ -346,26 +340,30 @@ def test_a_body_that_expands_does_so_in_turns() -> None:
     reply = RawReply(200, fields := [(b"content-encoding", b"gzip")], dict(fields))
     reader = BodyReader(reply, 2**26)
 
-    assert reader.feed(gzip.compress(body))
-    turns = 1
-    while reader.inflate():
-        turns += 1
+    turns = 1 + len(list(reader.feed(gzip.compress(body))))
     reader.finish()
 
     assert (reply.body == body, reply.problem) == (True, None)
     assert 32 <= turns <= 34
 
 
-async def test_a_call_lets_others_run_while_its_reply_expands() -> None:
-    """The event loop turns between two parts of the work."""
-    gateway = replying(
-        gzip.compress(b'"%b"' % (b"1" * 2**22)), headers={"content-encoding": "gzip"}
-    )
-    call = asyncio.create_task(gateway.aml.upload_document(b"x"))
-    turns = 0
-    while not call.done():
-        await asyncio.sleep(0)
-        turns += 1
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_call_lets_others_run_while_its_reply_expands(at_once: bool) -> None:
+    """The event loop turns between two parts of the work, also if all came with the head."""
+    body = gzip.compress(b'"%b"' % (b"1" * 2**22))
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+    async with raw_server(serve_always(head.encode() + body)) as url:
+        gateway = (
+            GatewaySession(url, access_token="t")
+            if at_once
+            else replying(body, headers={"content-encoding": "gzip"})
+        )
+        call = asyncio.create_task(gateway.aml.upload_document(b"x"))
+        turns = 0
+        while not call.done():
+            await asyncio.sleep(0)
+            turns += 1
+        await gateway.aclose()
 
     assert len(str(await call)) > 2**20
     assert turns >= 4
@@ -423,6 +421,7 @@ BROKEN: list[tuple[str, bytes, str]] = [
     ("beyond floats without an exponent", b"[0.5, 1" + b"0" * 309 + b".5]", JSON),
     ("beyond floats with one digit in the exponent", b"[" + b"9" * 300 + b"e9]", JSON),
     ("beyond floats with two digits in the exponent", b"[" + b"9" * 210 + b"e+99]", JSON),
+    ("beyond floats with two digits and no sign", b"[" + b"9" * 210 + b"e99]", JSON),
     ("beyond floats deep inside", b'[1.5,{"a":[{"b":[1e400]},"x"],"c":{}}]', JSON),
     ("100 000 levels", b"[" * 100_000 + b"]" * 100_000, JSON),
     ("100 000 objects", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, JSON),
@@ -497,28 +496,8 @@ async def test_exponent_beyond_decimals_is_unexpected(body: bytes) -> None:
         await read(body, parse_float=Decimal)
 
 
-@pytest.mark.parametrize(
-    ("digits", "exponent"), [(309, ""), (300, "e9"), (300, "E+09"), (210, "e99"), (250, "e+99")]
-)
-async def test_many_digits_and_a_short_exponent_are_no_infinite_float(
-    digits: int, exponent: str
-) -> None:
-    """A number is too large for a type of the user's, too, if its digits make it so."""
-    body = f"[0.5, {'9' * digits}.5{exponent}]".encode()
-    with pytest.raises(UnexpectedReplyError):
-        await replying(body).send(operations.SPOT_TRADING_AVAILABLE_BALANCE, into=list[float])
-
-
 def _fails(text: str) -> Any:
     raise LookupError(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"), [("1e100", 1e100), ("1e-999", 0.0), ("1.5E+300", 1.5e300)]
-)
-async def test_large_floats_are_floats(text: str, number: float) -> None:
-    """A number with a large exponent that a float can hold is that float."""
-    assert await read(text.encode()) == number
 
 
 @settings(max_examples=2 * settings().max_examples)
@@ -555,22 +534,6 @@ def test_numbers_are_refused_exactly_if_they_become_infinite(text: str) -> None:
         assert value == json.loads(text)
 
 
-async def test_keys_of_free_json_are_not_named() -> None:
-    """A wrong value deep in free JSON is named by its field, for the keys there may be data."""
-    document = {"verificationResponse": {CANARY: float("nan")}}
-    gateway = replying(b"{}")
-
-    with pytest.raises(InvalidArgumentError, match="verificationResponse holds NaN") as caught:
-        await gateway.customer.create_customer({"person": {"documents": [document]}})
-
-    assert CANARY not in str(caught.value)
-
-
-async def test_content_type_sent_twice_is_read_once() -> None:
-    """Two headers that say JSON say JSON."""
-    assert await read(b"{}", headers={"content-type": "application/json, application/json"}) == {}
-
-
 async def test_parse_float_that_fails() -> None:
     """A `parse_float` that raises is a reply that could not be read: the write is applied."""
     with pytest.raises(UnexpectedReplyError) as caught:
@@ -599,24 +562,15 @@ async def test_decimal_keeps_every_digit(text: str, number: str) -> None:
     assert type(value["b"]) is int
 
 
-@pytest.mark.parametrize("operation", CALLS)
-async def test_an_empty_success_is_one_whatever_its_label(operation: str) -> None:
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_success_is_its_decoded_body_or_none(name: str) -> None:
     """Frameworks label an empty reply as HTML: a write that was done is not called doubtful."""
-    if operation == "list_countries":
+    if name == "list_countries":
         return  # the one body that the interface promises
+    value = {"a": 1} if name in OPEN else None
+    assert await CALLS[name](replying(b'{"a":1}')) == value
     for status in (200, 202, 204):
-        assert await CALLS[operation](replying(b"", "text/html; charset=utf-8", status)) is None
-
-
-async def test_a_country_that_lacks_a_text_loses_no_other() -> None:
-    """The interface does not say which fields are required."""
-    short = {name: value for name, value in COUNTRY.items() if name != "nationality"}
-    body = json.dumps([COUNTRY, short, {**COUNTRY, "currency": None}]).encode()
-
-    countries = await replying(body).country_data.list_countries()
-
-    assert [country.nationality for country in countries] == ["Polish", None, "Polish"]
-    assert [country.currency for country in countries] == ["PLN", "PLN", None]
+        assert await CALLS[name](replying(b"", "text/html; charset=utf-8", status)) is None
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "1" * 400 + ".0"])
@@ -770,6 +724,7 @@ INTO: list[tuple[Any, bytes, Any]] = [
     (Any, b'{"a":1}', {"a": 1}),
     (Country, json.dumps(COUNTRY).encode(), Country.model_validate(COUNTRY)),
     (Annotated[list[int], Field(min_length=1)], b"[1]", [1]),
+    (Annotated[list[int], {"no": ["hash"]}], b"[1]", [1]),
     (dict[str, Decimal], b'{"a":"0.10"}', {"a": Decimal("0.10")}),
 ]
 
@@ -825,55 +780,18 @@ async def test_validator_that_fails_is_an_error_with_an_outcome() -> None:
     assert CANARY not in "".join(shown(caught.value))
 
 
-async def test_type_that_cannot_be_hashed() -> None:
-    """A type with metadata that has no hash is validated like any other."""
-    short = Annotated[list[int], {"at most": [3]}]
-
-    reply = await replying(b"[1]").send(operations.ORDER_HISTORY, body={}, into=short)
-
-    assert reply.value == [1]
-
-
 # --- error statuses -------------------------------------------------------------------------
 
-STATUSES: list[tuple[int, type[StatusError], Outcome]] = [
-    (300, RedirectError, Outcome.UNKNOWN),
-    (301, RedirectError, Outcome.UNKNOWN),
-    (302, RedirectError, Outcome.UNKNOWN),
-    (304, RedirectError, Outcome.UNKNOWN),
-    (307, RedirectError, Outcome.UNKNOWN),
-    (308, RedirectError, Outcome.UNKNOWN),
-    (399, RedirectError, Outcome.UNKNOWN),
-    (400, InvalidRequestError, Outcome.REFUSED),
-    (401, UnauthorizedError, Outcome.REFUSED),
-    (402, StatusError, Outcome.REFUSED),
-    (403, ForbiddenError, Outcome.REFUSED),
-    (404, NotFoundError, Outcome.REFUSED),
-    (405, StatusError, Outcome.REFUSED),
-    (408, StatusError, Outcome.UNKNOWN),
-    (409, ConflictError, Outcome.REFUSED),
-    (410, StatusError, Outcome.REFUSED),
-    (413, StatusError, Outcome.REFUSED),
-    (415, StatusError, Outcome.REFUSED),
-    (418, StatusError, Outcome.REFUSED),
-    (422, InvalidRequestError, Outcome.REFUSED),
-    (429, RateLimitedError, Outcome.REFUSED),
-    (451, StatusError, Outcome.REFUSED),
-    (499, StatusError, Outcome.REFUSED),
-    (500, ServerError, Outcome.UNKNOWN),
-    (501, ServerError, Outcome.REFUSED),
-    (502, ServerError, Outcome.UNKNOWN),
-    (503, ServerError, Outcome.UNKNOWN),
-    (504, ServerError, Outcome.UNKNOWN),
-    (505, ServerError, Outcome.REFUSED),
-    (507, ServerError, Outcome.UNKNOWN),
-    (599, ServerError, Outcome.UNKNOWN),
-    (600, StatusError, Outcome.UNKNOWN),
-    (999, StatusError, Outcome.UNKNOWN),
-    (100, StatusError, Outcome.UNKNOWN),
-    (101, StatusError, Outcome.UNKNOWN),
-    (199, StatusError, Outcome.UNKNOWN),
-]
+KINDS: dict[int, type[StatusError]] = {
+    400: InvalidRequestError,
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    422: InvalidRequestError,
+    429: RateLimitedError,
+}
+REFUSING = {*range(400, 500), 501, 505} - {408}
 PAYLOAD = {
     "reason": CANARY + "-reason",
     "path": "/" + CANARY + "-echo",
@@ -885,47 +803,24 @@ PAYLOAD = {
 }
 
 
-@pytest.mark.parametrize(("status", "kind", "outcome"), STATUSES)
-async def test_status_picks_class_and_outcome(
-    status: int, kind: type[StatusError], outcome: Outcome
-) -> None:
+@pytest.mark.parametrize("status", [*range(100, 200, 33), *range(300, 610), 999])
+async def test_status_picks_class_and_outcome(status: int) -> None:
     """The HTTP status alone picks the class and the outcome, whatever the payload claims."""
     with pytest.raises(StatusError) as caught:
         await replying(json.dumps(PAYLOAD).encode(), status=status).aml.upload_document(b"x")
 
     error = caught.value
-    assert type(error) is kind
-    assert error.outcome is outcome
+    by_hundred = {3: RedirectError, 5: ServerError}.get(status // 100, StatusError)
+    assert type(error) is KINDS.get(status, by_hundred)
+    assert error.outcome is (Outcome.REFUSED if status in REFUSING else Outcome.UNKNOWN)
     assert error.status == status
     assert str(status) in str(error)
     assert error.operation == "upload_document"
-    assert (error.advice is not Advice.CHECK) is (outcome is Outcome.REFUSED)
+    assert (error.advice is not Advice.CHECK) is (error.outcome is Outcome.REFUSED)
     assert error.payload is not None
     assert error.payload.status == 500
     assert error.payload.message == CANARY + "-message"
     assert [attempt.status for attempt in error.attempts] == [status]
-
-
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-@pytest.mark.parametrize(
-    ("status", "content_type", "outcome"),
-    [
-        (404, JSON, Outcome.REFUSED),
-        (500, JSON, Outcome.UNKNOWN),
-        (200, "text/html", Outcome.UNKNOWN),
-    ],
-)
-async def test_what_has_to_be_checked(
-    operation: operations.Operation[Any], status: int, content_type: str, outcome: Outcome
-) -> None:
-    """Only what may have been done and must not be done twice."""
-    with pytest.raises(GatewayError) as caught:
-        await CALLS[operation.name](replying(b"<", content_type, status))
-
-    assert caught.value.outcome is outcome
-    assert (caught.value.advice is not Advice.CHECK) is (
-        outcome is Outcome.REFUSED or operation.repeatability is not Repeatability.ONCE
-    )
 
 
 @pytest.mark.parametrize(
@@ -1071,16 +966,6 @@ async def test_retry_after_is_on_the_error(status: int, kind: type[StatusError])
     assert without.value.retry_after is None
 
 
-async def test_absurd_retry_after_is_no_crash() -> None:
-    """A Retry-After that no clock can hold does not hide the error that it came with."""
-    absurd = {"retry-after": "Fri, 30 Oct 99999999999999999999 12:00:00 GMT"}
-
-    with pytest.raises(RateLimitedError) as caught:
-        await replying(b"", None, 429, absurd).aml.upload_document(b"x")
-
-    assert caught.value.outcome is Outcome.REFUSED
-
-
 # --- errors as they are shown and stored ----------------------------------------------------
 
 
@@ -1091,104 +976,6 @@ def shown(error: BaseException) -> Iterator[str]:
     yield from traceback.format_exception(error)
     yield repr(pickle.dumps(error))
     yield repr(pickle.loads(pickle.dumps(error)).__dict__)  # noqa: S301 - our own
-
-
-async def _error_of(gateway: GatewaySession) -> GatewayError:
-    with pytest.raises(GatewayError) as caught:
-        await gateway.wallet.cancel_order(ORDER_BY_NAME["wallet_id"], ORDER_BY_NAME["order_id"])
-    return caught.value
-
-
-ORDER_BY_NAME = {"wallet_id": CANARY + "-path", "order_id": CANARY + "-path"}
-CANARY_BODY = json.dumps(PAYLOAD).encode()
-CANARY_HEADERS = {"x-echo": CANARY, "location": f"https://evil.test/{CANARY}"}
-
-
-@pytest.mark.parametrize(
-    ("status", "content_type", "body"),
-    [
-        *((status, JSON, CANARY_BODY) for status, *_ in STATUSES),
-        (200, "text/html", b"<p>" + CANARY_BODY),
-        (200, JSON, CANARY_BODY[:-1]),
-        (200, JSON + f"; charset={CANARY}", CANARY_BODY),
-        (500, JSON, b'{"timestamp":"canary-4711","method":"canary-4711"}'),
-    ],
-)
-async def test_no_text_or_pickle_of_an_error_repeats_anything(
-    status: int, content_type: str, body: bytes
-) -> None:
-    """No text, traceback or pickle of an error holds body, payload, headers, path or secrets."""
-    error = await _error_of(replying(body, content_type, status, CANARY_HEADERS))
-
-    assert CANARY not in "".join(shown(error))
-    assert isinstance(error, StatusError | UnexpectedReplyError)
-    assert error.body == body  # the object itself has it all
-    assert error.headers["x-echo"] == CANARY
-
-
-RAW_REPLIES = {
-    "header line": b"HTTP/1.1 200 OK\r\ncanary-4711 is no header\r\n\r\n",
-    "status line": b"canary-4711\r\n\r\n",
-    "chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\ncanary-4711\r\n",
-    "length": b"HTTP/1.1 200 OK\r\nContent-Length: canary-4711\r\n\r\n",
-    "short body": b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\ncanary-4711",
-    "nothing": b"",
-}
-
-
-@pytest.mark.parametrize("raw", RAW_REPLIES.values(), ids=RAW_REPLIES)
-async def test_lost_reply_repeats_nothing_of_it(raw: bytes) -> None:
-    """A reply that breaks the protocol is lost, and no text of the error or its causes shows it."""
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await read_request(reader)
-        writer.write(raw)
-        await writer.drain()
-        writer.write_eof()
-        await reader.read()
-
-    async with (
-        raw_server(handler) as base_url,
-        GatewaySession(
-            base_url, access_token=CANARY, tenant_id=CANARY, token_header=CANARY, retry=None
-        ) as gateway,
-    ):
-        error = await _error_of(gateway)
-
-    assert isinstance(error, ReplyLostError)
-    assert CANARY not in "".join(shown(error))
-
-
-async def test_refused_connection_repeats_nothing() -> None:
-    """An error of the connection shows the host and no path, tenant or token."""
-    gateway = GatewaySession(
-        "http://127.0.0.1:1", access_token=CANARY, tenant_id=CANARY, retry=None
-    )
-    async with gateway:
-        error = await _error_of(gateway)
-
-    assert "127.0.0.1" in str(error)
-    assert error.outcome is Outcome.NOT_SENT
-    assert CANARY not in "".join(shown(error))
-
-
-@pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy])  # noqa: S301
-@pytest.mark.parametrize("status", [200, 404, 429, 500])
-async def test_error_survives_a_round_trip(again: Callable[[Any], Any], status: int) -> None:
-    """An error that was pickled or copied is the same class with the same words and outcome."""
-    error = await _error_of(replying(b"{", JSON, status, {"retry-after": "3"}))
-
-    twin = again(error)
-
-    assert str(twin) == str(error)
-    assert repr(twin) == repr(error)
-    assert twin.outcome is error.outcome
-    assert twin.attempts == error.attempts
-    assert twin.operation == "cancel_order"
-    assert twin.advice is error.advice
-    assert twin.status == status
-    assert getattr(twin, "retry_after", None) == getattr(error, "retry_after", None)
-    assert type(twin) is type(error)
 
 
 def _example(kind: type[GatewayError]) -> GatewayError:
@@ -1244,56 +1031,3 @@ def test_a_pickle_says_how_many_responses_were_refused() -> None:
     error = errors.LoginTimeoutError("nobody came", refused=2)
 
     assert pickle.loads(pickle.dumps(error)).refused == 2  # noqa: S301 - our own
-
-
-# --- over a socket --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("headers", "body", "value"),
-    [
-        (b"Content-Type: application/json\r\nContent-Length: 2\r\n", b"{}", {}),
-        (
-            b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n",
-            b"1\r\n[\r\n1\r\n]\r\n0\r\n\r\n",
-            [],
-        ),
-        (b"Content-Type: text/plain\r\nConnection: close\r\n", b"to the end", "to the end"),
-        (
-            b"Content-Encoding: gzip\r\nContent-Type: application/json\r\n"
-            b"Content-Length: " + str(len(ZIPPED)).encode() + b"\r\n",
-            ZIPPED,
-            {"a": 1},
-        ),
-    ],
-    ids=["length", "chunked", "until closed", "gzip"],
-)
-async def test_reply_over_a_socket(headers: bytes, body: bytes, value: Any) -> None:
-    """A real reply is read with each kind of framing."""
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await read_request(reader)
-        writer.write(b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n" + body)
-        await writer.drain()
-
-    async with (
-        raw_server(handler) as base_url,
-        GatewaySession(base_url, access_token="t", retry=None) as gateway,
-    ):
-        assert await gateway.wallet.spot_trading_available_balance() == value
-
-
-async def test_interim_reply_is_passed_over() -> None:
-    """A 103 before the reply is not taken for it."""
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await read_request(reader)
-        writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7")
-        await writer.drain()
-
-    async with (
-        raw_server(handler) as base_url,
-        GatewaySession(base_url, access_token="t", retry=None) as gateway,
-    ):
-        assert await gateway.wallet.spot_trading_available_balance() == 7

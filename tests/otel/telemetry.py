@@ -15,6 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import DEFAULT_ON, Sampler
 from opentelemetry.trace import SpanContext, SpanKind
 
+from gateway_sdk import GatewaySession, Observer, RetryPolicy
 from gateway_sdk.otel import OpenTelemetry
 from tests.support.raw_server import raw_server, read_request
 
@@ -157,3 +158,15 @@ async def serving(*replies: bytes) -> AsyncIterator[Gateway]:
     gateway = Gateway(*replies)
     async with raw_server(gateway.handle) as gateway.url:
         yield gateway
+
+
+@asynccontextmanager
+async def calling(
+    observer: Observer, *replies: bytes, **options: Any
+) -> AsyncIterator[tuple[Gateway, GatewaySession]]:
+    """Provide a server and a session on it, which has an observer and repeats at once."""
+    async with serving(*replies) as gateway:
+        given = {"base_url": gateway.url, "access_token": "t", "observers": [observer]}
+        retry = RetryPolicy(backoff=0.0)
+        async with GatewaySession(**{**given, "retry": retry, **options}) as session:
+            yield gateway, session

@@ -11,11 +11,11 @@ from opentelemetry import baggage, context, trace
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import INVALID_SPAN, TraceFlags
 
-from gateway_sdk import GatewaySession
 from gateway_sdk.otel import OpenTelemetry
 from tests.otel.telemetry import (
     CANCELLING,
     Collector,
+    calling,
     id_of,
     parent_of,
     reply,
@@ -62,12 +62,8 @@ each_client = pytest.mark.parametrize("get", [by_httpx, by_aiohttp])
 
 async def test_no_attempt_is_traced_twice(way: dict[str, Any], collector: Collector) -> None:
     """The gateway sees our span as the parent, and there is no other, whoever sends."""
-    async with (
-        serving(reply(429, Retry_After="0"), reply(200)) as gateway,
-        GatewaySession(
-            gateway.url, access_token="t", observers=[collector.observer], **way
-        ) as sending,
-    ):
+    replies = reply(429, Retry_After="0"), reply(200)
+    async with calling(collector.observer, *replies, **way) as (gateway, sending):
         await CALLS["cancel_order"](sending)
 
     assert [span.name for span in collector.spans] == [CANCELLING, CANCELLING, "cancel_order"]
@@ -86,12 +82,7 @@ async def test_requests_of_the_token_source_are_traced(
         await get(gateway.url)
         return "t"
 
-    async with (
-        serving() as gateway,
-        GatewaySession(
-            gateway.url, access_token=token, observers=[collector.observer], **way
-        ) as sending,
-    ):
+    async with calling(collector.observer, access_token=token, **way) as (gateway, sending):
         await CALLS["cancel_order"](sending)
 
     assert [span.name for span in collector.spans] == ["GET", CANCELLING, "cancel_order"]
@@ -115,13 +106,7 @@ async def test_requests_of_the_content_are_traced_as_those_of_the_caller(
     def progress(*_: object) -> None:
         tasks.append(asyncio.create_task(get(other.url)))
 
-    async with (
-        serving() as other,
-        serving() as gateway,
-        GatewaySession(
-            gateway.url, access_token="t", observers=[collector.observer], **way
-        ) as sending,
-    ):
+    async with serving() as other, calling(collector.observer, **way) as (_, sending):
         with collector.tracer.start_as_current_span("mine"):
             await sending.aml.update_document("d-1", content(), on_progress=progress)
             await asyncio.gather(*tasks)
@@ -145,10 +130,7 @@ async def test_baggage_is_never_sent(
     observer = OpenTelemetry(collector.traces, propagate=is_on)
     token = context.attach(baggage.set_baggage("person", "Ada"))
     try:
-        async with (
-            serving() as gateway,
-            GatewaySession(gateway.url, access_token="t", observers=[observer], **way) as sending,
-        ):
+        async with calling(observer, **way) as (gateway, sending):
             await CALLS["cancel_order"](sending)
     finally:
         context.detach(token)
@@ -161,12 +143,7 @@ async def test_what_is_not_sampled_is_still_passed_on(way: dict[str, Any]) -> No
     """The gateway learns of the trace, and that nobody records it; nothing is recorded."""
     collector = Collector(ALWAYS_OFF)
     with collector.instrumented():
-        async with (
-            serving(reply(503), reply(200)) as gateway,
-            GatewaySession(
-                gateway.url, access_token="t", observers=[collector.observer], **way
-            ) as sending,
-        ):
+        async with calling(collector.observer, reply(503), reply(200), **way) as (gateway, sending):
             await CALLS["order_history"](sending)
 
     first, second = (request["traceparent"].split("-") for request in gateway.requests)
@@ -178,10 +155,7 @@ async def test_what_is_not_sampled_is_still_passed_on(way: dict[str, Any]) -> No
 
 async def test_without_an_sdk_nothing_is_sent() -> None:
     """The API alone makes no trace, and an observer changes nothing."""
-    async with (
-        serving() as gateway,
-        GatewaySession(gateway.url, access_token="t", observers=[OpenTelemetry()]) as sending,
-    ):
+    async with calling(OpenTelemetry()) as (gateway, sending):
         await CALLS["cancel_order"](sending)
 
     assert trace.get_current_span() is INVALID_SPAN

@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from gateway_sdk import GatewaySession, Multipart, OutageError, RetryPolicy, bulk
-from tests.otel.telemetry import Collector, reply, serving
+from tests.otel.telemetry import Collector, calling, reply
 
 CANARY: Final = "canary"
 PAYLOAD: Final = json.dumps({"code": "canary-code", "message": "canary-message"}).encode()
@@ -27,13 +27,9 @@ ANSWERS: Final = {
 }
 
 
-async def token(rejected: object = None) -> str:
-    return "canary-token-1" if rejected is None else "canary-token-2"
-
-
 class Source:
     async def token(self, rejected: object = None) -> str:
-        return await token(rejected)
+        return "canary-token-1" if rejected is None else "canary-token-2"
 
 
 async def stream() -> AsyncIterator[bytes]:
@@ -76,18 +72,14 @@ def exported(collector: Collector) -> str:
 async def test_nothing_personal_is_exported(tmp_path: Path, answer: bytes) -> None:
     """Every attribute, event, link, status, resource and metric, whatever the gateway answers."""
     collector = Collector()
-    async with (
-        serving(answer) as gateway,
-        GatewaySession(
-            gateway.url,
-            access_token=Source(),
-            tenant_id="canary-tenant",
-            token_header="canary-token-header",
-            headers={"X-Canary": "canary-header"},
-            observers=[collector.observer],
-            retry=RetryPolicy(attempts=2, backoff=0.0),
-        ) as sending,
-    ):
+    options = {
+        "access_token": Source(),
+        "tenant_id": "canary-tenant",
+        "token_header": "canary-token-header",
+        "headers": {"X-Canary": "canary-header"},
+        "retry": RetryPolicy(attempts=2, backoff=0.0),
+    }
+    async with calling(collector.observer, answer, **options) as (gateway, sending):
         with collector.instrumented():
             await everything(sending, tmp_path)
 

@@ -1,12 +1,14 @@
 """The histograms: what they count, in which seconds, with which attributes."""
 
 import asyncio
+from typing import Any
 
 import httpx
 import pytest
+from opentelemetry.sdk.metrics.export import HistogramDataPoint
 
-from gateway_sdk import GatewayError, GatewaySession, RetryPolicy
-from tests.otel.telemetry import Collector, reply, serving
+from gateway_sdk import GatewayError, GatewaySession
+from tests.otel.telemetry import Collector, calling, reply
 from tests.support.calls import CALLS
 from tests.support.raw_server import raw_server
 from tests.support.scripted import scripted
@@ -14,70 +16,47 @@ from tests.support.scripted import scripted
 REQUEST = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
 
 
+def points_of(points: list[HistogramDataPoint]) -> list[tuple[int, dict[str, Any]]]:
+    return [(point.count, dict(point.attributes or {})) for point in points]
+
+
 async def test_calls_and_attempts_are_counted_apart() -> None:
-    """A call that was repeated counts once; its attempts count by status."""
+    """A call that was repeated counts once; its attempts count by status.
+
+    A cancelled one takes its time too, and has neither status nor error.
+    """
     collector = Collector()
-    async with (
-        serving(reply(503), reply(200), reply(404)) as gateway,
-        GatewaySession(
-            gateway.url,
-            access_token="t",
-            observers=[collector.observer],
-            retry=RetryPolicy(backoff=0.0),
-        ) as sending,
-    ):
+    replies = reply(503), reply(200), reply(404)
+    async with calling(collector.observer, *replies) as (gateway, sending):
         await CALLS["order_history"](sending)
         with pytest.raises(GatewayError):
             await CALLS["cancel_order"](sending)
+        gateway.silent = True
+        given_up = asyncio.create_task(CALLS["send_webhook"](sending))
+        await gateway.taken.wait()
+        given_up.cancel()
+        await asyncio.wait([given_up])
 
     metrics = collector.metrics()
     assert set(metrics) == {"http.client.request.duration", "gateway.client.call.duration"}
-    server = {"server.address": "127.0.0.1", "server.port": int(gateway.url.rpartition(":")[2])}
     attempts = metrics["http.client.request.duration"]
     assert {point.explicit_bounds for point in attempts} == {REQUEST}
-    assert [(point.count, dict(point.attributes or {})) for point in attempts] == [
-        (
-            1,
-            {
-                "gateway.operation": "order_history",
-                "http.request.method": "POST",
-                **server,
-                "http.response.status_code": 503,
-                "error.type": "503",
-            },
-        ),
-        (
-            1,
-            {
-                "gateway.operation": "order_history",
-                "http.request.method": "POST",
-                **server,
-                "http.response.status_code": 200,
-            },
-        ),
-        (
-            1,
-            {
-                "gateway.operation": "cancel_order",
-                "http.request.method": "DELETE",
-                **server,
-                "http.response.status_code": 404,
-                "error.type": "404",
-            },
-        ),
+    server = {"server.address": "127.0.0.1", "server.port": int(gateway.url.rpartition(":")[2])}
+    post = {"gateway.operation": "order_history", "http.request.method": "POST", **server}
+    delete = {"gateway.operation": "cancel_order", "http.request.method": "DELETE", **server}
+    assert points_of(attempts) == [
+        (1, {**post, "http.response.status_code": 503, "error.type": "503"}),
+        (1, {**post, "http.response.status_code": 200}),
+        (1, {**delete, "http.response.status_code": 404, "error.type": "404"}),
+        (1, {**post, "gateway.operation": "send_webhook"}),
     ]
     calls = metrics["gateway.client.call.duration"]
     assert {point.explicit_bounds for point in calls} == {(*REQUEST, 30, 60, 300, 600)}
-    assert [(point.count, dict(point.attributes or {})) for point in calls] == [
+    refused = {"gateway.outcome": "REFUSED", "error.type": "NotFoundError"}
+    assert points_of(calls) == [
         (1, {"gateway.operation": "order_history", "gateway.outcome": "APPLIED"}),
-        (
-            1,
-            {
-                "gateway.operation": "cancel_order",
-                "gateway.outcome": "REFUSED",
-                "error.type": "NotFoundError",
-            },
-        ),
+        (1, {"gateway.operation": "cancel_order", **refused}),
+        (1, {"gateway.operation": "send_webhook", "gateway.outcome": "UNKNOWN"}),
     ]
 
 
@@ -106,7 +85,7 @@ async def test_the_wait_for_a_slot_is_not_the_gateways() -> None:
         first = asyncio.create_task(CALLS["cancel_order"](sending))
         await waiting.wait()
         second = asyncio.create_task(CALLS["cancel_order"](sending))
-        while " 1 waiting" not in repr(sending._caller.client._transport):  # noqa: ASYNC110
+        while " 1 waiting" not in repr(sending._caller.shared._transport):  # noqa: ASYNC110
             await asyncio.sleep(0)
         may_answer.set()
         await asyncio.gather(first, second)
@@ -135,32 +114,3 @@ async def test_no_wait_makes_a_duration_negative(monkeypatch: pytest.MonkeyPatch
 
     (point,) = collector.metrics()["http.client.request.duration"]
     assert point.sum == 0.0
-
-
-async def test_cancelled_attempts_count_without_an_error() -> None:
-    """They took their time, and have neither status nor error."""
-    collector = Collector()
-    async with (
-        serving() as gateway,
-        GatewaySession(
-            gateway.url, access_token="t", observers=[collector.observer], timeout=None
-        ) as sending,
-    ):
-        gateway.silent = True
-        call = asyncio.create_task(CALLS["cancel_order"](sending))
-        await gateway.taken.wait()
-        call.cancel()
-        await asyncio.wait([call])
-
-    (attempt,) = collector.metrics()["http.client.request.duration"]
-    assert set(attempt.attributes or ()) == {
-        "gateway.operation",
-        "http.request.method",
-        "server.address",
-        "server.port",
-    }
-    (whole,) = collector.metrics()["gateway.client.call.duration"]
-    assert dict(whole.attributes or {}) == {
-        "gateway.operation": "cancel_order",
-        "gateway.outcome": "UNKNOWN",
-    }

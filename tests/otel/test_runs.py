@@ -1,8 +1,8 @@
 """Bulk runs: one span for the run, whose items belong to it or are linked to it."""
 
 import asyncio
-from contextlib import aclosing
-from typing import Any
+from collections.abc import Iterator
+from contextlib import aclosing, nullcontext
 
 import httpx
 import pytest
@@ -89,95 +89,64 @@ async def test_the_calls_of_a_large_run_are_traces_of_their_own(
         assert (link.context.span_id, link.context.trace_id) == (id_of(run), trace_of(run))
 
 
-async def test_a_function_with_a_span_of_its_own_keeps_it(
-    monkeypatch: pytest.MonkeyPatch, collector: Collector
+@pytest.mark.parametrize("has_own", [True, False])
+async def test_a_call_of_a_large_run_may_have_no_link(
+    monkeypatch: pytest.MonkeyPatch, collector: Collector, has_own: bool
 ) -> None:
-    """Its calls belong to that span, in a large run too."""
+    """The function has a span of its own, which it keeps; or the run's observer has no SDK."""
     monkeypatch.setattr("gateway_sdk.otel._observer.MOST_CHILDREN", 0)
     gateway = session(monkeypatch, collector)
 
     async def call(_: int) -> None:
-        with collector.tracer.start_as_current_span("own"):
+        own = collector.tracer.start_as_current_span("own")
+        with own if has_own else nullcontext():
             await CALLS["order_history"](gateway)
 
-    async for _ in bulk.run(call, [1], observers=[collector.observer]):
+    observer = collector.observer if has_own else OpenTelemetry()
+    async for _ in bulk.run(call, [1], observers=[observer]):
         pass
 
     (made,) = collector.calls
-    assert parent_of(made) == id_of(collector.named("own"))
+    assert parent_of(made) == (id_of(collector.named("own")) if has_own else None)
     assert not made.links
 
 
-async def test_a_large_run_that_nothing_records_has_no_link(
-    monkeypatch: pytest.MonkeyPatch, collector: Collector
-) -> None:
-    """The run's observer has no SDK, and that of the calls has one."""
-    monkeypatch.setattr("gateway_sdk.otel._observer.MOST_CHILDREN", 0)
-    gateway = session(monkeypatch, collector)
-
-    async def call(_: int) -> None:
-        await CALLS["order_history"](gateway)
-
-    async for _ in bulk.run(call, [1], observers=[OpenTelemetry()]):
-        pass
-
-    (made,) = collector.calls
-    assert parent_of(made) is None
-    assert not made.links
-
-
-async def fail(_: int) -> None:
-    raise ZeroDivisionError
-
-
-async def test_a_run_that_is_left_early_has_not_failed(collector: Collector) -> None:
-    """The caller may stop when it has enough."""
-    async with aclosing(bulk.run(fail, range(9), observers=[collector.observer])) as results:
-        async for _ in results:
-            break
-
-    run = run_of(collector)
-    assert run.status.status_code is StatusCode.UNSET
-    assert attributes_of(run)["gateway.items.done"] == 1
-    assert "error.type" not in attributes_of(run)
-
-
-async def test_a_run_that_is_cancelled_has_not_failed(collector: Collector) -> None:
-    """As a call that is cancelled."""
+@pytest.mark.parametrize("way", ["left early", "cancelled", "failed"])
+async def test_a_run_has_failed_if_it_raises(collector: Collector, way: str) -> None:
+    """With the class of its error, and no text; the caller may stop when it has enough."""
     begun = asyncio.Event()
 
-    async def wait(_: int) -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        if way == "failed":
+            raise LookupError("personal")
+
+    async def call(_: int) -> None:
         begun.set()
-        await asyncio.Event().wait()
+        if way == "cancelled":
+            await asyncio.Event().wait()
 
     async def consume() -> None:
-        async with aclosing(bulk.run(wait, [1], observers=[collector.observer])) as results:
+        async with aclosing(bulk.run(call, items(), observers=[collector.observer])) as results:
             async for _ in results:
-                pass
+                if way == "left early":
+                    break
 
     task = asyncio.create_task(consume())
     await begun.wait()
-    task.cancel()
+    if way == "cancelled":
+        task.cancel()
     await asyncio.wait([task])
 
-    assert run_of(collector).status.status_code is StatusCode.UNSET
-    assert "error.type" not in attributes_of(run_of(collector))
-
-
-async def test_a_run_that_fails_says_with_what(collector: Collector) -> None:
-    """The class of the error of its items, and no text."""
-
-    def items() -> Any:
-        yield 1
-        raise LookupError("personal")
-
-    with pytest.raises(LookupError):
-        async for _ in bulk.run(fail, items(), observers=[collector.observer]):
-            pass
-
     run = run_of(collector)
-    assert (run.status.status_code, run.status.description) == (StatusCode.ERROR, None)
-    assert attributes_of(run)["error.type"] == "LookupError"
+    error = attributes_of(run).get("error.type")
+    assert run.status.description is None
+    assert attributes_of(run)["gateway.items.done"] == (way != "cancelled")
+    if way == "failed":
+        assert isinstance(task.exception(), LookupError)
+        assert (run.status.status_code, error) == (StatusCode.ERROR, "LookupError")
+    else:
+        assert (run.status.status_code, error) == (StatusCode.UNSET, None)
 
 
 async def test_a_run_within_an_item_of_a_large_run_is_linked_to_it(collector: Collector) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -10,23 +11,21 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import StatusCode
 
-from gateway_sdk import GatewayError, GatewaySession, Outcome, RetryPolicy
-from gateway_sdk.operations import SPOT_TRADING_AVAILABLE_BALANCE
+from gateway_sdk import GatewayError, GatewaySession, RetryPolicy
 from tests.otel.telemetry import (
     CANCELLING,
     Collector,
     Gateway,
     attributes_of,
+    calling,
     id_of,
     parent_of,
     reply,
-    serving,
     trace_of,
     traceparent_of,
 )
 from tests.support.calls import CALLS
-
-AT_ONCE = RetryPolicy(backoff=0.0)
+from tests.support.deadlines import pass_deadlines
 
 
 class Renewing:
@@ -42,11 +41,6 @@ def collector() -> Iterator[Collector]:
         yield made
 
 
-def session(gateway: Gateway, collector: Collector, **options: Any) -> GatewaySession:
-    given = {"access_token": "t", "tenant_id": "acme", "retry": AT_ONCE, **options}
-    return GatewaySession(gateway.url, observers=[collector.observer], **given)
-
-
 def ending_of(span: ReadableSpan) -> tuple[StatusCode, str | None, Any]:
     """Return how a span ended: its status with its text, and its error.type."""
     return span.status.status_code, span.status.description, attributes_of(span).get("error.type")
@@ -55,9 +49,14 @@ def ending_of(span: ReadableSpan) -> tuple[StatusCode, str | None, Any]:
 FINE = StatusCode.UNSET, None, None
 
 
+def failed(error: str | None) -> tuple[StatusCode, str | None, Any]:
+    """Return how a span ends with an error; None is none."""
+    return FINE if error is None else (StatusCode.ERROR, None, error)
+
+
 async def test_a_call_and_its_attempt(collector: Collector) -> None:
     """One INTERNAL span with one CLIENT span in it, and nothing else, with no address filled in."""
-    async with serving() as gateway, session(gateway, collector) as sending:
+    async with calling(collector.observer) as (gateway, sending):
         await sending.wallet.cancel_order("w-1", "o-1")
 
     attempt, call = collector.spans
@@ -94,147 +93,116 @@ async def test_a_call_and_its_attempt(collector: Collector) -> None:
 async def test_errors_that_a_retry_mended_are_not_those_of_the_call(collector: Collector) -> None:
     """Each attempt has its own span and its own status; the call has an event for each retry."""
     replies = reply(503), reply(401), reply(200)
-    async with (
-        serving(*replies) as gateway,
-        session(gateway, collector, access_token=Renewing()) as sending,
-    ):
+    options = {"access_token": Renewing(), "retry": RetryPolicy(jitter=0.0), "sleep": AsyncMock()}
+    async with calling(collector.observer, *replies, **options) as (gateway, sending):
         await CALLS["order_history"](sending)
 
     (call,) = collector.calls
-    assert [ending_of(span) for span in collector.attempts] == [
-        (StatusCode.ERROR, None, "503"),
-        (StatusCode.ERROR, None, "401"),
-        FINE,
-    ]
-    assert [
-        attributes_of(span).get("http.request.resend_count") for span in collector.attempts
-    ] == [
-        None,
-        1,
-        2,
-    ]
-    assert [attributes_of(span)["gateway.outcome"] for span in collector.attempts] == [
-        "UNKNOWN",
-        "REFUSED",
-        "APPLIED",
-    ]
+    assert [ending_of(span) for span in collector.attempts] == [failed("503"), failed("401"), FINE]
+    told = [attributes_of(span) for span in collector.attempts]
+    assert [each.get("http.request.resend_count") for each in told] == [None, 1, 2]
+    assert [each["gateway.outcome"] for each in told] == ["UNKNOWN", "REFUSED", "APPLIED"]
     assert {parent_of(span) for span in collector.attempts} == {id_of(call)}
     assert [request["traceparent"] for request in gateway.requests] == [
         traceparent_of(span) for span in collector.attempts
     ]
     assert ending_of(call) == FINE
     assert attributes_of(call)["gateway.attempts"] == 3
-    assert [event.name for event in call.events] == ["gateway.retry"]
-    assert list(call.events[0].attributes or ()) == ["gateway.retry.delay"]
+    assert [(event.name, dict(event.attributes or {})) for event in call.events] == [
+        ("gateway.retry", {"gateway.retry.delay": 0.5})
+    ]
 
 
-@pytest.mark.parametrize(
-    ("replies", "error", "kinds", "outcome"),
-    [
-        ([reply(404)], "NotFoundError", ["404"], "REFUSED"),
-        ([reply(500)], "ServerError", ["500"] * 3, "UNKNOWN"),
-        ([reply(401)], "TokenRejectedError", ["401"] * 2, "REFUSED"),
-        ([reply(200, b"[")], "UnexpectedReplyError", ["UnexpectedReplyError"], "APPLIED"),
-        ([b"no HTTP\r\n\r\n"], "ReplyLostError", ["ReplyLostError"] * 3, "UNKNOWN"),
-    ],
-)
-async def test_a_call_that_fails(
-    collector: Collector,
-    replies: list[bytes],
-    error: str,
-    kinds: list[str],
-    outcome: str,
+class Ending(NamedTuple):
+    """How a call fails, and what its spans say."""
+
+    error: str | None  # of the call; None if its caller gave up
+    attempts: list[str | None]  # their errors
+    outcome: str
+    replies: list[bytes] = []  # noqa: RUF012 - nobody writes to it; the gateway is silent without
+    options: dict[str, Any] = {}  # noqa: RUF012
+    way: str = ""
+
+
+ENDINGS: dict[str, Ending] = {
+    "404": Ending("NotFoundError", ["404"], "REFUSED", [reply(404)]),
+    "500": Ending("ServerError", ["500"] * 3, "UNKNOWN", [reply(500)]),
+    "401": Ending("TokenRejectedError", ["401"] * 2, "REFUSED", [reply(401)]),
+    "no JSON": Ending(
+        "UnexpectedReplyError", ["UnexpectedReplyError"], "APPLIED", [reply(200, b"[")]
+    ),
+    "no HTTP": Ending("ReplyLostError", ["ReplyLostError"] * 3, "UNKNOWN", [b"no HTTP\r\n\r\n"]),
+    # A time-out of ours is an error, and no cancellation.
+    "time-out": Ending(
+        "ReplyTimeoutError",
+        ["ReplyTimeoutError"],
+        "UNKNOWN",
+        options={"timeout": httpx.Timeout(60.0, read=0.1), "retry": None},
+    ),
+    "nobody there": Ending(
+        "ConnectionFailedError",
+        ["ConnectionFailedError"],
+        "NOT_SENT",
+        options={"retry": None, "base_url": "http://127.0.0.1:1"},
+    ),
+    "wrong argument": Ending("InvalidArgumentError", [], "NOT_SENT", way="argument"),
+    # The caller gave up: status and error.type stay unset.
+    "cancelled": Ending(None, [None], "UNKNOWN", way="cancel"),
+    "cancelled in a wait": Ending(None, ["503"], "UNKNOWN", [reply(503)], way="wait"),
+    # A deadline and the end of the session are errors, of the attempt too.
+    "deadline": Ending("DeadlineExceededError", ["DeadlineExceededError"], "UNKNOWN", way="end"),
+    "closed": Ending(
+        "SessionStateError", ["SessionStateError"], "UNKNOWN", options={"drain": 0.0}, way="close"
+    ),
+}
+
+
+async def interfere(
+    way: str, gateway: Gateway, session: GatewaySession, call: asyncio.Task[Any]
 ) -> None:
-    """The class of the error and nothing of its text, and no event of an exception."""
-    async with (
-        serving(*replies) as gateway,
-        session(gateway, collector, access_token=Renewing()) as sending,
-    ):
-        with pytest.raises(GatewayError) as caught:
-            await sending.send(SPOT_TRADING_AVAILABLE_BALANCE, into=dict)
-
-    (call,) = collector.calls
-    assert type(caught.value).__name__ == error
-    assert ending_of(call) == (StatusCode.ERROR, None, error)
-    assert attributes_of(call)["gateway.outcome"] == outcome
-    assert [attributes_of(span)["error.type"] for span in collector.attempts] == kinds
-    assert {span.status.description for span in collector.spans} == {None}
-    assert "exception" not in {event.name for span in collector.spans for event in span.events}
-
-
-async def test_a_gateway_that_is_silent(collector: Collector) -> None:
-    """A time-out of ours is an error, and no cancellation."""
-    timeout = httpx.Timeout(60.0, read=0.1)
-    async with serving() as gateway:
-        gateway.silent = True
-        async with session(gateway, collector, timeout=timeout, retry=None) as sending:
-            with pytest.raises(GatewayError):
-                await CALLS["order_history"](sending)
-
-    failed = StatusCode.ERROR, None, "ReplyTimeoutError"
-    assert [ending_of(span) for span in collector.spans] == [failed, failed]
-
-
-async def test_a_gateway_that_is_not_there(collector: Collector) -> None:
-    """No status came, and nothing was sent."""
-    async with serving() as gateway:
-        pass  # it is closed again
-    async with session(gateway, collector, retry=None) as sending:
-        with pytest.raises(GatewayError):
-            await CALLS["create_customer"](sending)
-
-    (attempt,) = collector.attempts
-    attributes = attributes_of(attempt)
-    assert attributes["error.type"] == "ConnectionFailedError"
-    assert attributes["gateway.outcome"] == "NOT_SENT"
-    assert "http.response.status_code" not in attributes
-
-
-async def test_arguments_that_are_refused(collector: Collector) -> None:
-    """The call has a span, and no attempt."""
-    async with serving() as gateway, session(gateway, collector) as sending:
-        with pytest.raises(GatewayError):
-            await sending.wallet.cancel_order("", "o")
-
-    (call,) = collector.spans
-    assert ending_of(call) == (StatusCode.ERROR, None, "InvalidArgumentError")
-    assert attributes_of(call)["gateway.attempts"] == 0
-
-
-async def test_a_cancellation_is_no_error(collector: Collector) -> None:
-    """The caller gave up: status and error.type stay unset, and its own span is current again."""
-    async with serving() as gateway, session(gateway, collector) as sending:
-        gateway.silent = True
-        call = asyncio.create_task(CALLS["create_customer"](sending))
+    """End a call under way, as the table says."""
+    if way in ("cancel", "end", "close"):
         await gateway.taken.wait()
+    if way in ("cancel", "wait"):
         call.cancel()
+    elif way == "end":
+        pass_deadlines(session)
+    elif way == "close":
+        await session.aclose()
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+async def test_a_call_that_fails(collector: Collector, name: str) -> None:
+    """The class of the error and nothing of its text, and no event of an exception."""
+    ending = ENDINGS[name]
+    waiting = asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        waiting.set()
+        if ending.way == "wait":
+            await asyncio.Event().wait()
+
+    options = {"access_token": Renewing(), "sleep": sleep, **ending.options}
+    async with calling(collector.observer, *ending.replies, **options) as (gateway, session):
+        gateway.silent = not ending.replies
+        customer_id = "" if ending.way == "argument" else "c-1"
+        call = asyncio.create_task(session.wallet.trading_order_history(customer_id, into=dict))
+        if ending.way == "wait":
+            await waiting.wait()
+        await interfere(ending.way, gateway, session, call)
         await asyncio.wait([call])
 
-    assert call.cancelled()
-    assert [ending_of(span) for span in collector.spans] == [FINE, FINE]
-    assert {attributes_of(span)["gateway.outcome"] for span in collector.spans} == {"UNKNOWN"}
-
-
-@pytest.mark.parametrize(
-    ("way", "error"), [("deadline", "DeadlineExceededError"), ("close", "SessionStateError")]
-)
-async def test_a_call_that_is_cut_off_has_failed(
-    collector: Collector, way: str, error: str
-) -> None:
-    """A deadline and the end of the session are errors, of the attempt too."""
-    options: dict[str, Any] = {"deadline": 1.0} if way == "deadline" else {"drain": 0.0}
-    async with serving() as gateway:
-        gateway.silent = True
-        sending = session(gateway, collector, **options)
-        call = asyncio.create_task(CALLS["create_customer"](sending))
-        if way == "close":
-            await gateway.taken.wait()
-            await sending.aclose()
-        await asyncio.wait([call])
-        await sending.aclose()
-
-    assert type(call.exception()).__name__ == error
-    assert [ending_of(span) for span in collector.spans] == [(StatusCode.ERROR, None, error)] * 2
+    (whole,) = collector.calls
+    assert call.cancelled() is (ending.error is None)
+    assert call.cancelled() or type(call.exception()).__name__ == ending.error
+    assert ending_of(whole) == failed(ending.error)
+    assert attributes_of(whole)["gateway.outcome"] == ending.outcome
+    assert attributes_of(whole)["gateway.attempts"] == len(ending.attempts)
+    assert [ending_of(span) for span in collector.attempts] == list(map(failed, ending.attempts))
+    for span in collector.attempts:
+        status = attributes_of(span).get("http.response.status_code")
+        assert (status is not None) is bool(ending.replies and name != "no HTTP")
+    assert "exception" not in {event.name for span in collector.spans for event in span.events}
 
 
 async def test_two_tasks_share_a_session(collector: Collector) -> None:
@@ -248,7 +216,7 @@ async def test_two_tasks_share_a_session(collector: Collector) -> None:
                 await sending.wallet.cancel_order("", "o")
             assert trace.get_current_span() is mine
 
-    async with serving() as gateway, session(gateway, collector) as sending:
+    async with calling(collector.observer) as (_, sending):
         await asyncio.gather(task("one"), task("two"))
 
     for name in ("one", "two"):
@@ -260,31 +228,3 @@ async def test_two_tasks_share_a_session(collector: Collector) -> None:
         assert {span.name for span in mine} == {attempt, "cancel_order", name, "order_history"}
         assert len(mine) == 4
     assert not trace.get_current_span().get_span_context().is_valid
-
-
-async def test_a_call_that_is_given_up_between_attempts(collector: Collector) -> None:
-    """A cancellation during the wait for a retry leaves the call alone without an error."""
-    patient = RetryPolicy(backoff=100.0, backoff_max=100.0, jitter=0.0)
-    async with (
-        serving(reply(503)) as gateway,
-        session(gateway, collector, retry=patient) as sending,
-    ):
-        waiting = asyncio.Event()
-
-        async def sleep(_: float) -> None:
-            waiting.set()
-            await asyncio.Event().wait()
-
-        sending._caller.client.sleep = sleep
-        call = asyncio.create_task(CALLS["order_history"](sending))
-        await waiting.wait()
-        call.cancel()
-        await asyncio.wait([call])
-
-    attempt, whole = collector.spans
-    assert ending_of(attempt) == (StatusCode.ERROR, None, "503")
-    assert ending_of(whole) == FINE
-    assert [dict(event.attributes or {}) for event in whole.events] == [
-        {"gateway.retry.delay": 100.0}
-    ]
-    assert attributes_of(whole)["gateway.outcome"] == Outcome.UNKNOWN.name

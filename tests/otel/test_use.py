@@ -3,7 +3,6 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
@@ -13,15 +12,14 @@ import httpx
 import pytest
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler, SamplingResult
-from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanKind, TraceState
-from opentelemetry.util.types import Attributes
+from opentelemetry.sdk.trace import ReadableSpan, Span as SdkSpan, SpanProcessor
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind
 
 from gateway_sdk import ConfigurationError, GatewaySession, Observer
 from gateway_sdk.operations import SPOT_TRADING_AVAILABLE_BALANCE
 from gateway_sdk.otel import OpenTelemetry, _spans
-from tests.otel.telemetry import CANCELLING, Collector, attributes_of, serving
+from tests.otel.telemetry import CANCELLING, Collector, attributes_of, calling
 from tests.support.calls import CALLS
 from tests.support.scripted import scripted
 
@@ -40,6 +38,12 @@ def test_what_is_no_provider(options: dict[str, Any], message: str) -> None:
         OpenTelemetry(**options)
 
 
+def said_by(code: str) -> str:
+    """Run a program, and return what it prints."""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
 def test_without_the_extra_it_says_what_to_install() -> None:
     """The import fails with the name of the extra."""
     code = (
@@ -49,9 +53,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
         "except MissingExtraError as error:\n    print(error)\n"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-
-    assert "pip install 'gateway-sdk[otel]'" in done.stdout
+    assert "pip install 'gateway-sdk[otel]'" in said_by(code)
 
 
 def test_the_package_itself_does_not_load_it() -> None:
@@ -60,9 +62,7 @@ def test_the_package_itself_does_not_load_it() -> None:
         "import sys, gateway_sdk; gateway_sdk.GatewaySession; print('opentelemetry' in sys.modules)"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-
-    assert done.stdout == "False\n"
+    assert said_by(code) == "False\n"
 
 
 LATER = """
@@ -94,33 +94,22 @@ asyncio.run(main())
 
 def test_metrics_begin_when_the_global_provider_is_set() -> None:
     """It may be set after the observer is made: calls from then on are counted."""
-    done = subprocess.run([sys.executable, "-c", LATER], check=True, capture_output=True, text=True)
-
-    assert done.stdout == "gateway.client.call.duration [1]\n"
+    assert said_by(LATER) == "gateway.client.call.duration [1]\n"
 
 
-class Failing(Sampler):
-    """Raises for spans of a kind."""
+class Breaking(SpanProcessor):
+    """Fails at the start of spans of a kind, or at the end of each."""
 
-    def __init__(self, kind: SpanKind) -> None:
-        self._kind = kind
+    def __init__(self, starting: SpanKind | None = None) -> None:
+        self._starting = starting
 
-    def should_sample(
-        self,
-        parent_context: Context | None,
-        trace_id: int,
-        name: str,
-        kind: SpanKind | None = None,
-        attributes: Attributes = None,
-        links: Sequence[Link] | None = None,
-        trace_state: TraceState | None = None,
-    ) -> SamplingResult:
-        if kind is self._kind:
+    def on_start(self, span: SdkSpan, parent_context: Context | None = None) -> None:
+        if span.kind is self._starting:
             raise ZeroDivisionError
-        return ALWAYS_ON.should_sample(parent_context, trace_id, name, kind, attributes, links)
 
-    def get_description(self) -> str:
-        return "failing"
+    def on_end(self, span: ReadableSpan) -> None:
+        if self._starting is None:
+            raise ZeroDivisionError
 
 
 @pytest.mark.parametrize(("kind", "spans"), [(SpanKind.INTERNAL, 0), (SpanKind.CLIENT, 1)])
@@ -128,11 +117,9 @@ async def test_a_provider_that_fails_changes_no_call(
     caplog: pytest.LogCaptureFixture, kind: SpanKind, spans: int
 ) -> None:
     """It is logged, and what can be recorded is recorded."""
-    collector = Collector(Failing(kind))
-    async with (
-        serving() as gateway,
-        GatewaySession(gateway.url, access_token="t", observers=[collector.observer]) as sending,
-    ):
+    collector = Collector()
+    collector.traces.add_span_processor(Breaking(kind))
+    async with calling(collector.observer) as (gateway, sending):
         await CALLS["cancel_order"](sending)
 
     assert "traceparent" not in gateway.requests[0]
@@ -155,10 +142,7 @@ async def test_without_instrumentors_nothing_is_suppressed(
     """None is loaded, or this release has another name for it, which is private there."""
     monkeypatch.setattr(_spans, name, value)
     collector = Collector(sampler)
-    async with (
-        serving() as gateway,
-        GatewaySession(gateway.url, access_token="t", observers=[collector.observer]) as sending,
-    ):
+    async with calling(collector.observer) as (gateway, sending):
         await CALLS["cancel_order"](sending)
 
     assert [span.name for span in collector.spans] == spans
@@ -169,22 +153,15 @@ async def test_without_instrumentors_nothing_is_suppressed(
 async def test_a_call_that_is_closed_in_another_context() -> None:
     """A coroutine that is thrown away ends its spans, and disturbs no context."""
     collector = Collector()
-    async with serving() as gateway:
+    async with calling(collector.observer) as (gateway, sending):
         gateway.silent = True
-        sending = GatewaySession(gateway.url, access_token="t", observers=[collector.observer])
         copied = copy_context()
         call = copied.run(CALLS["cancel_order"], sending)
         copied.run(call.send, None)
         call.close()
-        await sending.aclose()
 
     assert [span.name for span in collector.spans] == [CANCELLING, "cancel_order"]
     assert not trace.get_current_span().get_span_context().is_valid
-
-
-class Breaking(SpanProcessor):
-    def on_end(self, span: ReadableSpan) -> None:
-        raise ZeroDivisionError
 
 
 async def test_a_processor_that_fails_leaves_no_span_current(
@@ -193,10 +170,7 @@ async def test_a_processor_that_fails_leaves_no_span_current(
     """What the caller does after a call that it gave up is no part of that call."""
     collector = Collector()
     collector.traces.add_span_processor(Breaking())
-    async with (
-        serving() as gateway,
-        GatewaySession(gateway.url, access_token="t", observers=[collector.observer]) as sending,
-    ):
+    async with calling(collector.observer) as (gateway, sending):
         gateway.silent = True
 
         async def give_up() -> Span:
@@ -221,12 +195,8 @@ async def test_an_attempt_whose_end_is_not_told_ends_with_its_call(hook: str) ->
         raise asyncio.CancelledError
 
     collector, leaving = Collector(), type("Leaving", (Observer,), {hook: leave})()
-    async with (
-        serving() as gateway,
-        GatewaySession(
-            gateway.url, access_token="t", observers=[collector.observer, leaving]
-        ) as sending,
-    ):
+    observers = [collector.observer, leaving]
+    async with calling(collector.observer, observers=observers) as (_, sending):
         with pytest.raises(asyncio.CancelledError):
             await CALLS["cancel_order"](sending)
         assert trace.get_current_span() is INVALID_SPAN
@@ -235,11 +205,11 @@ async def test_an_attempt_whose_end_is_not_told_ends_with_its_call(hook: str) ->
 
 
 async def test_an_operation_of_the_user_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have the name of another one, and its own method and path."""
+    """It may have the name of another one, its own method and path; a template is that of all."""
     collector = Collector()
-    gateway, _, _ = scripted(
-        monkeypatch, lambda _: httpx.Response(200, json={}), observers=[collector.observer]
-    )
+    scripted(monkeypatch, httpx.Response(200, json={}))  # replaces the transport of every session
+    url = "https://gateway.test/behind"
+    gateway = GatewaySession(url, access_token="t", observers=[collector.observer])
     balance = SPOT_TRADING_AVAILABLE_BALANCE
     own = replace(balance, method="POST", path="/wallet/2.0.0/{walletId}/balance")
 
@@ -247,40 +217,20 @@ async def test_an_operation_of_the_user_is_told_as_it_is(monkeypatch: pytest.Mon
     await gateway.send(own, path={"walletId": "w-1"})
     await gateway.send(balance)
 
-    usual = SPOT_TRADING_AVAILABLE_BALANCE.path
-    own_name = "POST /wallet/2.0.0/{walletId}/balance"
+    usual = "/behind" + balance.path
+    own_name = "POST /behind/wallet/2.0.0/{walletId}/balance"
     assert [span.name for span in collector.attempts] == [f"GET {usual}", own_name, f"GET {usual}"]
     told = [attributes_of(span) for span in collector.attempts]
     templates = [f"{each['http.request.method']} {each['url.template']}" for each in told]
     assert templates == [span.name for span in collector.attempts]
     addresses = [str(each["url.full"]).partition(".test")[2] for each in told]
-    assert addresses == [usual, "/wallet/2.0.0/REDACTED/balance", usual]
-
-
-async def test_the_template_has_the_path_of_the_gateways_address() -> None:
-    """A template is that of the whole path."""
-    collector = Collector()
-    async with (
-        serving() as gateway,
-        GatewaySession(
-            f"{gateway.url}/behind", access_token="t", observers=[collector.observer]
-        ) as sending,
-    ):
-        await CALLS["order_history"](sending)
-
-    (attempt,) = collector.attempts
-    assert attempt.name == "POST /behind/wallet/1.0.0/orders"
-    assert attributes_of(attempt)["url.template"] == "/behind/wallet/1.0.0/orders"
-    assert attributes_of(attempt)["url.full"] == f"{gateway.url}/behind/wallet/1.0.0/orders"
+    assert addresses == [usual, "/behind/wallet/2.0.0/REDACTED/balance", usual]
 
 
 async def test_spans_and_metrics_name_their_conventions() -> None:
     """Those who convert old names to new ones need the version of both."""
     collector = Collector()
-    async with (
-        serving() as gateway,
-        GatewaySession(gateway.url, access_token="t", observers=[collector.observer]) as sending,
-    ):
+    async with calling(collector.observer) as (_, sending):
         await CALLS["cancel_order"](sending)
 
     reader = collector._reader

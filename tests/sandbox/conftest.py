@@ -3,6 +3,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import httpx
 import pytest
+from starlette.types import Message, Scope
 
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Faults, Sandbox
 
@@ -30,6 +31,20 @@ async def on_a_socket(sandbox: Sandbox) -> AsyncGenerator[httpx.AsyncClient]:
         ) as client,
     ):
         yield client
+
+
+async def run_app(sandbox: Sandbox, scope: Scope, *received: Message) -> list[Message]:
+    """Let the app of a sandbox receive these messages, and return what it sends."""
+    waiting, sent = iter(received), list[Message]()
+
+    async def receive() -> Message:
+        return next(waiting)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await sandbox.app(scope, receive, send)
+    return sent
 
 
 @pytest.fixture

@@ -1,95 +1,74 @@
+from collections.abc import Callable
+
 import httpx
 import pytest
 
 from gateway_sdk.sandbox import Sandbox
-from gateway_sdk.sandbox._store import TokenRegistry
-
-WEBHOOK = "/kyc/1.0.0/webhook"
 
 
-class Clock:
-    """A clock that the test sets; *now* is in seconds."""
+class World:
+    """A sandbox, and its clock."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
+        self.sandbox = Sandbox("first", clock=lambda: self.now)
 
-    def __call__(self) -> float:
-        return self.now
-
-
-async def call(sandbox: Sandbox, token: str) -> httpx.Response:
-    headers = {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(transport=sandbox.transport(), base_url="http://s") as client:
-        return await client.post(WEBHOOK, headers=headers)
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
 
 
-def challenge(complaint: str) -> str:
-    """Return the challenge of RFC 6750, section 3, for this problem."""
-    return f'Bearer error="invalid_token", error_description="The access token {complaint}"'
+Change = Callable[[World], object]
 
 
-async def test_token_is_issued_and_revoked(sandbox: Sandbox) -> None:
-    """A token is valid from its issue to its revocation, and may be issued again."""
-    statuses = [(await call(sandbox, "fresh")).status_code]
-    for change in (sandbox.issue, sandbox.revoke, sandbox.issue):
-        change("fresh")
-        statuses.append((await call(sandbox, "fresh")).status_code)
-
-    assert statuses == [401, 202, 401, 202]
+def issue(lifetime: float | None = None) -> Change:
+    return lambda world: world.sandbox.issue("token", lifetime)
 
 
-async def test_token_expires_to_the_second() -> None:
-    """A token with a lifetime is valid until just before its end, and then expired."""
-    clock = Clock()
-    sandbox = Sandbox(clock=clock)
-    sandbox.issue("brief", 60)
-
-    clock.now += 59.9
-    in_time = await call(sandbox, "brief")
-    clock.now += 0.1
-    late = await call(sandbox, "brief")
-
-    assert in_time.status_code == 202
-    assert late.status_code == 401
-    assert late.headers["WWW-Authenticate"] == challenge("expired")
-    assert late.json()["message"] == "the access token expired"
+def wait(seconds: float) -> Change:
+    return lambda world: world.wait(seconds)
 
 
-async def test_first_token_lasts() -> None:
-    """The first token of a sandbox has no end."""
-    clock = Clock()
-    sandbox = Sandbox("first", clock=clock)
-    clock.now += 1e12
-
-    assert (await call(sandbox, "first")).status_code == 202
-
-
-async def test_revoked_token_is_refused_as_revoked(sandbox: Sandbox) -> None:
-    """The refusal says that a token was revoked, also for a token that was never issued."""
-    sandbox.revoke("never issued")
-
-    refused = await call(sandbox, "never issued")
-
-    assert refused.headers["WWW-Authenticate"] == challenge("was revoked")
-
-
-async def test_all_tokens_are_revoked_at_once(sandbox: Sandbox) -> None:
-    """`revoke_all` refuses every earlier token, and no later one."""
-    sandbox.issue("one")
-    sandbox.revoke_all()
-    sandbox.issue("other")
-
-    assert (await call(sandbox, "one")).headers["WWW-Authenticate"] == challenge("was revoked")
-    assert (await call(sandbox, "other")).status_code == 202
+REVOKE: Change = lambda world: world.sandbox.revoke("token")  # noqa: E731
+REVOKE_ALL: Change = lambda world: world.sandbox.revoke_all()  # noqa: E731
 
 
 @pytest.mark.parametrize(
-    ("lifetime", "complaint"), [(None, None), (1, None), (0, "expired"), (-1, "expired")]
+    ("token", "changes", "complaint"),
+    [
+        ("first", [wait(1e12)], None),
+        ("first", [REVOKE_ALL], "was revoked"),
+        ("token", [], "is unknown"),
+        ("token", [issue()], None),
+        ("token", [REVOKE], "was revoked"),  # also one that was never issued
+        ("token", [issue(), REVOKE], "was revoked"),
+        ("token", [issue(), REVOKE, issue()], None),
+        ("token", [issue(), REVOKE_ALL], "was revoked"),
+        ("token", [REVOKE_ALL, issue()], None),
+        ("token", [issue(60), wait(59.9)], None),
+        ("token", [issue(60), wait(60)], "expired"),
+        ("token", [issue(0)], "expired"),
+        ("token", [issue(-1)], "expired"),
+        ("token", [issue(60), wait(60), REVOKE], "was revoked"),
+    ],
 )
-def test_lifetime_counts_from_the_issue(lifetime: float | None, complaint: str | None) -> None:
-    """A token whose lifetime is not above zero has already expired."""
-    tokens = TokenRegistry(Clock())
+async def test_a_token_is_good_from_its_issue_to_its_end(
+    token: str, changes: list[Change], complaint: str | None
+) -> None:
+    """The refusal has the challenge of RFC 6750, section 3, and says what is wrong."""
+    world = World()
+    for change in changes:
+        change(world)
 
-    tokens.issue("token", lifetime)
+    headers = {"Authorization": f"Bearer {token}"}
+    transport = world.sandbox.transport()
+    async with httpx.AsyncClient(transport=transport, base_url="http://s") as client:
+        reply = await client.post("/kyc/1.0.0/webhook", headers=headers)
 
-    assert tokens.check("token") == complaint
+    if complaint is None:
+        assert reply.status_code == 202
+    else:
+        assert reply.status_code == 401
+        assert reply.json()["message"] == f"the access token {complaint}"
+        assert reply.headers["WWW-Authenticate"] == (
+            f'Bearer error="invalid_token", error_description="The access token {complaint}"'
+        )

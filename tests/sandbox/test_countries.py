@@ -25,20 +25,19 @@ def test_every_country_has_all_seven_fields() -> None:
 
 
 def test_countries_are_numbered_by_their_code() -> None:
-    """Records are sorted by their three-letter codes, each code once, with ids from 1."""
+    """Records are sorted by their three-letter codes, each code once, with ids from 1.
+
+    The list has the United Kingdom without Wales, Myanmar without Burma, and no former country.
+    """
     records = country_list().records
     codes = [str(country["three_digit_iso_code"]) for country in records]
+    short = [country["two_digit_iso_code"] for country in records]
 
     assert len(records) > 230
     assert codes == sorted(set(codes))
+    assert len(short) == len(set(short))
+    assert not {*codes} & {"ANT", "SCG", ""}
     assert [country["id"] for country in records] == list(range(1, len(records) + 1))
-
-
-def test_two_letter_codes_are_unique() -> None:
-    """The list has the United Kingdom without Wales, and Myanmar without Burma."""
-    codes = [country["two_digit_iso_code"] for country in country_list().records]
-
-    assert len(codes) == len(set(codes))
 
 
 @pytest.mark.parametrize(
@@ -72,12 +71,4 @@ def test_incomplete_countries_are_named() -> None:
 
     assert incomplete == sorted(incomplete)
     assert "Antarctica" in incomplete
-    assert "United Kingdom" not in incomplete
-
-
-def test_former_countries_are_not_in_either_list() -> None:
-    """Scotland, the Netherlands Antilles and Serbia and Montenegro are in neither list."""
-    codes = {country["three_digit_iso_code"] for country in country_list().records}
-
-    assert not codes & {"ANT", "SCG", ""}
-    assert not {"Scotland", "Netherlands Antilles"} & set(country_list().incomplete)
+    assert not {"United Kingdom", "Scotland", "Netherlands Antilles"} & {*incomplete}

@@ -1,4 +1,5 @@
 import re
+from http import HTTPStatus
 
 import httpx
 import pytest
@@ -47,29 +48,66 @@ async def test_every_operation_requires_the_token(
     assert_payload(reply, 401, "Unauthorized", path, operation.method)
 
 
-async def test_scheme_is_case_insensitive(client: httpx.AsyncClient) -> None:
-    """The scheme may have any case (RFC 9110, 11.1)."""
-    client.headers["Authorization"] = f"bEARER {SANDBOX_ACCESS_TOKEN}"
+BAD, MEDIA = (400, "Bad Request"), (415, "Unsupported Media Type")
+MOST = b'{"customerName": "' + b"a" * (1024 * 1024 - 20) + b'"}'
+REFUSED: list[tuple[str, str, bytes, dict[str, str], tuple[int, str]]] = [
+    # A path that the interface does not have, also if only a slash differs.
+    *(
+        ("POST", path, b"", JSON, (404, "Not Found"))
+        for path in ("/", f"{CREATE}/", "/customer/2.0.0/create")
+    ),
+    ("GET", CREATE, b"", {}, (405, "Method Not Allowed")),
+    # A JSON body of another media type, or of none.
+    ("POST", CREATE, b"{}", {}, MEDIA),
+    ("POST", CREATE, b"{}", {"Content-Type": "text/plain"}, MEDIA),
+    ("POST", CREATE, MOST + b" ", JSON, (413, HTTPStatus(413).phrase)),
+    # Text that is not JSON, or that could not be sent back.
+    *(
+        ("POST", CREATE, body, JSON, BAD)
+        for body in (
+            b"",
+            b"{",
+            b"\xef\xbb\xbf{}",
+            b'{"person": NaN}',
+            b'{"sharePercentage": 1e999}',
+            b'{"sharePercentage": ' + b"1" * 5000 + b"}",
+            b'{"customerName": "\\ud800"}',
+            b"[" * 100_000,
+            b'{"customerName": "\xff"}',
+            '{"customerName": "Ada"}'.encode("utf-16"),
+        )
+    ),
+]
 
-    reply = await client.post("/kyc/1.0.0/webhook")
 
-    assert reply.status_code == 202
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "error"), REFUSED, ids=lambda value: repr(value)[:40]
+)
+async def test_request_of_another_form_is_refused(
+    client: httpx.AsyncClient,
+    method: str,
+    path: str,
+    body: bytes,
+    headers: dict[str, str],
+    error: tuple[int, str],
+) -> None:
+    """It gets an ErrorPayload, and is no failure of the sandbox."""
+    reply = await client.request(method, path, content=body, headers=headers)
+
+    assert_payload(reply, *error, path, method)
+    assert reply.headers.get("Allow") == ("POST" if error[0] == 405 else None)
 
 
-@pytest.mark.parametrize("path", ["/", "/customer/1.0.0/create/", "/customer/2.0.0/create"])
-async def test_unknown_path_is_not_found(client: httpx.AsyncClient, path: str) -> None:
-    """A path that the interface does not have gets 404, also if only a slash differs."""
-    reply = await client.post(path)
+async def test_the_largest_body_is_read(client: httpx.AsyncClient) -> None:
+    """One of 1 MiB; media type and scheme have any case (RFC 9110, 11.1), and parameters."""
+    headers = {
+        "Content-Type": "Application/JSON; charset=utf-8",
+        "Authorization": f"bEARER {SANDBOX_ACCESS_TOKEN}",
+    }
 
-    assert_payload(reply, 404, "Not Found", path, "POST")
+    reply = await client.post(CREATE, content=MOST, headers=headers)
 
-
-async def test_other_method_is_not_allowed(client: httpx.AsyncClient) -> None:
-    """A known path with another method gets 405 with the allowed method."""
-    reply = await client.get(CREATE)
-
-    assert_payload(reply, 405, "Method Not Allowed", CREATE, "GET")
-    assert reply.headers["Allow"] == "POST"
+    assert reply.status_code == 200
 
 
 async def test_head_is_no_operation(client: httpx.AsyncClient, sandbox: Sandbox) -> None:
@@ -79,57 +117,6 @@ async def test_head_is_no_operation(client: httpx.AsyncClient, sandbox: Sandbox)
     assert (reply.status_code, reply.headers["Allow"]) == (405, "GET")
     assert [request.method for request in sandbox.unknown_requests] == ["HEAD"]
     assert not sandbox.received
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"\xef\xbb\xbf{}",
-        b'{"person": NaN}',
-        b'{"sharePercentage": 1e999}',
-        b'{"sharePercentage": ' + b"1" * 5000 + b"}",
-        b'{"customerName": "\\ud800"}',
-        b"[" * 100_000,
-        b'{"customerName": "\xff"}',
-        '{"customerName": "Ada"}'.encode("utf-16"),
-    ],
-    ids=lambda body: repr(body[:40]),
-)
-async def test_body_that_is_not_json_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
-    """Text that is not JSON, or that could not be sent back, gets 400 and is not a failure."""
-    reply = await client.post(CREATE, content=body, headers=JSON)
-
-    assert_payload(reply, 400, "Bad Request", CREATE, "POST")
-
-
-@pytest.mark.parametrize("headers", [{}, {"Content-Type": "text/plain"}])
-async def test_json_must_be_declared(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
-    """A JSON body of another Content-Type, or of none, is refused."""
-    reply = await client.post(CREATE, content=b"{}", headers=headers)
-
-    assert_payload(reply, 415, "Unsupported Media Type", CREATE, "POST")
-
-
-async def test_json_may_declare_its_charset(client: httpx.AsyncClient) -> None:
-    """A parameter after the media type is ignored."""
-    headers = {"Content-Type": "Application/JSON; charset=utf-8"}
-
-    reply = await client.post(CREATE, content=b"{}", headers=headers)
-
-    assert reply.status_code == 200
-
-
-async def test_json_has_a_size_limit(client: httpx.AsyncClient) -> None:
-    """A JSON body of 1 MiB is read, and one byte more is too large."""
-    body = b'{"customerName": "' + b"a" * (1024 * 1024 - 20) + b'"}'
-
-    largest = await client.post(CREATE, content=body, headers=JSON)
-    too_large = await client.post(CREATE, content=body + b" ", headers=JSON)
-
-    assert largest.status_code == 200
-    assert too_large.status_code == too_large.json()["status"] == 413
 
 
 async def test_failure_of_the_sandbox_is_an_error_payload(

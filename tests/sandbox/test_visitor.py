@@ -80,20 +80,6 @@ async def test_visitor_hands_over_what_a_browser_would(base_url: str) -> None:
     assert handed_over(posted)["state"] == STATE
 
 
-async def test_token_of_a_visit_is_valid(base_url: str) -> None:
-    """The gateway accepts the token of a visit."""
-    async with answering(PAGE, TAKEN) as (client, requests):
-        await visit(authorization_url(base_url, client), Visitor(token="unstated"))
-
-    answer = handed_over(requests[1])
-    async with httpx.AsyncClient(base_url=base_url, trust_env=False, timeout=60) as gateway:
-        gateway.headers["Authorization"] = f"Bearer {answer['access_token']}"
-        called = await gateway.post("/kyc/1.0.0/webhook")
-    assert requests[0].startswith(b"GET / HTTP/1.1\r\n")
-    assert "expires_in" not in answer
-    assert called.status_code == 202
-
-
 async def test_visitor_is_led_to_the_login_as_a_browser_is(base_url: str) -> None:
     """It opens the start address, keeps the cookie until the end, and can log in again."""
     flow, visitor = ImplicitFlow(f"{base_url}{AUTHORIZE_PATH}", SANDBOX_CLIENT_ID), Visitor()
@@ -114,74 +100,57 @@ async def test_visitor_is_led_to_the_login_as_a_browser_is(base_url: str) -> Non
     assert visitor._cookies == {}
 
 
-async def test_visitor_may_refuse(base_url: str) -> None:
-    """A refusal is delivered like a token."""
+@pytest.mark.parametrize(
+    ("visitor", "asked", "error"),
+    [
+        (Visitor(decision="deny"), {}, "access_denied"),
+        # There is no login page: the visitor follows the redirect as a browser does.
+        (Visitor(), {"response_type": "code"}, "unsupported_response_type"),
+    ],
+)
+async def test_error_is_delivered_like_a_token(
+    base_url: str, visitor: Visitor, asked: dict[str, str], error: str
+) -> None:
     async with answering(PAGE, TAKEN) as (client, requests):
-        taken = await visit(authorization_url(base_url, client), Visitor(decision="deny"))
+        taken = await visit(authorization_url(base_url, client, **asked), visitor)
 
     assert taken
-    assert handed_over(requests[1])["error"] == "access_denied"
-
-
-async def test_error_for_the_client_is_delivered_at_once(base_url: str) -> None:
-    """If there is no login page, the visitor follows the redirect as a browser does."""
-    async with answering(PAGE, TAKEN) as (client, requests):
-        taken = await visit(authorization_url(base_url, client, response_type="code"))
-
-    assert taken
-    assert handed_over(requests[1])["error"] == "unsupported_response_type"
+    assert handed_over(requests[1])["error"] == error
 
 
 @pytest.mark.parametrize(
-    ("replies", "words"),
+    ("url", "visitor", "replies", "words"),
     [
-        ([GONE], "the redirect URI was answered with status 410"),
-        ([PAGE, GONE], "the posted response was answered with status 410"),
-        ([b"no HTTP at all\r\n\r\n"], "BadStatusLine"),
-        ([b""], "RemoteDisconnected"),
+        # The client refuses or fails.
+        ("", Visitor(), [GONE], "the redirect URI was answered with status 410"),
+        ("", Visitor(), [PAGE, GONE], "the posted response was answered with status 410"),
+        ("", Visitor(), [b"no HTTP at all\r\n\r\n"], "BadStatusLine"),
+        ("", Visitor(), [b""], "RemoteDisconnected"),
+        # The sandbox shows an error page.
+        ("", Visitor(account=" "), [], "the decision was answered with status 400"),
+        ("http://evil", Visitor(), [], "the login page was answered with status 400"),
+        # The URL cannot be opened.
+        ("https://127.0.0.1/authorize", Visitor(), [], "only http URLs are supported"),
+        ("http://[bad/authorize", Visitor(), [], "ValueError"),
+        ("http://127.0.0.1:port/authorize", Visitor(), [], "InvalidURL"),
+        ("http://127.0.0.1:1/a b", Visitor(), [], "InvalidURL"),
     ],
 )
-async def test_client_that_refuses_the_response_is_logged(
-    base_url: str, caplog: pytest.LogCaptureFixture, replies: list[bytes], words: str
+async def test_what_ends_a_visit_is_logged(
+    base_url: str,
+    caplog: pytest.LogCaptureFixture,
+    url: str,
+    visitor: Visitor,
+    replies: list[bytes],
+    words: str,
 ) -> None:
-    """The visitor returns False for a client that refuses or fails, and logs the step."""
+    """The visitor returns False, opens nothing more and logs the step."""
     async with answering(*replies) as (client, _):
-        taken = await visit(authorization_url(base_url, client))
+        if not url or url == "http://evil":
+            url = authorization_url(base_url, url or client)
+        taken = await visit(url, visitor)
 
     assert not taken
-    assert caplog.messages == [f"the visitor gave up: {words}"]
-
-
-async def test_refused_request_ends_the_visit(
-    base_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """If the sandbox shows an error page, the visitor opens no other URL."""
-    taken = await visit(authorization_url(base_url, "http://evil.example/"))
-
-    assert not taken
-    assert caplog.messages == ["the visitor gave up: the login page was answered with status 400"]
-
-
-async def test_refused_form_ends_the_visit(base_url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A visitor without an account cannot log in."""
-    taken = await visit(authorization_url(base_url, "http://127.0.0.1:1/"), Visitor(account=" "))
-
-    assert not taken
-    assert caplog.messages == ["the visitor gave up: the decision was answered with status 400"]
-
-
-@pytest.mark.parametrize(
-    ("url", "words"),
-    [
-        ("https://127.0.0.1/authorize", "only http URLs are supported"),
-        ("http://[bad/authorize", "ValueError"),
-        ("http://127.0.0.1:port/authorize", "InvalidURL"),
-        ("http://127.0.0.1:1/a b", "InvalidURL"),
-    ],
-)
-def test_invalid_url_ends_the_visit(caplog: pytest.LogCaptureFixture, url: str, words: str) -> None:
-    """A URL that cannot be opened is not a failure of the visitor."""
-    assert not Visitor()(url)
     assert caplog.messages == [f"the visitor gave up: {words}"]
 
 
@@ -197,15 +166,23 @@ async def test_visitor_has_a_time_out(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages == ["the visitor gave up: TimeoutError"]
 
 
-async def test_visit_leaves_the_token_in_no_log(
+async def test_the_token_of_a_visit_is_valid_and_in_no_log(
     base_url: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """With every logger at DEBUG, the token is neither logged nor printed."""
+    """With every logger at DEBUG, it is neither logged nor printed, taken by the client or not."""
     caplog.set_level(logging.DEBUG)
-    async with answering(PAGE, TAKEN, PAGE, GONE) as (client, requests):
-        for _ in range(2):
-            await visit(authorization_url(base_url, client))
+    answers: list[dict[str, str]] = []
+    for replies in ([PAGE, TAKEN], [PAGE, GONE]):
+        async with answering(*replies) as (client, requests):
+            await visit(authorization_url(base_url, client), Visitor(token="unstated"))
+        assert requests[0].startswith(b"GET / HTTP/1.1\r\n")
+        answers.append(handed_over(requests[1]))
+    async with httpx.AsyncClient(base_url=base_url, trust_env=False, timeout=60) as gateway:
+        gateway.headers["Authorization"] = f"Bearer {answers[0]['access_token']}"
+        called = await gateway.post("/kyc/1.0.0/webhook")
 
+    assert called.status_code == 202
     written = caplog.text + "".join(capfd.readouterr())
-    for posted in (requests[1], requests[3]):
-        assert handed_over(posted)["access_token"] not in written
+    for answer in answers:
+        assert "expires_in" not in answer
+        assert answer["access_token"] not in written

@@ -11,7 +11,7 @@ import pytest
 
 from gateway_sdk import GatewaySession, SessionStateError
 from tests.support.calls import CALLS
-from tests.support.virtual_time import now, run
+from tests.support.virtual_time import in_virtual_time, now, run
 
 DRAIN = 60.0
 """Seconds, of virtual time."""
@@ -88,111 +88,82 @@ async def cancelled(task: asyncio.Task[None]) -> bool:
     return task.cancelled()
 
 
-def test_a_second_closer_does_not_see_the_cancellation_of_the_first() -> None:
+@in_virtual_time
+async def test_a_second_closer_does_not_see_the_cancellation_of_the_first() -> None:
     """The drain goes on for the one that still waits."""
-
-    async def scenario() -> None:
-        async with call_under_way() as (gateway, _, call):
-            closers = [asyncio.create_task(gateway.aclose()) for _ in range(2)]
-            await turns(2)
-            assert await cancelled(closers[0])
-            assert not call.done()
-            await closers[1]
-            assert now() == DRAIN
-
-    run(scenario())
+    async with call_under_way() as (gateway, _, call):
+        closers = [asyncio.create_task(gateway.aclose()) for _ in range(2)]
+        await turns(2)
+        assert await cancelled(closers[0])
+        assert not call.done()
+        await closers[1]
+        assert now() == DRAIN
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_when_all_closers_are_cancelled_the_transport_is_closed(together: bool) -> None:
+@in_virtual_time
+async def test_when_all_closers_are_cancelled_the_transport_is_closed(together: bool) -> None:
     """Calls under way are cut at once, and every closer ends as cancelled."""
-
-    async def scenario() -> None:
-        async with call_under_way() as (gateway, transport, _):
-            closers = [asyncio.create_task(gateway.aclose()) for _ in range(3)]
-            await turns(2)
-            for closer in closers:
-                closer.cancel()
-                await turns(not together)
-            await asyncio.wait(closers)
-            assert all(closer.cancelled() for closer in closers)
-            assert transport.closed == 1  # already: the last one waited for it
-            assert now() == 0.0
-
-    run(scenario())
-
-
-def test_after_a_cancelled_closing_every_later_one_returns() -> None:
-    """A closed session is closed; closing it again does nothing."""
-
-    async def scenario() -> None:
-        async with call_under_way() as (gateway, _, _):
-            closer = asyncio.create_task(gateway.aclose())
-            await turns(2)
-            assert await cancelled(closer)
-            for _ in range(3):
-                await gateway.aclose()
-
-    run(scenario())
+    async with call_under_way() as (gateway, transport, _):
+        closers = [asyncio.create_task(gateway.aclose()) for _ in range(3)]
+        await turns(2)
+        for closer in closers:
+            closer.cancel()
+            await turns(not together)
+        await asyncio.wait(closers)
+        assert all(closer.cancelled() for closer in closers)
+        assert transport.closed == 1  # already: the last one waited for it
+        assert now() == 0.0
 
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("after", range(12))
-def test_a_closing_that_is_cancelled_at_any_moment_closes(after: int, times: int) -> None:
+@in_virtual_time
+async def test_a_closing_that_is_cancelled_at_any_moment_closes(after: int, times: int) -> None:
     """Once or twice, and wherever it stands: the transport is closed once and nothing is left."""
-
-    async def scenario() -> None:
-        async with call_under_way() as (gateway, _, _):
-            closer = asyncio.create_task(gateway.aclose())
+    async with call_under_way() as (gateway, _, _):
+        closer = asyncio.create_task(gateway.aclose())
+        await turns(1)
+        asyncio.get_running_loop().call_later(DRAIN / 2, gateway._caller.shared.calls.cut)
+        if after > 6:  # else while it drains
+            await asyncio.sleep(DRAIN / 2)
+        await turns(after % 7)
+        for _ in range(times):
+            closer.cancel()
             await turns(1)
-            asyncio.get_running_loop().call_later(DRAIN / 2, gateway._caller.client.calls.cut)
-            if after > 6:  # else while it drains
-                await asyncio.sleep(DRAIN / 2)
-            await turns(after % 7)
-            for _ in range(times):
-                closer.cancel()
-                await turns(1)
-            await asyncio.wait([closer])
-            await gateway.aclose()
-
-    run(scenario())
+        await asyncio.wait([closer])
+        await gateway.aclose()
 
 
-def test_a_second_cancellation_ends_the_wait_and_not_the_closing() -> None:
+@in_virtual_time
+async def test_a_second_cancellation_ends_the_wait_and_not_the_closing() -> None:
     """A closer that is cancelled twice leaves at once; the transport is closed behind it."""
-
-    async def scenario() -> None:
-        async with call_under_way() as (gateway, transport, _):
-            closer = asyncio.create_task(gateway.aclose())
-            await turns(2)
-            for _ in range(2):
-                closer.cancel()
-                await turns(1)
-            assert closer.cancelled()
-            assert transport.closed == 0
-            await gateway.aclose()
-
-    run(scenario())
+    async with call_under_way() as (gateway, transport, _):
+        closer = asyncio.create_task(gateway.aclose())
+        await turns(2)
+        for _ in range(2):
+            closer.cancel()
+            await turns(1)
+        assert closer.cancelled()
+        assert transport.closed == 0
+        await gateway.aclose()
 
 
 @pytest.mark.parametrize("after", range(6))
-def test_leaving_the_context_under_cancellation_closes(after: int) -> None:
+@in_virtual_time
+async def test_leaving_the_context_under_cancellation_closes(after: int) -> None:
     """`async with` that is cancelled in its body, and again while it closes, leaves nothing."""
+    async with call_under_way() as (gateway, _, _):
 
-    async def scenario() -> None:
-        async with call_under_way() as (gateway, _, _):
+        async def use() -> None:
+            async with gateway:
+                await asyncio.Event().wait()
 
-            async def use() -> None:
-                async with gateway:
-                    await asyncio.Event().wait()
-
-            user = asyncio.create_task(use())
-            await turns(1)
-            user.cancel()
-            await turns(1 + after)
-            assert await cancelled(user)
-
-    run(scenario())
+        user = asyncio.create_task(use())
+        await turns(1)
+        user.cancel()
+        await turns(1 + after)
+        assert await cancelled(user)
 
 
 @pytest.mark.parametrize("after", range(8))
@@ -219,21 +190,18 @@ def test_the_end_of_the_event_loop_closes_too(after: int) -> None:
 
 
 @pytest.mark.parametrize("cancel", [False, True])
-def test_a_transport_that_fails_to_close_is_told_once(cancel: bool) -> None:
+@in_virtual_time
+async def test_a_transport_that_fails_to_close_is_told_once(cancel: bool) -> None:
     """Its error goes to those who wait; a cancelled closer stays cancelled, later ones return."""
-
-    async def scenario() -> None:
-        async with call_under_way(OSError("the user's own")) as (gateway, _, _):
-            closers = [asyncio.create_task(gateway.aclose()) for _ in range(2)]
-            await turns(2)
-            for closer in closers if cancel else []:
-                closer.cancel()
-            ended = await asyncio.gather(*closers, return_exceptions=True)
-            expected = asyncio.CancelledError if cancel else OSError
-            assert [type(error) for error in ended] == [expected] * 2
-            await gateway.aclose()
-
-    run(scenario())
+    async with call_under_way(OSError("the user's own")) as (gateway, _, _):
+        closers = [asyncio.create_task(gateway.aclose()) for _ in range(2)]
+        await turns(2)
+        for closer in closers if cancel else []:
+            closer.cancel()
+        ended = await asyncio.gather(*closers, return_exceptions=True)
+        expected = asyncio.CancelledError if cancel else OSError
+        assert [type(error) for error in ended] == [expected] * 2
+        await gateway.aclose()
 
 
 @pytest.mark.parametrize("opened", [True, False])

@@ -1,8 +1,6 @@
 """The life of a session: opening, views, deadlines, closing, pickling."""
 
 import asyncio
-import copy
-import pickle
 import shutil
 import ssl
 import threading
@@ -17,16 +15,14 @@ import pytest
 from gateway_sdk import (
     Advice,
     ConfigurationError,
-    ConnectionFailedError,
     DeadlineExceededError,
     GatewaySession,
     Outcome,
     SessionStateError,
 )
-from gateway_sdk._call import call as call_module, client
-from gateway_sdk._http.reply import BodyReader
+from gateway_sdk._call import shared_state
 from gateway_sdk._transport.custom import CustomTransport
-from gateway_sdk._transport.factory import make_transport
+from gateway_sdk._transport.public import make_transport
 from gateway_sdk._transport.transmission import Transport
 from tests.support.calls import CALLS
 from tests.support.deadlines import pass_deadlines
@@ -52,41 +48,6 @@ class Gates:
 
 def session(url: str, **options: object) -> GatewaySession:
     return GatewaySession(url, access_token="token", tenant_id="acme", **options)  # type: ignore[arg-type]
-
-
-async def test_making_a_session_does_nothing_yet() -> None:
-    """A session is new until its first use, and closing a new one is free."""
-    gateway = session("https://gateway.test")
-    assert repr(gateway) == "<GatewaySession https://gateway.test (new)>"
-
-    await gateway.aclose()
-
-    assert repr(gateway) == "<GatewaySession https://gateway.test (closed)>"
-
-
-def test_making_a_session_needs_no_event_loop() -> None:
-    """A session can be made at import time of a service."""
-    assert "new" in repr(session("https://gateway.test"))
-
-
-async def test_a_closed_session_refuses_calls_and_stays_closed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """After closing, every use is a SessionStateError; closing again is free."""
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
-    async with gateway:
-        await CALLS["order_history"](gateway)
-    await gateway.aclose()
-
-    with pytest.raises(SessionStateError, match="closed") as caught:
-        await CALLS["order_history"](gateway)
-    with pytest.raises(SessionStateError, match="closed"):
-        await gateway.__aenter__()
-
-    assert caught.value.outcome is Outcome.NOT_SENT
-    assert caught.value.operation == "order_history"
-    assert engine.closed
-    assert len(engine.requests) == 1
 
 
 async def test_a_view_does_not_close_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,104 +85,6 @@ async def test_closing_waits_for_calls_under_way() -> None:
         await closing
 
 
-async def test_closing_cuts_what_does_not_end() -> None:
-    """A call that outlives the drain ends with an error that says that it was sent."""
-    server = Gates()
-    async with raw_server(server.handle) as url:
-        gateway = session(url, drain=0)
-        call = asyncio.create_task(CALLS["create_customer"](gateway))
-        await server.arrived.wait()
-        await gateway.aclose()
-
-        with pytest.raises(SessionStateError, match="closed before the reply") as caught:
-            await call
-
-    assert caught.value.outcome is Outcome.UNKNOWN
-    assert caught.value.advice is Advice.CHECK
-    assert [attempt.error for attempt in caught.value.attempts] == ["CancelledError"]
-
-
-async def test_closing_twice_at_once_is_closing_once() -> None:
-    """Two tasks that close a session both wait until it is closed."""
-    server = Gates()
-    async with raw_server(server.handle) as url:
-        gateway = session(url)
-        call = asyncio.create_task(gateway.wallet.spot_trading_available_balance())
-        await server.arrived.wait()
-        closings = [asyncio.create_task(gateway.aclose()) for _ in range(2)]
-        await asyncio.sleep(0)
-        server.may_answer.set()
-        await asyncio.gather(call, *closings)
-
-    assert "closed" in repr(gateway)
-
-
-async def test_cancelling_the_closing_still_closes() -> None:
-    """A caller that loses patience while closing cuts the calls and leaves nothing open."""
-    server = Gates()
-    async with raw_server(server.handle) as url:
-        gateway = session(url, drain=60)
-        call = asyncio.create_task(gateway.wallet.spot_trading_available_balance())
-        await server.arrived.wait()
-        closing = asyncio.create_task(gateway.aclose())
-        await asyncio.sleep(0)
-        closing.cancel()
-
-        with pytest.raises(asyncio.CancelledError):
-            await closing
-        with pytest.raises(SessionStateError):
-            await call
-
-    assert "closed" in repr(gateway)
-
-
-async def test_the_deadline_cuts_a_call_and_says_what_is_known() -> None:
-    """A call that was sent when its deadline passed has an unknown outcome."""
-    server = Gates()
-    async with raw_server(server.handle) as url, session(url, deadline=60) as gateway:
-        call = asyncio.create_task(CALLS["create_customer"](gateway))
-        await server.arrived.wait()
-        pass_deadlines(gateway)
-        with pytest.raises(DeadlineExceededError, match="deadline of 60 s") as caught:
-            await call
-
-    assert isinstance(caught.value, TimeoutError)
-    assert caught.value.outcome is Outcome.UNKNOWN
-    assert caught.value.advice is Advice.CHECK
-
-
-@pytest.mark.parametrize(
-    ("head", "status", "outcome"),
-    [(b"200 OK", 200, Outcome.APPLIED), (b"404 Not Found", 404, Outcome.REFUSED)],
-)
-async def test_the_deadline_does_not_forget_the_status(
-    monkeypatch: pytest.MonkeyPatch, head: bytes, status: int, outcome: Outcome
-) -> None:
-    """When the head of the reply was there, it decides what a cut body means."""
-    reading = asyncio.Event()
-
-    class Noting(BodyReader):
-        def feed(self, piece: bytes) -> bool:
-            reading.set()
-            return super().feed(piece)
-
-    async def half(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await read_request(reader)
-        writer.write(b"HTTP/1.1 " + head + b"\r\nContent-Length: 9\r\n\r\n{")
-        await reader.read()
-
-    monkeypatch.setattr(call_module, "BodyReader", Noting)
-    async with raw_server(half) as url, session(url) as gateway:
-        call = asyncio.create_task(CALLS["create_customer"](gateway))
-        await reading.wait()
-        pass_deadlines(gateway)
-        with pytest.raises(DeadlineExceededError) as caught:
-            await call
-
-    assert caught.value.outcome is outcome
-    assert [attempt.status for attempt in caught.value.attempts] == [status]
-
-
 async def test_a_deadline_during_the_closing_is_a_deadline() -> None:
     """A call whose own time is up while the session drains is not blamed on the closing."""
     server = Gates()
@@ -251,7 +114,7 @@ async def test_closing_is_bounded_even_if_a_call_does_not_listen(
                 await enough.wait()
         return "token"
 
-    monkeypatch.setattr(client, "DEFAULT_CUT", 0.01)
+    monkeypatch.setattr(shared_state, "DEFAULT_CUT", 0.01)
     gateway, engine, _ = scripted(
         monkeypatch, httpx.Response(200, json={}), access_token=stubborn, drain=0
     )
@@ -301,18 +164,6 @@ async def test_the_deadline_covers_the_token(monkeypatch: pytest.MonkeyPatch) ->
     assert engine.requests == []
 
 
-async def test_a_time_out_of_somebody_else_is_not_the_deadline(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A TimeoutError from below that is not ours goes up as it is."""
-    gateway, _, _ = scripted(monkeypatch, TimeoutError("somebody's"))
-
-    with pytest.raises(TimeoutError, match="somebody's") as caught:
-        await CALLS["order_history"](gateway)
-
-    assert not isinstance(caught.value, DeadlineExceededError)
-
-
 async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:
     """Cancelling the caller raises CancelledError, frees the slot, and disturbs nobody."""
     server = Gates()
@@ -328,58 +179,6 @@ async def test_a_cancelled_call_is_cancelled_and_nothing_else() -> None:
         assert calls[0].cancelled()
         assert await calls[1] == {}
         assert await gateway.wallet.spot_trading_available_balance() == {}
-
-
-def test_a_session_belongs_to_its_event_loop() -> None:
-    """A session that was opened in one event loop is refused in the next, before sending."""
-    requests: list[httpx.Request] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        requests.append(request)
-        return httpx.Response(200, json={})
-
-    gateway = session("https://gateway.test", transport=httpx.MockTransport(answer))
-    asyncio.run(_balance(gateway))
-
-    with pytest.raises(SessionStateError, match="another event loop"):
-        asyncio.run(_balance(gateway))
-    with pytest.raises(SessionStateError, match="another event loop"):
-        asyncio.run(gateway.aclose())
-    assert len(requests) == 1
-
-
-async def _balance(gateway: GatewaySession) -> None:
-    await gateway.wallet.spot_trading_available_balance()
-
-
-async def test_a_session_does_not_survive_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session that was opened in the parent process is refused in the child."""
-    gateway, engine, _ = scripted(monkeypatch, httpx.Response(200, json={}))
-    await CALLS["order_history"](gateway)
-    monkeypatch.setattr(client._Forks, "count", client._Forks.count)
-    client._Forks.add()
-
-    with pytest.raises(SessionStateError, match="after the fork"):
-        await CALLS["order_history"](gateway)
-
-    assert len(engine.requests) == 1
-
-
-async def test_a_session_does_not_pickle() -> None:
-    """Credentials and connections do not leave the process."""
-    gateway = session("https://gateway.test")
-    for copying in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="not pickled"):
-            copying(gateway)
-
-
-@pytest.mark.parametrize("verify", ["missing.pem", Path("missing.pem")])
-async def test_a_ca_file_that_cannot_be_read_is_said_on_opening(verify: str | Path) -> None:
-    """The authorities are read when the session opens, not when it is made."""
-    gateway = session("https://gateway.test", verify=verify)
-
-    with pytest.raises(ConfigurationError, match="verify names no readable CA file"):
-        await gateway.__aenter__()
 
 
 async def test_authorities_are_loaded_beside_the_event_loop(
@@ -398,14 +197,14 @@ async def test_authorities_are_loaded_beside_the_event_loop(
         made[thread] = make_transport(*given)
         return made[thread]
 
-    monkeypatch.setattr(client, "make_transport", make)
+    monkeypatch.setattr(shared_state, "make_transport", make)
     gateway = session("https://gateway.test")
     opening = asyncio.create_task(gateway.__aenter__())
     await started.wait()
-    opened = vars(gateway)["_caller"].client.open()
+    opened = vars(gateway)["_caller"].shared.open()
     may_go_on.set()
     await opening
-    assert vars(gateway)["_caller"].client.open() is opened is made.pop(threading.main_thread())
+    assert vars(gateway)["_caller"].shared.open() is opened is made.pop(threading.main_thread())
     assert len(made) == 1
     await gateway.aclose()
 
@@ -421,7 +220,7 @@ async def test_the_first_calls_load_authorities_once_beside_the_event_loop(
         return CustomTransport(transport, None)
 
     transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
-    monkeypatch.setattr(client, "make_transport", make)
+    monkeypatch.setattr(shared_state, "make_transport", make)
     gateway = session("https://gateway.test")
     calls = [asyncio.create_task(CALLS["create_customer"](gateway)) for _ in range(20)]
     await asyncio.sleep(0)
@@ -445,7 +244,7 @@ async def test_a_deadline_holds_while_authorities_are_loaded(
         may_go_on.wait(20)
         return make_transport(*given)
 
-    monkeypatch.setattr(client, "make_transport", make)
+    monkeypatch.setattr(shared_state, "make_transport", make)
     gateway = session("https://gateway.test")
     call = asyncio.create_task(CALLS["create_customer"](gateway))
     await asyncio.sleep(0)
@@ -479,20 +278,3 @@ async def test_authorities_from_a_folder_a_file_or_a_context(tmp_path: Path) -> 
     for verify in (True, tmp_path, certifi.where(), ssl.create_default_context()):
         async with session("https://gateway.test", verify=verify) as gateway:
             assert "open" in repr(gateway)
-
-
-async def test_a_server_without_a_certificate_of_ours_is_not_trusted() -> None:
-    """TLS fails before anything is sent where the certificate is not trusted."""
-
-    async def no_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(1)
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    async with (
-        raw_server(no_tls) as url,
-        session(url.replace("http:", "https:"), retry=None) as gateway,
-    ):
-        with pytest.raises(ConnectionFailedError) as caught:
-            await CALLS["create_customer"](gateway)
-
-    assert caught.value.outcome is Outcome.NOT_SENT

@@ -5,17 +5,16 @@ import base64
 import pickle
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
-import httpx
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from gateway_sdk import (
     Attempt,
     ConfigurationError,
-    ConnectionFailedError,
     GatewayError,
-    InvalidArgumentError,
+    GatewaySession,
     Multipart,
     Outcome,
     RateLimitedError,
@@ -23,9 +22,7 @@ from gateway_sdk import (
     ReplyLostError,
     UploadFailedError,
 )
-from gateway_sdk._http.request import RequestTemplate, check_header_value
 from gateway_sdk.models import ErrorPayload
-from gateway_sdk.operations import TRADING_ORDER_HISTORY
 from tests.support.calls import CALLS
 from tests.support.proxies import Proxy, serving
 from tests.support.raw_server import OK, raw_server, read_request
@@ -55,7 +52,7 @@ async def test_no_text_shows_the_password_of_a_proxy(
             retry=None,
         )
         results = await asyncio.gather(CALLS["cancel_order"](gateway), return_exceptions=True)
-        shown = repr([gateway, gateway._caller.client._engine, gateway._caller.client._transport])
+        shown = repr([gateway, gateway._caller.shared._engine, gateway._caller.shared._transport])
         await gateway.aclose()
 
     secret = base64.b64encode(f"user:{CANARY}".encode())
@@ -64,23 +61,8 @@ async def test_no_text_shows_the_password_of_a_proxy(
     for text in texts:
         assert CANARY not in text
         assert secret.decode() not in text
-
-
-async def test_the_password_of_a_proxy_is_not_in_the_cause_of_a_refused_tunnel(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """What shows is the proxy's status, so that somebody can do something about it."""
-    proxy = Proxy(1, REFUSALS["407"])
-    async with everything_logged(caplog), serving(proxy.handle) as port:
-        gateway = session(
-            "https://gateway.test", proxy=f"http://user:{CANARY}@127.0.0.1:{port}", retry=None
-        )
-        with pytest.raises(ConnectionFailedError) as caught:
-            await CALLS["cancel_order"](gateway)
-        await gateway.aclose()
-
-    assert "407" in texts_of(caught.value)
-    assert CANARY not in texts_of(caught.value)
+    if answer is REFUSALS["407"]:  # somebody can do something about it
+        assert "407" in texts[-1]
 
 
 async def test_no_text_shows_what_a_stream_was_or_why_it_failed(
@@ -132,8 +114,17 @@ HEADER_TEXTS = st.one_of(
 OUT_OF_HEADERS = {*range(32), *range(0x7F, 0x80)} - {ord("\t")}  # RFC 9110, 5.5
 
 
+def refusal_of(gateway: GatewaySession, **options: Any) -> str:
+    """Return all that the error of a view shows; nothing if there is none."""
+    try:
+        gateway.with_options(**options)
+    except ConfigurationError as error:
+        return texts_of(error)
+    return ""
+
+
 async def test_no_text_in_a_header_makes_another_one() -> None:
-    """Over a socket, any text is refused, or is exactly that value of exactly that header."""
+    """Over a socket, any text is refused unshown, or is exactly that value of that header."""
     heads: list[bytes] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -141,7 +132,7 @@ async def test_no_text_in_a_header_makes_another_one() -> None:
             heads.append(await read_request(reader))
             writer.write(OK)
 
-    examples: list[str] = []
+    examples = ["a\r\nX: 1", "\n", "\x00", "\N{EURO SIGN}", "a\tb", "\xff"]
 
     @settings(deadline=None)
     @given(HEADER_TEXTS)
@@ -152,56 +143,26 @@ async def test_no_text_in_a_header_makes_another_one() -> None:
     async with raw_server(handle) as url, session(url) as gateway:
         await CALLS["cancel_order"](gateway)
         usual = len(heads.pop().split(b"\r\n"))
-        for text in examples:
-            try:
-                view = gateway.with_options(
-                    tenant_id=text, token_header=text, headers={"X-Key": text}
-                )
-                await CALLS["cancel_order"](view)
-            except ConfigurationError:
+        for text in [*examples, *(f"{CANARY}{text}{CANARY}" for text in examples)]:
+            options: dict[str, Any] = {
+                "tenant_id": text,
+                "token_header": text,
+                "headers": {"X-Key": text},
+            }
+            refusals = [refusal_of(gateway, **{name: options[name]}) for name in options]
+            is_wrong = any(ord(char) in OUT_OF_HEADERS or ord(char) > 255 for char in text)
+            is_wrong = is_wrong or text != text.strip(" \t") or not text
+            assert list(map(bool, refusals)) == [is_wrong] * 3
+            assert CANARY not in "".join(refusals)
+            if is_wrong:
                 continue
+            await CALLS["cancel_order"](gateway.with_options(**options))
             lines = heads.pop().split(b"\r\n")
             assert len(lines) == usual
             for name in (b"tenantId", b"token", b"X-Key"):
                 assert name + b": " + text.encode("latin-1") in lines
 
     assert heads == []
-
-
-@given(HEADER_TEXTS)
-def test_a_header_value_is_taken_as_it_is_or_refused_unshown(text: str) -> None:
-    """A value comes out of the check unchanged, or the error says nothing of it."""
-    secret = f"{CANARY}{text}{CANARY}"
-    refused = ""
-    try:
-        assert check_header_value("tenant_id", secret) == secret
-    except ConfigurationError as error:
-        refused = texts_of(error)
-
-    assert CANARY not in refused
-    assert bool(refused) == any(ord(char) in OUT_OF_HEADERS or ord(char) > 255 for char in text)
-
-
-@given(st.text(max_size=20) | st.text(alphabet="/\\?#%.;: \n\ud800", max_size=5))
-def test_a_part_of_a_path_is_one_segment_or_refused_unshown(text: str) -> None:
-    """Whatever an identifier holds, it does not change the path, and no error repeats it."""
-    target = refused = ""
-    template = RequestTemplate(
-        TRADING_ORDER_HISTORY,
-        httpx.URL("https://gateway.test"),
-        tenant_id=None,
-        token_header=None,
-        headers={},
-    )
-    try:
-        target = template.target({"customerId": f"{CANARY}{text}"}).decode("ascii")
-    except InvalidArgumentError as error:
-        refused = texts_of(error)
-
-    assert CANARY not in refused
-    assert bool(target) != bool(refused)
-    assert not target or target.count("/") == TRADING_ORDER_HISTORY.path.count("/")
-    assert not set(target) & set("?#\\ \r\n")
 
 
 ATTEMPTS = st.lists(

@@ -9,6 +9,7 @@ from gateway_sdk import GatewaySession, Outcome, SessionStateError
 from tests.support.calls import CALLS
 
 trio: Any = pytest.importorskip("trio")
+pytestmark = pytest.mark.posix  # wine lacks what trio needs
 
 NEEDS_ASYNCIO = "needs asyncio, and no event loop of asyncio runs here"
 

@@ -13,7 +13,7 @@ LATE = (
     "gateway_sdk.auth.flow",
     "gateway_sdk.auth.stores",
     "gateway_sdk.bulk",
-    "gateway_sdk._http.body",
+    "gateway_sdk._content.body",
     "gateway_sdk._transport.connection",
     "gateway_sdk.models.customer",
     "gateway_sdk.fleet",

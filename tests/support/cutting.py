@@ -84,7 +84,7 @@ class SentBytes:
         port: Which.
     """
 
-    _SENDING: Final = ("send", "sendmsg")
+    _SENDING: Final = [name for name in ("send", "sendmsg") if hasattr(socket.socket, name)]
     _FAMILIES: Final = (socket.AF_INET, socket.AF_INET6)
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:

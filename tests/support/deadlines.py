@@ -7,5 +7,5 @@ from gateway_sdk import GatewaySession
 
 def pass_deadlines(gateway: GatewaySession) -> None:
     """Let the deadline of every call under way be over."""
-    for scope in gateway._caller.client.calls._scopes:
+    for scope in gateway._caller.shared.calls.scopes:
         asyncio.get_running_loop().call_soon(scope.end)

@@ -10,9 +10,9 @@ from gateway_sdk._transport import engine
 from gateway_sdk._transport.public import request_of, response_of
 from gateway_sdk._transport.transmission import EXTENSION, Transmission
 
-IDLE: Final = "<Engine <Slots 0 of 2 taken, 0 waiting>"
+IDLE: Final = "<Engine 0 of 2 slots taken, 0 waiting"
 """How an engine with two slots begins to show itself when none is taken."""
-PIECE: Final = bytes(65536)
+CHUNK: Final = bytes(65536)
 
 
 class Engine(engine.Engine, httpx.AsyncBaseTransport):
@@ -70,7 +70,7 @@ class Pieces:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             while True:
-                yield PIECE
+                yield CHUNK
                 self.given += 1
                 await asyncio.sleep(0)
         finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import select
 import socket
 import ssl
 import struct
@@ -142,11 +143,16 @@ class Line:
         """Wait until something has come, and leave it in the kernel."""
         loop = asyncio.get_running_loop()
         readable = loop.create_future()
-        loop.add_reader(self._socket, readable.cancel)
         try:
-            await asyncio.wait([readable])
-        finally:
-            loop.remove_reader(self._socket)
+            loop.add_reader(self._socket, readable.cancel)
+        except NotImplementedError:  # on Windows
+            while not select.select([self._socket], [], [], 0)[0]:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        else:
+            try:
+                await asyncio.wait([readable])
+            finally:
+                loop.remove_reader(self._socket)
         self._came(self._socket.recv(1, socket.MSG_PEEK))
 
     async def send(self, data: bytes) -> None:

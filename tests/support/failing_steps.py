@@ -1,7 +1,8 @@
 """Scripts for the failing server: each fails at one step of an exchange."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Set as AbstractSet
+from typing import Any
 
 from tests.support.failing_line import Line, reply
 from tests.support.failing_server import Script
@@ -185,3 +186,9 @@ async def turns(number: int) -> None:
     """Let the event loop turn, so that both ends see what has come."""
     for _ in range(number):
         await asyncio.sleep(0)
+
+
+def others_than(tasks: AbstractSet[asyncio.Task[Any]]) -> set[asyncio.Task[Any]]:
+    """Return the other tasks, without this one and those that Windows' loop has for servers."""
+    left = asyncio.all_tasks() - tasks - {asyncio.current_task()}
+    return {task for task in left if task and "IocpProactor.accept" not in repr(task)}

@@ -1,10 +1,12 @@
 """Clocks, users who log in, and stores, all controlled by a test."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from gateway_sdk.auth import MemoryStore, SharedTokenSource, Token, TokenKey
+from gateway_sdk.auth.token import text_of
 from tests.support.secrecy import CANARY
 
 KEY = TokenKey("https://login.test/authorize", "client-1", "https://gateway.test")
@@ -100,3 +102,28 @@ def at_once(source: SharedTokenSource) -> Token:
         coroutine.send(None)
     token: Token = ended.value.value
     return token
+
+
+async def names(source: SharedTokenSource, count: int, rejected: Token | None = None) -> set[str]:
+    """Return the names of the tokens that so many callers get at the same time."""
+    tokens = await asyncio.gather(*(source.token(rejected) for _ in range(count)))
+    return {text_of(token).removeprefix(f"{CANARY}-") for token in tokens}
+
+
+async def leave(*callers: "asyncio.Task[Any]") -> None:
+    """Cancel callers, and wait until they have left."""
+    for caller in callers:
+        caller.cancel()
+    await asyncio.gather(*callers, return_exceptions=True)
+    assert all(caller.cancelled() for caller in callers)
+
+
+async def begin(
+    source: SharedTokenSource, person: Person, *rejected: Token
+) -> "asyncio.Task[Token]":
+    """Ask for a token until a login has begun, which the person does not finish yet."""
+    person.may_finish.clear()
+    person.started.clear()
+    caller = asyncio.create_task(source.token(*rejected))
+    await person.started.wait()
+    return caller

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession, RetryPolicy
-from gateway_sdk._call import client
+from gateway_sdk._call import shared_state
 from gateway_sdk._transport.custom import CustomTransport
 from gateway_sdk._transport.transmission import EXTENSION
 
@@ -56,10 +56,10 @@ def scripted(
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr(client, "make_transport", lambda *_: CustomTransport(engine, None))
+    monkeypatch.setattr(shared_state, "make_transport", lambda *_: CustomTransport(engine, None))
     # Attempts that are not sent are counted here: `connect_wait` has its own tests.
     retry = RetryPolicy(connect_wait=0.0)
     given = {"access_token": "token-1", "tenant_id": "acme", "retry": retry, **options}
     gateway = GatewaySession("https://gateway.test", **given)
-    gateway._caller.client.sleep = sleep
+    gateway._caller.shared.sleep = sleep
     return gateway, engine, waits

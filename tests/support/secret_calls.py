@@ -124,5 +124,5 @@ async def everything_logged(
 
 
 def parts_of(gateway: GatewaySession) -> list[object]:
-    core = gateway._caller.client
+    core = gateway._caller.shared
     return [gateway.with_options(), core, core._engine, core._transport, core._bucket]

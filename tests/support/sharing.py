@@ -1,11 +1,14 @@
 """A server that all processes of a test run use together."""
 
-import fcntl
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+if sys.platform != "win32":
+    import fcntl
 
 Start = Callable[[Path], tuple[str, Callable[[], None]]]
 """Starts a server with its files in a folder; returns its address, and what ends it."""

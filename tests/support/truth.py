@@ -85,7 +85,7 @@ def open_session(url: str, witness: Witness, **options: Any) -> GatewaySession:
     async def sleep(seconds: float) -> None:
         pass
 
-    gateway._caller.client.sleep = sleep
+    gateway._caller.shared.sleep = sleep
     return gateway
 
 

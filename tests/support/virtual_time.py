@@ -3,10 +3,12 @@
 import asyncio
 import math
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -60,3 +62,13 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 def now() -> float:
     """Return the time of the running loop."""
     return asyncio.get_running_loop().time()
+
+
+def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run a test in virtual time."""
+
+    @wraps(test)
+    def running(*args: P.args, **kwargs: P.kwargs) -> None:
+        run(test(*args, **kwargs))
+
+    return running

@@ -7,17 +7,11 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewayError, GatewaySession
+from gateway_sdk import ConfigurationError, ConnectionFailedError, GatewaySession
 from tests.support.calls import CALLS
 from tests.support.papers import PASSWORD, Papers, demanding
 from tests.support.proxies import Gateway, server_context, serving
 from tests.support.secrecy import CANARY, texts_of
-
-
-@pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    return Papers(tmp_path_factory.mktemp("papers"))
-
 
 Given = Callable[[Papers], dict[str, Any]]
 
@@ -48,24 +42,6 @@ async def test_a_server_that_asks_for_a_certificate_gets_ours(papers: Papers, gi
     (peer,) = gateway.peers
     assert isinstance(peer, dict)
     assert ("DNS", "client.test") in peer["subjectAltName"]
-
-
-async def test_without_a_certificate_such_a_server_takes_no_call(papers: Papers) -> None:
-    """The server is the one to say so, and nothing that was sent reaches the gateway."""
-    gateway = Gateway()
-    async with (
-        serving(gateway.handle, demanding(papers)) as port,
-        GatewaySession(
-            f"https://127.0.0.1:{port}",
-            access_token="t",
-            verify=papers.authority.path,
-            retry=None,
-        ) as session,
-    ):
-        with pytest.raises(GatewayError):
-            await CALLS["order_history"](session)
-
-    assert gateway.requests == []
 
 
 UNREADABLE: dict[str, Callable[[Papers], Any]] = {
@@ -102,7 +78,7 @@ async def test_a_certificate_that_cannot_be_read_is_said_on_opening(
     with pytest.raises(ConfigurationError, match="cert names no readable") as caught:
         await CALLS["order_history"](session)
 
-    assert CANARY not in texts_of(caught.value) + repr(session._caller.client._engine)
+    assert CANARY not in texts_of(caught.value) + repr(session._caller.shared._engine)
 
 
 def test_nobody_is_asked_for_the_password_of_a_key(papers: Papers) -> None:

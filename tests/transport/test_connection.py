@@ -55,42 +55,7 @@ async def connected(
             end.close()
 
 
-def fill(connection: Connection) -> int:
-    """Write until the system takes no more, and return the number of bytes."""
-    number = 0
-    while connection.can_write:
-        connection.write(bytes(2**20))
-        number += 2**20
-    return number
-
-
-async def test_bytes_go_both_ways() -> None:
-    """What is written arrives, and what arrives is read."""
-    async with connected() as (connection, peer):
-        connection.write(b"question")
-        connection.write(b"")
-        assert await peer.receive(8) == b"question"
-        peer.end.send(b"answer")
-
-        assert await connection.read(20) == b"answer"
-        assert connection.take() == b""
-
-
-async def test_the_end_of_a_connection_is_read_after_its_data() -> None:
-    """The data come first, then nothing, as often as it is asked for."""
-    gone: list[Connection] = []
-    async with connected(gone.append) as (connection, peer):
-        peer.end.send(b"last")
-        peer.end.close()
-        await connection.closed
-
-        assert connection.is_ended
-        assert connection.is_clean
-        assert connection.failure is None
-        assert [await connection.read(20) for _ in range(3)] == [b"last", b"", b""]
-        assert gone == [connection]
-
-
+@pytest.mark.posix  # the loop of Windows sends otherwise
 async def test_a_connection_that_closed_behind_its_last_bytes_can_still_be_cut() -> None:
     """The server ends it while data wait to be sent, and takes them: asyncio's own abort fails."""
     size = 16 * 2**20
@@ -107,18 +72,7 @@ async def test_a_connection_that_closed_behind_its_last_bytes_can_still_be_cut()
         assert connection.is_closing
 
 
-async def test_a_reset_is_an_error_for_readers_and_writers() -> None:
-    """Both learn what the system said."""
-    async with connected() as (connection, peer):
-        peer.reset()
-        with pytest.raises(ConnectionResetError):
-            await connection.read(20)
-        assert connection.is_closing
-
-    assert isinstance(connection.failure, ConnectionResetError)
-    assert not connection.is_clean
-
-
+@pytest.mark.posix
 async def test_the_time_for_writing_begins_again_with_each_part_that_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -166,45 +120,6 @@ async def test_an_old_timer_disturbs_no_later_wait() -> None:
         assert await reading == b"3"
 
 
-async def test_a_server_that_does_not_read_makes_the_writer_wait() -> None:
-    """Until the system takes more; or for as long as the time-out."""
-    async with connected() as (connection, peer):
-        size = fill(connection)
-        with pytest.raises(TimeoutError):
-            await connection.wait(0.01)
-        waiting = connection.wait(20)
-        assert len(await peer.receive(size)) == size
-        await waiting
-        assert connection.can_write
-
-
-async def test_a_writer_that_waits_learns_of_the_end() -> None:
-    """A connection that this end cuts is closed for its own writer, too."""
-    async with connected() as (connection, _):
-        fill(connection)
-        waiting = connection.wait(20)
-        await turns(2)
-        connection.abort()
-        await waiting
-        assert connection.is_closing
-
-
-async def test_a_reader_that_does_not_read_makes_the_server_wait() -> None:
-    """What nobody has read yet takes a bounded part of the memory, and nothing of it is lost."""
-    size = 16 * 2**20
-    async with connected() as (connection, peer):
-        sending = asyncio.create_task(
-            asyncio.get_running_loop().sock_sendall(peer.end, bytes(size))
-        )
-        await turns(200)
-        assert not sending.done()
-        assert connection._unread <= 2 * MOST_UNREAD
-        received = 0
-        while received < size:
-            received += len(await connection.read(20))
-        await sending
-
-
 async def test_what_was_paused_may_be_cut_meanwhile() -> None:
     """What came before can still be read."""
     async with connected() as (connection, peer):
@@ -225,7 +140,14 @@ ENDS: dict[str, Callable[[Peer], object]] = {
 }
 
 
-@pytest.mark.parametrize("noticed", [True, False], ids=["seen by the loop", "in the system only"])
+@pytest.mark.parametrize(
+    "noticed",
+    [
+        pytest.param(True, id="seen by the loop"),
+        # wine takes a moment to hand them over.
+        pytest.param(False, id="in the system only", marks=pytest.mark.posix),
+    ],
+)
 @pytest.mark.parametrize("what", ENDS)
 async def test_what_comes_while_it_is_idle_makes_it_unfit(what: str, *, noticed: bool) -> None:
     """Nobody asked for it; it is seen before the event loop has looked."""
@@ -264,13 +186,40 @@ async def test_what_ended_with_its_reply_is_not_kept() -> None:
 
 async def test_systems_without_poll_are_asked_with_select(monkeypatch: pytest.MonkeyPatch) -> None:
     """As Windows is."""
-    monkeypatch.delattr(select, "poll")
+    monkeypatch.delattr(select, "poll", raising=False)
     async with connected() as (connection, peer):
         assert connection.is_fit()
         peer.end.send(b"H")
         assert not connection.is_fit()
 
 
+class Receiving:
+    """What Windows' loop keeps of a receive that is under way."""
+
+    def __init__(self) -> None:
+        self._ov = self
+        self.pending = True
+
+
+@pytest.mark.posix
+@pytest.mark.asyncio_loop
+async def test_windows_loop_is_asked_whether_it_still_receives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its private parts tell; if asyncio had them no more, no connection would be used again."""
+    loop = type(asyncio.get_running_loop())
+    monkeypatch.setattr(asyncio, "ProactorEventLoop", loop, raising=False)
+    receiving = Receiving()
+    async with connected() as (connection, _):
+        connection._transport._read_fut = receiving  # type: ignore[attr-defined]
+        assert connection.is_fit()
+        receiving.pending = False
+        assert not connection.is_fit()
+        del connection._transport._read_fut  # type: ignore[attr-defined]
+        assert not connection.is_fit()
+
+
+@pytest.mark.posix  # Windows forgets what came before a reset
 async def test_a_reply_that_came_before_the_connection_broke_is_read() -> None:
     """A server that refuses an upload answers, and resets what it did not read."""
     async with connected() as (connection, peer):
@@ -283,18 +232,6 @@ async def test_a_reply_that_came_before_the_connection_broke_is_read() -> None:
         assert await connection.read(20) == b"413"
         with pytest.raises(OSError, match=r"pipe|reset"):
             await connection.read(20)
-
-
-async def test_a_cut_connection_sends_nothing_more() -> None:
-    """What the system had not taken is dropped."""
-    async with connected() as (connection, peer):
-        size = fill(connection)
-        connection.abort()
-        try:
-            received = len(await peer.receive(size))
-        except ConnectionResetError:
-            received = 0
-    assert received < size
 
 
 async def test_a_connection_that_breaks_with_nothing_to_read_is_just_broken() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -134,51 +134,38 @@ async def test_data_go_through_all_layers(papers: Papers, layers: int) -> None:
         assert [layer.ssl_object.version() for layer in connection._layers] == ["TLSv1.3"] * layers
 
 
-@pytest.mark.parametrize("layers", [1, 2])
-async def test_an_end_that_was_said_is_clean(papers: Papers, layers: int) -> None:
-    """The server says that nothing more comes; the data before it are whole."""
+def _outer_end(peer: Peer) -> bytes:
+    peer.layers.pop()
+    return peer.goodbye()
+
+
+ENDS: Final[dict[str, tuple[int, Callable[[Peer], bytes], bool]]] = {
+    "the server ends TLS": (1, Peer.goodbye, True),
+    "the server ends TLS within a proxy's": (2, Peer.goodbye, True),
+    "a proxy ends its own and has cut what it carries": (2, _outer_end, False),
+    "both end in one packet": (2, lambda peer: peer.goodbye() + _outer_end(peer), True),
+    "nobody says that it is the end": (1, lambda _: b"", False),
+}
+
+
+@pytest.mark.parametrize(("layers", "ending", "cleanly"), ENDS.values(), ids=ENDS)
+async def test_only_the_server_can_say_that_it_is_the_end(
+    papers: Papers, layers: int, ending: Callable[[Peer], bytes], cleanly: bool
+) -> None:
+    """Anybody on the way can end a connection, and what came before is read in any case."""
     async with secured(papers, layers) as (connection, peer):
-        await peer.send(b"all")
-        await peer.raw(peer.goodbye())
+        data = peer.wrap(b"all", peer.layers)
+        end = ending(peer)
+        await peer.raw(data + end)
+        if not end:
+            peer.end.close()
 
         assert await connection.read(20) == b"all"
         assert await connection.read(20) == b""
-        assert connection.is_clean
-
-
-async def test_the_end_of_an_outer_layer_is_not_that_of_the_inner(papers: Papers) -> None:
-    """A proxy that ends its own TLS has cut what it carries."""
-    async with secured(papers, 2) as (connection, peer):
-        await peer.send(b"a part")
-        peer.layers.pop()
-        await peer.raw(peer.goodbye())
-
-        assert await connection.read(20) == b"a part"
-        assert await connection.read(20) == b""
-        assert not connection.is_clean
-
-
-async def test_ends_that_come_together_are_told_apart(papers: Papers) -> None:
-    """The server has ended its TLS inside of a proxy's, which ends in the same packet."""
-    async with secured(papers, 2) as (connection, peer):
-        ends = peer.wrap(b"all", peer.layers) + peer.goodbye()
-        peer.layers.pop()
-        await peer.raw(ends + peer.goodbye())
-
-        assert await connection.read(20) == b"all"
-        assert await connection.read(20) == b""
-        assert connection.is_clean
-
-
-async def test_an_end_that_was_not_said_may_have_cut_something(papers: Papers) -> None:
-    """Anybody on the way can end a connection; only the server can say that it is the end."""
-    async with secured(papers) as (connection, peer):
-        await peer.send(b"a part")
-        peer.end.close()
-
-        assert await connection.read(20) == b"a part"
-        assert await connection.read(20) == b""
-        assert not connection.is_clean
+        assert connection.is_clean == cleanly
+        assert connection.is_closing  # though the connection below may be open still
+        connection.rest()
+        await connection.closed
 
 
 async def test_what_came_before_a_broken_record_is_read(papers: Papers) -> None:
@@ -204,20 +191,6 @@ async def test_what_is_said_while_it_is_idle_ends_it(papers: Papers, data: bytes
         await connection.closed
 
         assert not connection.is_fit()
-
-
-async def test_nothing_more_is_sent_to_a_server_that_ended_tls(papers: Papers) -> None:
-    """It sends no reply, although the connection below is open still."""
-    async with secured(papers) as (connection, peer):
-        await peer.send(b"-")
-        assert await connection.read(20) == b"-"
-        await peer.raw(peer.goodbye())
-        assert await connection.read(20) == b""
-
-        assert connection.is_closing
-        assert not connection.closed.done()
-        connection.rest()
-        await connection.closed
 
 
 @pytest.mark.parametrize("layers", [1, 2])

@@ -1,82 +1,16 @@
-"""Content that fails, is empty, late or slow to clean up, over the asyncio engine."""
+"""Content that is cancelled, late or overtaken by an end, over the asyncio engine."""
 
 import asyncio
 import socket
-import ssl
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
-from gateway_sdk import DeadlineExceededError, GatewaySession, Outcome, UploadFailedError
 from gateway_sdk._transport.transmission import Transmission
-from tests.support.engines import IDLE, Engine, Greedy, body_of, make_request
+from tests.support.engines import IDLE, Engine, Greedy, make_request
 from tests.support.failing_steps import turns
 from tests.support.raw_server import OK, raw_server
-
-
-@pytest.fixture
-async def engine() -> AsyncIterator[Engine]:
-    """An engine with two slots, closed after the test."""
-    made = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    yield made
-    await made.aclose()
-
-
-@pytest.mark.parametrize("after", [0, 1, 3])
-async def test_the_error_of_a_content_is_the_errors_own(engine: Engine, after: int) -> None:
-    """It comes up as it is, with what it hides; before the first piece nothing was sent."""
-    transmission, bug = Transmission(sent=False), ZeroDivisionError("bug")
-    server = Greedy()
-
-    async def broken() -> AsyncIterator[bytes]:
-        for _ in range(after):
-            yield b"x"
-        try:
-            raise bug
-        except ZeroDivisionError:
-            raise UploadFailedError("of the content") from None
-
-    async with raw_server(server.handle) as url:
-        with pytest.raises(UploadFailedError, match="of the content") as caught:
-            await engine.handle_async_request(
-                make_request(url, "PUT", transmission, content=broken())
-            )
-        server.may_read.set()
-
-    assert caught.value.__context__ is bug
-    assert transmission.sent == bool(after)
-    assert IDLE in repr(engine)
-
-
-@pytest.mark.parametrize("length", ["0", None])
-async def test_an_empty_content_is_sent(engine: Engine, length: str | None) -> None:
-    """With a length of 0 and without any, and the content was asked."""
-    asked: list[bool] = []
-    received: list[bytes] = []
-
-    class Empty(httpx.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            asked.append(True)
-            for piece in list[bytes]():
-                yield piece
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        received.append(await reader.readuntil(b"\r\n\r\n" if length else b"0\r\n\r\n"))
-        writer.write(OK)
-        await reader.read()
-
-    transmission = Transmission(sent=False)
-    async with raw_server(handle) as url:
-        request = make_request(url, "PUT", transmission)
-        request.stream = Empty()
-        framing = ("Content-Length", length) if length else ("Transfer-Encoding", "chunked")
-        request.headers = httpx.Headers([("Host", "g.test"), framing])
-        assert await body_of(await engine.handle_async_request(request)) == b"{}"
-
-    assert asked == [True]
-    assert transmission.sent
-    assert len(received) == 1
 
 
 @pytest.mark.parametrize("turn", [0, 1, 2])
@@ -179,20 +113,26 @@ async def test_a_connection_that_ends_in_the_turn_of_the_first_piece_was_sent_no
     assert IDLE in repr(engine)
 
 
-async def test_a_deadline_in_the_first_piece_was_sent_nothing() -> None:
-    """A session says so of a stream that does not come, and it may be called again."""
+async def test_a_server_that_speaks_first_is_not_sent_to(engine: Engine) -> None:
+    """What it says before it has a request is no reply to it."""
+    transmission = Transmission(sent=False)
+    spoken = asyncio.Event()
 
-    async def never() -> AsyncIterator[bytes]:
-        await asyncio.Event().wait()
-        yield b""
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(OK)
+        spoken.set()
+        await reader.read()
 
-    server = Greedy()
-    async with (
-        raw_server(server.handle) as url,
-        GatewaySession(url, access_token="t", deadline=0.1) as gateway,
-    ):
-        with pytest.raises(DeadlineExceededError) as caught:
-            await gateway.aml.upload_document(never())
+    async def late() -> AsyncIterator[bytes]:
+        await spoken.wait()
+        await turns(5)
+        yield b"x"
 
-    assert caught.value.outcome is Outcome.NOT_SENT
-    assert not server.has_head.is_set()
+    async with raw_server(handle) as url:
+        with pytest.raises(httpx.ConnectError):
+            await engine.handle_async_request(
+                make_request(url, "PUT", transmission, content=late())
+            )
+
+    assert not transmission.sent
+    assert IDLE in repr(engine)

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import itertools
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ def address(host: str, port: int) -> SocketAddress:
 
 
 def open_sockets() -> int:
-    if not FOLDER.exists():
+    if sys.platform != "linux":
         pytest.skip("counts sockets where Linux shows them")
     links = (path.readlink().name for path in FOLDER.iterdir() if path.is_symlink())
     return sum(link.startswith("socket:") for link in links)
@@ -64,14 +65,6 @@ class Names(LookUps):
 @pytest.fixture
 async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     return Names(monkeypatch)
-
-
-async def test_an_address_needs_no_lookup(names: Names) -> None:
-    """Neither a thread nor a name server is asked."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        (await dial("127.0.0.1", listener.getsockname()[1], names)).close()
-
-    assert names.tried == ["127.0.0.1"]
 
 
 async def test_the_first_address_that_answers_wins(names: Names) -> None:
@@ -147,12 +140,6 @@ async def test_of_two_that_answer_at_once_one_is_kept(
     await turns(3)
 
     assert open_sockets() == before
-
-
-async def test_an_unknown_name_is_an_error_of_the_lookup() -> None:
-    """As the system tells it."""
-    with pytest.raises(socket.gaierror):
-        await dial("gateway.invalid", 80, LookUps())
 
 
 async def test_without_a_thread_for_the_lookup_there_is_no_address(
@@ -294,12 +281,13 @@ async def test_a_failed_look_up_is_an_error_of_each_caller(server: Server) -> No
 
 async def test_a_look_up_takes_no_thread_of_the_loop(server: Server) -> None:
     """Uploads and journals use those."""
-    names = LookUps()
+    names, before = LookUps(), set(threading.enumerate())  # of other tests some end meanwhile
     asking = asyncio.create_task(names.addresses("gateway.test", 1))
     while not server.asked:
         await turns(1)
     asking.cancel()
     assert await asyncio.to_thread(threading.current_thread)
-    assert [thread.name for thread in threading.enumerate()].count("gateway_sdk look-up_0") == 1
+    new = [thread.name for thread in threading.enumerate() if thread not in before]
+    assert new.count("gateway_sdk look-up_0") == 1
     server.answers.set()
     names.close()

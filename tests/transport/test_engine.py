@@ -1,29 +1,20 @@
-"""The asyncio engine over real sockets: reuse, what was sent, replies of every form."""
+"""The asyncio engine over real sockets: slots, connecting, idle connections, its end."""
 
 import asyncio
-import socket
+import errno
+import os
 import ssl
-import struct
-from collections.abc import AsyncIterator, Callable
+from itertools import chain
 from typing import cast
 
 import httpx
 import pytest
 
+from gateway_sdk._call.failure import reason_of
 from gateway_sdk._transport.pool import KEEPALIVE_EXPIRY
 from gateway_sdk._transport.transmission import Transmission
-from gateway_sdk.rate_limit import RateLimit, RateLimiter
 from tests.support.engines import IDLE, Engine, body_of, make_request
-from tests.support.failing_steps import turns
 from tests.support.raw_server import OK, raw_server, read_request
-
-
-@pytest.fixture
-async def engine() -> AsyncIterator[Engine]:
-    """An engine with two slots, closed after the test."""
-    made = Engine(2, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    yield made
-    await made.aclose()
 
 
 class Server:
@@ -49,93 +40,6 @@ class Server:
             writer.write(self._reply)
 
 
-async def test_a_connection_is_used_again(engine: Engine) -> None:
-    """Calls one after the other go over one connection."""
-    server = Server()
-    async with raw_server(server.handle) as url:
-        for _ in range(3):
-            assert await body_of(await engine.handle_async_request(make_request(url))) == b"{}"
-
-    assert [len(received) for received in server.received] == [3]
-    assert IDLE in repr(engine)
-
-
-def reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection without a word."""
-    linger = struct.pack("ii", 1, 0)
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-    writer.transport.abort()
-
-
-END: dict[str, Callable[[asyncio.StreamWriter], None]] = {
-    "closed": lambda writer: writer.transport.abort(),
-    "reset": reset,
-    "a reply that nobody asked for": lambda writer: writer.write(OK),
-    "a byte": lambda writer: writer.write(b"H"),
-}
-
-
-@pytest.mark.parametrize(
-    ("how", "noticed"),
-    [(how, noticed) for how in END for noticed in (True, False)],
-)
-async def test_connections_that_ended_while_they_were_idle(
-    engine: Engine, how: str, noticed: bool
-) -> None:
-    """However many there are, a request goes over a new one, and over no other before."""
-    server, both_came = Server(), asyncio.Barrier(2)
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(server.received) < 2:
-            mine = await read_request(reader)
-            server.received.append([mine])
-            server.writers.append(writer)
-            await both_came.wait()
-            writer.write(OK)
-            await reader.read()
-        else:
-            await server.handle(reader, writer)
-
-    async with raw_server(handle) as url:
-        calls = (engine.handle_async_request(make_request(url)) for _ in range(2))
-        for response in await asyncio.gather(*calls):
-            await body_of(response)
-        for writer in server.writers:
-            END[how](writer)
-        await turns(10 if noticed else 1)  # a transport ends in the turn after
-        assert await body_of(await engine.handle_async_request(make_request(url, "PUT"))) == b"{}"
-
-    assert [len(received) for received in server.received] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
-@pytest.mark.parametrize("used", [True, False], ids=["used", "fresh"])
-async def test_nothing_is_sent_a_second_time(engine: Engine, method: str, used: bool) -> None:
-    """A server that hangs up on a request gets it once."""
-    received: list[bytes] = []
-
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if used:
-            await read_request(reader)
-            writer.write(OK)
-        received.append(await read_request(reader))
-
-    transmission = Transmission(sent=False)
-    content = b"x" if method in {"PUT", "POST"} else None
-    async with raw_server(hang_up) as url:
-        if used:
-            await body_of(await engine.handle_async_request(make_request(url)))
-        with pytest.raises(httpx.RemoteProtocolError) as caught:
-            await engine.handle_async_request(
-                make_request(url, method, transmission, content=content)
-            )
-
-    assert len(received) == 1
-    assert transmission.sent
-    assert caught.value.__context__ is None  # whose text would show where it was sent
-    assert IDLE in repr(engine)
-
-
 async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: Engine) -> None:
     """A caller that finds no free slot in time gets PoolTimeout, and nothing was sent."""
     transmission = Transmission(sent=False)
@@ -152,24 +56,6 @@ async def test_waiting_for_a_slot_ends_with_the_pool_time_out(engine: Engine) ->
 
     assert not transmission.sent
     assert IDLE in repr(engine)
-
-
-async def test_the_rate_limit_is_asked_before_each_request() -> None:
-    """A request that may not be sent yet has sent nothing, and gives its slot back."""
-    engine = Engine(
-        1, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), limiter=RateLimiter(RateLimit(1, 1000.0))
-    )
-    server = Server()
-    async with raw_server(server.handle) as url, engine:
-        await body_of(await engine.handle_async_request(make_request(url)))
-        waiting = asyncio.create_task(engine.handle_async_request(make_request(url)))
-        await turns(20)
-        assert "1 of 1 taken" in repr(engine)
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        assert "0 of 1 taken" in repr(engine)
-
-    assert [len(received) for received in server.received] == [1]
 
 
 class Clock:
@@ -258,3 +144,69 @@ async def test_a_connection_that_is_lost_at_once_is_not_kept_track_of(
         engine._pool.add(connection)
 
     assert not engine._pool._open
+
+
+@pytest.mark.parametrize("host", ["a" * 64 + ".test", "a..test", "2130706433", "no such.test"])
+async def test_a_host_that_cannot_be(engine: Engine, host: str) -> None:
+    """A name that cannot be looked up is no connection, whatever the system says."""
+    with pytest.raises(httpx.ConnectError):
+        await engine.handle_async_request(make_request(f"http://{host.replace(' ', '-' * 70)}"))
+
+    assert IDLE in repr(engine)
+
+
+async def test_a_time_out_of_the_system_is_not_ours(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system gives up by its own clock, so the seconds of `timeout` are not named."""
+
+    async def give_up(*_: object) -> None:
+        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", give_up)
+
+    with pytest.raises(httpx.ConnectError) as caught:
+        await engine.handle_async_request(make_request("http://127.0.0.1:9", connect=30))
+
+    assert isinstance(caught.value.__cause__, TimeoutError)
+    text = os.strerror(errno.ETIMEDOUT)
+    assert reason_of(caught.value, httpx.Timeout(30)).text == text[:1].lower() + text[1:]
+
+
+async def test_while_the_server_is_away_one_call_at_a_time_tries(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others wait for what becomes of it: its error is theirs, and after a success they go."""
+    route, release, tries = engine._route, asyncio.Event(), 0
+    errors: list[Exception] = []
+
+    async def trying(*_: object) -> str:
+        nonlocal tries
+        tries += 1
+        await release.wait()
+        if errors:
+            raise errors[0]
+        return "connected"
+
+    async def five() -> list[object]:
+        url = httpx.URL("http://gateway.test")
+        calls = [route.open(url, Transmission(sent=False), None) for _ in range(5)]
+        opening = [asyncio.create_task(call) for call in calls]
+        await asyncio.sleep(0)
+        tried.append(tries)
+        release.set()
+        await asyncio.wait(opening)
+        release.clear()
+        return [task.exception() or task.result() for task in opening]
+
+    tried: list[int] = []
+    monkeypatch.setattr(route, "_open", trying)
+    errors.append(OSError("refused"))
+    failed = [await five(), await five()]
+    errors.clear()
+    connected = [await five(), await five()]
+
+    assert all(isinstance(error, httpx.ConnectError) for error in chain(*failed))
+    assert connected == [["connected"] * 5] * 2
+    # Five know of nothing yet; then one tries for all five, and one more, who is successful.
+    assert tried == [5, 6, 7, 16]

@@ -14,7 +14,6 @@ from starlette.routing import Route
 
 from gateway_sdk import (
     Advice,
-    ConflictError,
     ConnectionFailedError,
     GatewayError,
     GatewaySession,
@@ -23,10 +22,8 @@ from gateway_sdk import (
     RedirectError,
     ReplyLostError,
     RetryPolicy,
-    SessionStateError,
 )
 from tests.interface_table import COUNTRY
-from tests.support.calls import CALLS
 
 BASE_URL = "https://gateway.test"
 LIST = f"{BASE_URL}/countrydata/1.0.0/listData"
@@ -46,22 +43,6 @@ def answering(seen: list[httpx.Request], **reply: Any) -> Callable[[httpx.Reques
 
 
 # --- transport= -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", CALLS)
-async def test_mock_transport(name: str) -> None:
-    """Every operation goes through the transport that was given, sync handler or async."""
-    seen: list[httpx.Request] = []
-
-    async def answer(request: httpx.Request) -> httpx.Response:
-        return answering(seen, json=[])(request)
-
-    for handler in (answering(seen, json=[]), answer):
-        transport = httpx.MockTransport(handler)
-        await CALLS[name](session(transport=transport, tenant_id="acme"))
-
-    assert len(seen) == 2
-    assert {request.headers["authorization"] for request in seen} == {"Bearer token-1"}
 
 
 async def test_asgi_transport() -> None:
@@ -104,73 +85,6 @@ async def test_given_transport_is_closed_with_the_session(used: bool) -> None:
     await gateway.aclose()
 
     assert transport.closed == 1
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        httpx.ConnectError("x"),
-        httpx.ReadError("x"),
-        httpx.PoolTimeout("x"),
-        httpx.UnsupportedProtocol("x"),
-        httpx.DecodingError("x"),
-        httpx.TooManyRedirects("x"),
-        httpx.InvalidURL("x"),
-        OSError("x"),
-        TimeoutError("x"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-async def test_transport_that_fails(error: Exception) -> None:
-    """However a foreign transport fails, the error is ours, and its outcome is unknown."""
-
-    def fail(_: httpx.Request) -> httpx.Response:
-        raise error
-
-    with pytest.raises(GatewayError) as caught:
-        await session(transport=httpx.MockTransport(fail)).aml.upload_document(b"x")
-
-    assert caught.value.outcome is Outcome.UNKNOWN
-    assert caught.value.advice is Advice.CHECK
-    assert not isinstance(caught.value, ConnectionFailedError)
-
-
-async def test_mistakes_in_a_transport_go_through() -> None:
-    """A programming error in the user's own transport is theirs to see, as it is."""
-
-    def fail(_: httpx.Request) -> httpx.Response:
-        raise KeyError("mistake")
-
-    with pytest.raises(KeyError, match="mistake"):
-        await session(transport=httpx.MockTransport(fail)).aml.upload_document(b"x")
-
-
-@pytest.mark.parametrize("encoding", ["", "gzip"])
-async def test_own_transport_may_read_the_reply(encoding: str) -> None:
-    """A reply that a transport has read, to log it, is not read from the connection again."""
-    body = gzip.compress(b"[1]") if encoding else b"[1]"
-    given = {"content-type": "application/json", "content-encoding": encoding}
-
-    class Reading(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            response = httpx.Response(200, headers=given, stream=_ReadOnce(body))
-            await response.aread()
-            return response
-
-    value = await session(transport=Reading()).wallet.spot_trading_available_balance()
-
-    assert value == [1]
-
-
-class _ReadOnce(httpx.AsyncByteStream):
-    """A stream that is at its end after the first look, as that of a connection."""
-
-    def __init__(self, *pieces: bytes) -> None:
-        self._pieces = list(pieces)
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while self._pieces:
-            yield self._pieces.pop(0)
 
 
 @pytest.mark.parametrize("status", [302, 401, 404, 429, 500])
@@ -280,27 +194,6 @@ async def test_own_client_follows_no_redirect() -> None:
     assert [request.url.host for request in seen] == ["gateway.test"]
 
 
-async def test_own_client_is_never_closed() -> None:
-    """Closing the session leaves the client to who made it."""
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answering([]))) as client:
-        async with session(http_client=client) as gateway:
-            await gateway.country_data.list_countries()
-
-        assert not client.is_closed
-        with pytest.raises(SessionStateError):
-            await gateway.country_data.list_countries()
-        assert (await client.post(LIST)).status_code == 200
-
-
-async def test_own_client_that_is_closed() -> None:
-    """A client that its owner has closed is our error, and nothing was sent."""
-    client = httpx.AsyncClient(transport=httpx.MockTransport(answering([])))
-    await client.aclose()
-
-    with pytest.raises(GatewayError, match="closed"):
-        await session(http_client=client).country_data.list_countries()
-
-
 async def test_hook_that_meets_a_broken_body() -> None:
     """A reply that a hook cannot read is an unexpected reply, not an error of httpx."""
 
@@ -317,77 +210,7 @@ async def test_hook_that_meets_a_broken_body() -> None:
     assert caught.value.outcome >= Outcome.UNKNOWN
 
 
-async def test_hook_that_raises_for_status() -> None:
-    """The usual hook that raises for a status ends in our error, whose text has no address."""
-
-    async def check(response: httpx.Response) -> None:
-        response.raise_for_status()
-
-    async with httpx.AsyncClient(
-        transport=httpx.MockTransport(answering([], status_code=500)),
-        event_hooks={"response": [check]},
-    ) as client:
-        with pytest.raises(GatewayError) as caught:
-            await session(http_client=client).wallet.cancel_order(CANARY_PATH, "o")
-
-    assert CANARY_PATH not in str(caught.value)
-    assert caught.value.outcome is Outcome.UNKNOWN
-
-
-class Unread(httpx.AsyncByteStream):
-    """A body that has not come yet."""
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        yield b'{"message": "taken"}'
-
-
-async def test_hook_that_raises_for_status_before_the_body_came() -> None:
-    """The client closes the reply: the status is known, and the body is empty."""
-
-    async def check(response: httpx.Response) -> None:
-        response.raise_for_status()
-
-    async with httpx.AsyncClient(
-        transport=httpx.MockTransport(lambda _: httpx.Response(409, stream=Unread())),
-        event_hooks={"response": [check]},
-    ) as client:
-        with pytest.raises(ConflictError) as caught:
-            await session(http_client=client).wallet.cancel_order("w", "o")
-
-    assert caught.value.payload is None
-
-
-async def test_hook_that_reads_and_raises_for_status_keeps_the_payload() -> None:
-    """What a hook has read before it raised is the body of our error."""
-
-    async def check(response: httpx.Response) -> None:
-        await response.aread()
-        response.raise_for_status()
-
-    async with httpx.AsyncClient(
-        transport=httpx.MockTransport(answering([], status_code=409, json={"message": "taken"})),
-        event_hooks={"response": [check]},
-    ) as client:
-        with pytest.raises(ConflictError) as caught:
-            await session(http_client=client).wallet.cancel_order("w", "o")
-
-    assert caught.value.payload is not None
-    assert caught.value.payload.message == "taken"
-
-
 # --- respx ----------------------------------------------------------------------------------
-
-
-@respx.mock
-async def test_respx_as_a_decorator() -> None:
-    """The decorator intercepts what our engine sends."""
-    route = respx.post(LIST).respond(json=[COUNTRY])
-
-    async with session() as gateway:
-        countries = await gateway.country_data.list_countries()
-
-    assert route.called
-    assert countries[0].currency == "PLN"
 
 
 async def test_respx_as_a_context_manager() -> None:
@@ -431,40 +254,3 @@ async def test_respx_lets_nothing_past() -> None:
     async with respx.mock(), session() as gateway:
         with pytest.raises(AssertionError, match="not mocked"):
             await gateway.country_data.list_countries()
-
-
-async def test_respx_side_effects_are_failures() -> None:
-    """A side effect of httpx's errors ends in ours, with the outcome that our engine proves."""
-    async with respx.mock() as router, session() as gateway:
-        router.post(LIST).mock(side_effect=httpx.ConnectError("x"))
-        with pytest.raises(ConnectionFailedError) as not_sent:
-            await gateway.country_data.list_countries()
-        router.post(LIST).mock(side_effect=httpx.ReadTimeout("x"))
-        with pytest.raises(ReplyLostError):
-            await gateway.country_data.list_countries()
-
-    assert not_sent.value.outcome is Outcome.NOT_SENT
-
-
-async def test_respx_with_an_own_client() -> None:
-    """Respx intercepts the user's own client below our session as well."""
-    async with respx.mock() as router, httpx.AsyncClient() as client:
-        router.post(LIST).respond(json=[COUNTRY])
-
-        assert len(await session(http_client=client).country_data.list_countries()) == 1
-
-
-async def test_patched_client_send(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tools that patch `AsyncClient.send` see what goes through the user's own client."""
-    seen: list[str] = []
-    original = httpx.AsyncClient.send
-
-    async def send(self: httpx.AsyncClient, request: httpx.Request, **options: Any) -> Any:
-        seen.append(request.url.path)
-        return await original(self, request, **options)
-
-    monkeypatch.setattr(httpx.AsyncClient, "send", send)
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answering([]))) as client:
-        await session(http_client=client).country_data.list_countries()
-
-    assert seen == ["/countrydata/1.0.0/listData"]

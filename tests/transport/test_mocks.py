@@ -131,11 +131,11 @@ async def test_the_slot_of_a_mocked_reply_comes_back_once() -> None:
         router.get(URL).respond(json={})
         response = await transport.handle_async_request(httpx.Request("GET", URL))
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        assert "1 of 1 taken" in repr(transport)
+        assert "1 of 1 slots taken" in repr(transport)
         for _ in range(2):
             await response.stream.aclose()
 
-    assert "0 of 1 taken" in repr(transport)
+    assert "0 of 1 slots taken" in repr(transport)
 
 
 async def test_a_mock_holds_slot_and_permit_as_a_server_does() -> None:
@@ -147,9 +147,9 @@ async def test_a_mock_holds_slot_and_permit_as_a_server_does() -> None:
         router.post(LIST).respond(json=[COUNTRY])
         for _ in range(3):
             await gateway.country_data.list_countries()
-        shown = repr(gateway._caller.client._transport)
+        shown = repr(gateway._caller.shared._transport)
 
-    assert "0 of 1 taken" in shown
+    assert "0 of 1 slots taken" in shown
 
 
 async def test_a_session_goes_back_to_the_engine_after_the_mock(by_engine: list[bytes]) -> None:

@@ -3,6 +3,7 @@
 import base64
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,10 @@ from tests.support.proxies import Gateway, Proxy, server_context, serving
 BASIC = b"Proxy-Authorization: Basic " + base64.b64encode("ué:€:".encode())
 
 
-@pytest.fixture(scope="module")
-def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    return Papers(tmp_path_factory.mktemp("papers"))
+def session(proxy: str, papers: Papers, **options: Any) -> GatewaySession:
+    """Make a session that trusts the authority of the papers, over a proxy."""
+    given = {"access_token": "t", "tenant_id": "acme", "verify": papers.authority.path, **options}
+    return GatewaySession(**{"base_url": "https://gateway.test", "proxy": proxy, **given})
 
 
 async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(papers: Papers) -> None:
@@ -29,37 +31,11 @@ async def test_a_certificate_is_shown_to_the_gateway_and_not_to_the_proxy(papers
         context.verify_mode = ssl.CERT_OPTIONAL  # asks, and takes no for an answer
         context.load_verify_locations(papers.authority.path)
         async with serving(proxy.handle, context) as proxy_port:
-            session = GatewaySession(
-                "https://gateway.test",
-                access_token="t",
-                verify=papers.authority.path,
-                cert=papers.both,
-                proxy=f"https://127.0.0.1:{proxy_port}",
-            )
-            async with session:
-                assert await CALLS["order_history"](session) == {}
+            address = f"https://127.0.0.1:{proxy_port}"
+            async with session(address, papers, cert=papers.both) as sending:
+                assert await CALLS["order_history"](sending) == {}
 
     assert proxy.peers == [None]
-    assert gateway.peers != [None]
-    assert len(gateway.requests) == 1
-
-
-async def test_a_certificate_goes_through_the_tunnel_of_a_plain_proxy(papers: Papers) -> None:
-    """With an http proxy every engine can show `cert` to the gateway alone."""
-    gateway = Gateway()
-    async with serving(gateway.handle, demanding(papers, "gateway.test")) as port:
-        proxy = Proxy(port)
-        async with serving(proxy.handle) as proxy_port:
-            session = GatewaySession(
-                "https://gateway.test",
-                access_token="t",
-                verify=papers.authority.path,
-                cert=papers.both,
-                proxy=f"http://127.0.0.1:{proxy_port}",
-            )
-            async with session:
-                assert await CALLS["order_history"](session) == {}
-
     assert gateway.peers != [None]
     assert len(gateway.requests) == 1
 
@@ -73,17 +49,18 @@ async def test_a_proxy_is_verified_too(scheme: str, given: str, papers: Papers) 
     tls = server_context(papers.authority, "gateway.test") if scheme == "https" else None
     async with serving(gateway.handle, tls) as port:
         proxy = Proxy(port)
-        async with serving(proxy.handle, server_context(papers.authority, "127.0.0.1")) as secure:
-            session = GatewaySession(
-                f"{scheme}://gateway.test",
-                access_token="t",
+        async with (
+            serving(proxy.handle, server_context(papers.authority, "127.0.0.1")) as secure,
+            session(
+                f"https://u%C3%A9:%E2%82%AC%3A@127.0.0.1:{secure}",
+                papers,
+                base_url=f"{scheme}://gateway.test",
                 verify=verify,
-                proxy=f"https://u%C3%A9:%E2%82%AC%3A@127.0.0.1:{secure}",
                 allow_insecure_http=True,
-            )
-            async with session:
-                for _ in range(2):
-                    assert await CALLS["order_history"](session) == {}
+            ) as sending,
+        ):
+            for _ in range(2):
+                assert await CALLS["order_history"](sending) == {}
 
     assert len(gateway.requests) == 2
     assert BASIC in proxy.heads[0].split(b"\r\n")
@@ -96,18 +73,19 @@ async def test_a_proxy_that_is_not_trusted_is_not_used(
 ) -> None:
     """A proxy with a certificate of somebody else's sees nothing."""
     proxy = Proxy(1)
-    async with serving(proxy.handle, server_context(papers.authority, "127.0.0.1")) as port:
-        session = GatewaySession(
-            base_url,
-            access_token="t",
+    async with (
+        serving(proxy.handle, server_context(papers.authority, "127.0.0.1")) as port,
+        session(
+            f"https://127.0.0.1:{port}",
+            papers,
+            base_url=base_url,
             verify=Authority(tmp_path, "other").path,
-            proxy=f"https://127.0.0.1:{port}",
             allow_insecure_http=True,
             retry=None,
-        )
-        async with session:
-            with pytest.raises(ConnectionFailedError):
-                await CALLS["create_customer"](session.with_options(tenant_id="acme"))
+        ) as sending,
+    ):
+        with pytest.raises(ConnectionFailedError):
+            await CALLS["create_customer"](sending)
 
     assert proxy.heads == []
 
@@ -124,17 +102,10 @@ async def test_a_proxy_cannot_pretend_to_be_the_gateway(
     async with serving(gateway.handle, server_context(papers.authority, named)) as port:
         proxy = Proxy(port)
         async with serving(proxy.handle) as proxy_port:
-            session = GatewaySession(
-                "https://gateway.test",
-                access_token="t",
-                tenant_id="acme",
-                verify=authority.path,
-                proxy=f"http://127.0.0.1:{proxy_port}",
-                retry=None,
-            )
-            async with session:
+            address = f"http://127.0.0.1:{proxy_port}"
+            async with session(address, papers, verify=authority.path, retry=None) as sending:
                 with pytest.raises(ConnectionFailedError) as caught:
-                    await CALLS["create_customer"](session)
+                    await CALLS["create_customer"](sending)
 
     assert caught.value.outcome is Outcome.NOT_SENT
     assert len(proxy.heads) == 1

@@ -1,6 +1,5 @@
 """Calls over a real proxy: tunnels to TLS, and plain forwarding."""
 
-import os
 from typing import Any
 
 import pytest
@@ -12,18 +11,7 @@ from tests.support.calls import CALLS
 from tests.support.certificates import Authority
 from tests.support.proxies import BASIC, CREDENTIALS, HOST, Gateway, behind_a_proxy, serving
 
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    for name in os.environ:
-        if name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
-    return monkeypatch
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("authority"), "tests")
+pytestmark = pytest.mark.usefixtures("environment")
 
 
 @pytest.mark.parametrize("way", ["proxy=", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"])

@@ -22,7 +22,7 @@ from gateway_sdk import (
     RetryPolicy,
     UploadFailedError,
 )
-from gateway_sdk._transport import factory
+from gateway_sdk._transport import public
 from tests.support.calls import CALLS
 from tests.support.ports import free_port
 from tests.support.raw_server import OK, raw_server, read_request, serve_always
@@ -97,10 +97,13 @@ async def test_replies_come_as_they_do_without_a_client() -> None:
     assert "0 idle" in repr(transport)
 
 
-async def test_a_deadline_before_the_first_byte() -> None:
-    """The cancellation itself proves that nothing was sent."""
+@pytest.mark.parametrize("error", [DeadlineExceededError, UploadFailedError])
+async def test_content_that_ends_the_call_before_the_first_byte(error: type[GatewayError]) -> None:
+    """Neither its cancellation nor its own error leaves a doubt that nothing was sent."""
 
-    async def never() -> AsyncIterator[bytes]:
+    async def content() -> AsyncIterator[bytes]:
+        if error is UploadFailedError:
+            raise OSError("gone")
         await asyncio.Event().wait()
         yield b""
 
@@ -108,27 +111,8 @@ async def test_a_deadline_before_the_first_byte() -> None:
         raw_server(serve_always(OK)) as url,
         httpx.AsyncClient(transport=GatewayTransport()) as client,
     ):
-        with pytest.raises(DeadlineExceededError) as caught:
-            await session(url, client, deadline=0.05).aml.upload_document(never())
-
-    assert caught.value.outcome is Outcome.NOT_SENT
-
-
-async def test_content_that_fails_before_the_first_byte() -> None:
-    """The error of the content is the call's, and nothing was sent."""
-
-    async def failing() -> AsyncIterator[bytes]:
-        if not connected:
-            raise OSError("gone")
-        yield b""
-
-    connected: list[object] = []
-    async with (
-        raw_server(serve_always(OK)) as url,
-        httpx.AsyncClient(transport=GatewayTransport()) as client,
-    ):
-        with pytest.raises(UploadFailedError) as caught:
-            await session(url, client).aml.upload_document(failing())
+        with pytest.raises(error) as caught:
+            await session(url, client, deadline=0.05).aml.upload_document(content())
 
     assert caught.value.outcome is Outcome.NOT_SENT
 
@@ -218,10 +202,10 @@ async def test_a_client_that_sends_twice(first: str) -> None:
 
 def test_a_client_whose_transport_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
     """If httpx renames its attribute, outcomes are unknown, which is said once."""
-    factory._warn.cache_clear()
+    public._warn.cache_clear()
     with caplog.at_level(logging.WARNING, "gateway_sdk"):
         for _ in range(2):
-            assert not factory._has_ours(cast("httpx.AsyncClient", SimpleNamespace()))
+            assert not public._has_ours(cast("httpx.AsyncClient", SimpleNamespace()))
 
     (record,) = caplog.records
     assert "have the outcome UNKNOWN" in record.getMessage()

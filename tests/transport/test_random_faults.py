@@ -17,7 +17,7 @@ from tests.support.calls import Call
 from tests.support.deadlines import pass_deadlines
 from tests.support.failing_line import Line
 from tests.support.failing_server import FailingServer, Script
-from tests.support.failing_steps import turns
+from tests.support.failing_steps import others_than, turns
 from tests.support.faults import FAULTS, UNSEEN, WELL
 from tests.support.truth import open_session
 from tests.support.witness import Record, Witness, lies
@@ -135,7 +135,7 @@ async def run(plan: Plan, totals: Counter[object]) -> None:
             max_connections=plan.connections,
             retry_budget=None,
         ) as gateway:
-            gateway._caller.client.sleep = lambda _: turns(1)
+            gateway._caller.shared.sleep = lambda _: turns(1)
             await carry_out(plan, gateway, server, witness)
             await be_quiet(gateway, server)
         await server.until(lambda: not any(line.open for line in server.lines))
@@ -175,11 +175,11 @@ async def carry_out(
 async def be_quiet(gateway: GatewaySession, server: FailingServer) -> None:
     """Wait until only connections that may be used again are open, and look what else is left."""
     await server.until(lambda: all(line.at_rest or not line.open for line in server.lines))
-    left = asyncio.all_tasks() - server.tasks - {asyncio.current_task()}
+    left = others_than(server.tasks)
     if left:
         _, pending = await asyncio.wait(left, timeout=20)
         assert not pending
-    gate = gateway._caller.client.open()._admission.slots  # type: ignore[attr-defined]
+    gate = gateway._caller.shared.open()._admission  # type: ignore[attr-defined]
     assert gate.free == gate.size
 
 

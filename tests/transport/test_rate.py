@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from gateway_sdk import ConfigurationError, RateLimit
 from gateway_sdk.rate_limit import RateLimiter
-from tests.support.virtual_time import VirtualTimeLoop, now, run
+from tests.support.virtual_time import VirtualTimeLoop, in_virtual_time, now
 
 
 class Callers:
@@ -39,148 +39,85 @@ def be_busy(seconds: float) -> None:
     cast("VirtualTimeLoop", asyncio.get_running_loop()).now += seconds
 
 
-@pytest.mark.parametrize(
-    ("limit", "arrivals", "expected"),
-    [
-        (RateLimit(3, 2.0), [0] * 8, [0, 0, 0, 2, 2, 2, 4, 4]),
-        (RateLimit(1), [0] * 4, [0, 1, 2, 3]),
-        (RateLimit(2, 2.0), [0, 1, 1.5, 2, 2.5], [0, 1, 2, 3, 4]),  # a window that slides
-        (RateLimit(2, 2.0), [0, 1.5, 2, 3], [0, 1.5, 2, 3.5]),  # no burst across its edge
-        (RateLimit(5, 3600), [0] * 6, [0] * 5 + [3600]),
-        (RateLimit(2, 1.0), [0, 5, 9], [0, 5, 9]),
-    ],
-)
-def test_callers_pass_as_soon_as_the_limit_allows(
-    limit: RateLimit, arrivals: list[float], expected: list[float]
-) -> None:
-    """Each passes at the first moment that keeps the limit in every stretch of its length."""
-
-    async def scenario() -> None:
-        callers = Callers(limit)
-        tasks = []
-        for number, arrival in enumerate(arrivals):
-            await asyncio.sleep(arrival - now())
-            tasks.append(await callers.come(number))
-        await asyncio.gather(*tasks)
-
-        assert callers.passed == dict(enumerate(expected))
-        assert list(callers.passed) == list(range(len(arrivals)))
-
-    run(scenario())
-
-
-def test_a_free_limiter_is_passed_without_waiting() -> None:
+@in_virtual_time
+async def test_a_free_limiter_is_passed_without_waiting() -> None:
     """Entering below the limit never suspends."""
-
-    async def scenario() -> None:
-        coroutine = RateLimiter(RateLimit(1)).enter()
-        with pytest.raises(StopIteration):
-            coroutine.send(None)
-
-    run(scenario())
+    coroutine = RateLimiter(RateLimit(1)).enter()
+    with pytest.raises(StopIteration):
+        coroutine.send(None)
 
 
-def test_nobody_overtakes_those_who_wait() -> None:
+@in_virtual_time
+async def test_nobody_overtakes_those_who_wait() -> None:
     """Who comes when there is room again, before the others have been let through, queues."""
+    callers = Callers(RateLimit(1, 1.0))
+    tasks = [await callers.come(number) for number in (0, 1)]
+    be_busy(1.0)  # there would be room, but the timer has not run
+    tasks.append(asyncio.create_task(callers._enter(2)))
+    await asyncio.gather(*tasks)
 
-    async def scenario() -> None:
-        callers = Callers(RateLimit(1, 1.0))
-        tasks = [await callers.come(number) for number in (0, 1)]
-        be_busy(1.0)  # there would be room, but the timer has not run
-        tasks.append(asyncio.create_task(callers._enter(2)))
-        await asyncio.gather(*tasks)
-
-        assert callers.passed == {0: 0.0, 1: 1.0, 2: 2.0}
-
-    run(scenario())
+    assert callers.passed == {0: 0.0, 1: 1.0, 2: 2.0}
 
 
-def test_a_cancelled_waiter_is_passed_over() -> None:
-    """Who gave up while waiting does not cost the next one its turn."""
-
-    async def scenario() -> None:
-        callers = Callers(RateLimit(1, 1.0))
-        _, gone, next_one = [await callers.come(number) for number in range(3)]
-        gone.cancel()
-        await next_one
-
-        assert gone.cancelled()
-        assert callers.passed == {0: 0.0, 2: 1.0}
-
-    run(scenario())
-
-
-def test_a_waiter_that_is_cancelled_as_its_turn_comes_is_passed_over() -> None:
+@in_virtual_time
+async def test_a_waiter_that_is_cancelled_as_its_turn_comes_is_passed_over() -> None:
     """Who is being cancelled when the timer runs gets no permit at all."""
+    callers = Callers(RateLimit(1, 1.0))
+    _, gone, next_one = [await callers.come(number) for number in range(3)]
+    be_busy(1.0)
+    gone.cancel()  # its task has not run when the next turn begins
+    callers.limiter._let_through(asyncio.get_running_loop())
+    await next_one
 
-    async def scenario() -> None:
-        callers = Callers(RateLimit(1, 1.0))
-        _, gone, next_one = [await callers.come(number) for number in range(3)]
-        be_busy(1.0)
-        gone.cancel()  # its task has not run when the next turn begins
-        callers.limiter._let_through(asyncio.get_running_loop())
-        await next_one
-
-        assert callers.passed == {0: 0.0, 2: 1.0}
-        await asyncio.wait([gone])
-
-    run(scenario())
+    assert callers.passed == {0: 0.0, 2: 1.0}
+    await asyncio.wait([gone])
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_a_permit_of_a_caller_being_cancelled_is_passed_on(others: int) -> None:
+@in_virtual_time
+async def test_a_permit_of_a_caller_being_cancelled_is_passed_on(others: int) -> None:
     """Who is cancelled in the turn in which it was let through gives its permit back."""
+    callers = Callers(RateLimit(1, 1.0))
+    tasks = [await callers.come(number) for number in range(2 + others)]
+    be_busy(1.0)
+    callers.limiter._let_through(asyncio.get_running_loop())
+    tasks[1].cancel()  # the permit is its own, but its task has not run yet
+    await asyncio.wait(tasks)
+    await (await callers.come(9))
 
-    async def scenario() -> None:
-        callers = Callers(RateLimit(1, 1.0))
-        tasks = [await callers.come(number) for number in range(2 + others)]
-        be_busy(1.0)
-        callers.limiter._let_through(asyncio.get_running_loop())
-        tasks[1].cancel()  # the permit is its own, but its task has not run yet
-        await asyncio.wait(tasks)
-        await (await callers.come(9))
-
-        assert tasks[1].cancelled()
-        assert list(callers.passed.values()) == [0.0, 1.0, 2.0][: 2 + others]
-
-    run(scenario())
+    assert tasks[1].cancelled()
+    assert list(callers.passed.values()) == [0.0, 1.0, 2.0][: 2 + others]
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_a_caller_cancelled_long_after_it_was_let_through_is_cancelled(others: int) -> None:
+@in_virtual_time
+async def test_a_caller_cancelled_long_after_it_was_let_through_is_cancelled(others: int) -> None:
     """The loop stood still for longer than the limit's seconds: its permit is long gone."""
+    callers = Callers(RateLimit(1, 1.0))
+    tasks = [await callers.come(number) for number in range(2)]
+    be_busy(1.0)
+    callers.limiter._let_through(asyncio.get_running_loop())
+    be_busy(1.5)
+    tasks += [asyncio.create_task(callers._enter(2 + number)) for number in range(others)]
+    callers.limiter._has_room(now())  # as of another caller that comes: it forgets the past
+    tasks[1].cancel()
+    await asyncio.wait(tasks)
 
-    async def scenario() -> None:
-        callers = Callers(RateLimit(1, 1.0))
-        tasks = [await callers.come(number) for number in range(2)]
-        be_busy(1.0)
-        callers.limiter._let_through(asyncio.get_running_loop())
-        be_busy(1.5)
-        tasks += [asyncio.create_task(callers._enter(2 + number)) for number in range(others)]
-        callers.limiter._has_room(now())  # as of another caller that comes: it forgets the past
-        tasks[1].cancel()
-        await asyncio.wait(tasks)
-
-        assert tasks[1].cancelled()
-        assert callers.passed == {0: 0.0, **dict.fromkeys(range(2, 2 + others), 2.5)}
-        assert repr(callers.limiter).endswith(" 0 waiting>")
-
-    run(scenario())
+    assert tasks[1].cancelled()
+    assert callers.passed == {0: 0.0, **dict.fromkeys(range(2, 2 + others), 2.5)}
+    assert repr(callers.limiter).endswith(" 0 waiting>")
 
 
 @pytest.mark.parametrize("start", [0.0, 0.3, 1e6 + 0.3, 1e9 + 0.7])
 @pytest.mark.parametrize("seconds", [0.1, 1 / 3, 1e-3])
-def test_no_rounding_keeps_callers_for_ever(start: float, seconds: float) -> None:
+@in_virtual_time
+async def test_no_rounding_keeps_callers_for_ever(start: float, seconds: float) -> None:
     """However the numbers round, the timer comes when there is room, and not a trifle before."""
+    be_busy(start)
+    callers = Callers(RateLimit(1, seconds))
+    await asyncio.gather(*[await callers.come(number) for number in range(20)])
 
-    async def scenario() -> None:
-        be_busy(start)
-        callers = Callers(RateLimit(1, seconds))
-        await asyncio.gather(*[await callers.come(number) for number in range(20)])
-
-        assert callers.passed[19] - start == pytest.approx(19 * seconds, abs=1e-5)
-
-    run(scenario())
+    assert callers.passed[19] - start == pytest.approx(19 * seconds, abs=1e-5)
 
 
 EIGHTHS = st.integers(0, 12).map(lambda number: number / 8)
@@ -204,28 +141,27 @@ def expected(limit: RateLimit, callers: list[tuple[float, float | None]]) -> dic
 
 
 @given(st.builds(RateLimit, st.integers(1, 4), st.integers(1, 12).map(lambda n: n / 8)), ARRIVALS)
-def test_the_limit_is_exact(limit: RateLimit, arrivals: list[tuple[float, float | None]]) -> None:
+@in_virtual_time
+async def test_the_limit_is_exact(
+    limit: RateLimit, arrivals: list[tuple[float, float | None]]
+) -> None:
     """However callers come and give up: never more than allowed, never later than needed."""
+    callers = Callers(limit)
+    loop = asyncio.get_running_loop()
+    tasks = []
+    for number, (gap, patience) in enumerate(arrivals):
+        if gap:
+            await asyncio.sleep(gap)
+        tasks.append(await callers.come(number))
+        if patience is not None:
+            loop.call_later(patience, tasks[-1].cancel)
+    await asyncio.wait(tasks)
 
-    async def scenario() -> None:
-        callers = Callers(limit)
-        loop = asyncio.get_running_loop()
-        tasks = []
-        for number, (gap, patience) in enumerate(arrivals):
-            if gap:
-                await asyncio.sleep(gap)
-            tasks.append(await callers.come(number))
-            if patience is not None:
-                loop.call_later(patience, tasks[-1].cancel)
-        await asyncio.wait(tasks)
-
-        times = list(callers.passed.values())
-        for first, later in zip(times, times[limit.requests :], strict=False):
-            assert later - first >= limit.seconds
-        assert list(callers.passed.items()) == list(expected(limit, arrivals).items())
-        assert repr(callers.limiter).endswith(" 0 waiting>")
-
-    run(scenario())
+    times = list(callers.passed.values())
+    for first, later in zip(times, times[limit.requests :], strict=False):
+        assert later - first >= limit.seconds
+    assert list(callers.passed.items()) == list(expected(limit, arrivals).items())
+    assert repr(callers.limiter).endswith(" 0 waiting>")
 
 
 @pytest.mark.parametrize(
@@ -244,16 +180,11 @@ def test_a_limit_that_is_none(given: tuple[object, ...], named: str) -> None:
         RateLimit(*given)  # type: ignore[arg-type]  # that is the point
 
 
-def test_repr_shows_the_limit_and_the_queue() -> None:
+@in_virtual_time
+async def test_repr_shows_the_limit_and_the_queue() -> None:
     """The text of a limiter says what it allows and how many wait."""
+    callers = Callers(RateLimit(1, 2.0))
+    tasks = [await callers.come(number) for number in range(3)]
 
-    async def scenario() -> None:
-        callers = Callers(RateLimit(1, 2.0))
-        tasks = [await callers.come(number) for number in range(3)]
-
-        assert repr(callers.limiter) == (
-            "<RateLimiter RateLimit(requests=1, seconds=2.0), 2 waiting>"
-        )
-        await asyncio.gather(*tasks)
-
-    run(scenario())
+    assert repr(callers.limiter) == ("<RateLimiter RateLimit(requests=1, seconds=2.0), 2 waiting>")
+    await asyncio.gather(*tasks)

@@ -32,7 +32,7 @@ from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Sandbox
 from tests.support.calls import CALLS
 from tests.support.ports import free_port
 from tests.support.raw_server import OK
-from tests.support.virtual_time import now, run
+from tests.support.virtual_time import in_virtual_time, now
 
 
 class Gateway(httpx.AsyncBaseTransport):
@@ -98,146 +98,109 @@ def session(**options: Any) -> GatewaySession:
 
 @each_way
 @pytest.mark.parametrize("statuses", [(200,), (503, 200, 429), (401, 200), (503, 401, 200, 200)])
-def test_no_request_exceeds_the_limit(
+@in_virtual_time
+async def test_no_request_exceeds_the_limit(
     monkeypatch: pytest.MonkeyPatch, way: Way, statuses: tuple[int, ...]
 ) -> None:
     """First attempts, retries and renewals come out of one limit, and use all of it."""
+    gateway = Gateway(*statuses)
+    given = way(monkeypatch, gateway)
+    async with session(access_token=Renewing(), rate_limit=RateLimit(5, 2.0), **given) as sending:
+        await asyncio.gather(
+            *[CALLS["order_history"](sending) for _ in range(23)],
+            return_exceptions=True,
+        )
 
-    async def scenario() -> None:
-        gateway = Gateway(*statuses)
-        given = way(monkeypatch, gateway)
-        async with session(
-            access_token=Renewing(), rate_limit=RateLimit(5, 2.0), **given
-        ) as sending:
-            await asyncio.gather(
-                *[CALLS["order_history"](sending) for _ in range(23)],
-                return_exceptions=True,
-            )
-
-        assert gateway.most_within(2.0) == 5
-        assert len(gateway.times) >= 23
-        if statuses == (200,):
-            assert gateway.times == [number // 5 * 2.0 for number in range(23)]
-        if 401 in statuses:
-            assert len(set(gateway.tokens)) > 1
-
-    run(scenario())
+    assert gateway.most_within(2.0) == 5
+    assert len(gateway.times) >= 23
+    if statuses == (200,):
+        assert gateway.times == [number // 5 * 2.0 for number in range(23)]
+    if 401 in statuses:
+        assert len(set(gateway.tokens)) > 1
 
 
 @each_way
-def test_views_share_the_limit(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+@in_virtual_time
+async def test_views_share_the_limit(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
     """A limit is that of the session, whichever view a call comes from."""
+    gateway = Gateway()
+    async with session(rate_limit=RateLimit(1), **way(monkeypatch, gateway)) as sending:
+        views = [sending, *(sending.with_options(tenant_id=name) for name in "ab")]
+        await asyncio.gather(*[view.wallet.cancel_order("w", "o") for view in views])
 
-    async def scenario() -> None:
-        gateway = Gateway()
-        async with session(rate_limit=RateLimit(1), **way(monkeypatch, gateway)) as sending:
-            views = [sending, *(sending.with_options(tenant_id=name) for name in "ab")]
-            await asyncio.gather(*[view.wallet.cancel_order("w", "o") for view in views])
-
-        assert gateway.times == [0.0, 1.0, 2.0]
-
-    run(scenario())
+    assert gateway.times == [0.0, 1.0, 2.0]
 
 
 @each_way
-def test_waiting_counts_in_the_deadline(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+@in_virtual_time
+async def test_waiting_counts_in_the_deadline(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
     """A call whose turn comes too late ends with its deadline, unsent, and takes no turn."""
+    gateway = Gateway()
+    async with session(rate_limit=RateLimit(1, 10.0), **way(monkeypatch, gateway)) as sending:
+        hurried = sending.with_options(deadline=4.0)
+        await CALLS["create_customer"](sending)
+        late = asyncio.create_task(CALLS["create_customer"](hurried))
+        await asyncio.sleep(0)
+        patient = asyncio.create_task(CALLS["create_customer"](sending))
+        with pytest.raises(DeadlineExceededError) as caught:
+            await late
+        assert now() == 4.0
+        await patient
 
-    async def scenario() -> None:
-        gateway = Gateway()
-        async with session(rate_limit=RateLimit(1, 10.0), **way(monkeypatch, gateway)) as sending:
-            hurried = sending.with_options(deadline=4.0)
-            await CALLS["create_customer"](sending)
-            late = asyncio.create_task(CALLS["create_customer"](hurried))
-            await asyncio.sleep(0)
-            patient = asyncio.create_task(CALLS["create_customer"](sending))
-            with pytest.raises(DeadlineExceededError) as caught:
-                await late
-            assert now() == 4.0
-            await patient
-
-        assert caught.value.outcome is Outcome.NOT_SENT
-        assert caught.value.advice is not Advice.CHECK
-        assert gateway.times == [0.0, 10.0]
-
-    run(scenario())
+    assert caught.value.outcome is Outcome.NOT_SENT
+    assert caught.value.advice is not Advice.CHECK
+    assert gateway.times == [0.0, 10.0]
 
 
-@each_way
-def test_a_call_that_is_cancelled_while_it_waits_is_never_sent(
-    monkeypatch: pytest.MonkeyPatch, way: Way
-) -> None:
-    """Cancelling frees the turn for the next call."""
-
-    async def scenario() -> None:
-        gateway = Gateway()
-        async with session(rate_limit=RateLimit(1, 10.0), **way(monkeypatch, gateway)) as sending:
-            calls = [asyncio.create_task(CALLS["order_history"](sending)) for _ in range(4)]
-            await asyncio.sleep(1)
-            calls[1].cancel()
-            calls[2].cancel()
-            await asyncio.wait(calls)
-
-        assert gateway.times == [0.0, 10.0]
-        assert [call.cancelled() for call in calls] == [False, True, True, False]
-
-    run(scenario())
-
-
-def test_a_request_counts_from_when_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_virtual_time
+async def test_a_request_counts_from_when_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time that a connection takes to open brings no two turns together."""
+    gateway = Gateway()
+    opening = iter([0.9, 0.9])
 
-    async def scenario() -> None:
-        gateway = Gateway()
-        opening = iter([0.9, 0.9])
+    async def connect(*_: object) -> Mock:
+        await asyncio.sleep(next(opening, 0.0))
+        return Mock()
 
-        async def connect(*_: object) -> Mock:
-            await asyncio.sleep(next(opening, 0.0))
-            return Mock()
+    async def send(exchange: Exchange, *_: object) -> None:
+        exchange._transmission.end_turn()
+        gateway.times.append(now())
+        exchange.reply.receive(OK)
 
-        async def send(exchange: Exchange, *_: object) -> None:
-            exchange._transmission.end_turn()
-            gateway.times.append(now())
-            exchange.reply.receive(OK)
+    monkeypatch.setattr(Route, "open", connect)
+    monkeypatch.setattr(Exchange, "send", send)
+    async with session(rate_limit=RateLimit(2)) as sending:
+        await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(6)])
 
-        monkeypatch.setattr(Route, "open", connect)
-        monkeypatch.setattr(Exchange, "send", send)
-        async with session(rate_limit=RateLimit(2)) as sending:
-            await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(6)])
-
-        assert gateway.times == [0.9, 0.9, 1.9, 1.9, 2.9, 2.9]
-
-    run(scenario())
+    assert gateway.times == [0.9, 0.9, 1.9, 1.9, 2.9, 2.9]
 
 
-def test_a_permit_is_taken_with_the_connection_in_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_virtual_time
+async def test_a_permit_is_taken_with_the_connection_in_hand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """What queued for a connection does not burst out with permits from long ago."""
+    gateway = Gateway(seconds=10.0)
+    async with session(
+        rate_limit=RateLimit(1), max_connections=1, **_engine(monkeypatch, gateway)
+    ) as sending:
+        await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(5)])
 
-    async def scenario() -> None:
-        gateway = Gateway(seconds=10.0)
-        async with session(
-            rate_limit=RateLimit(1), max_connections=1, **_engine(monkeypatch, gateway)
-        ) as sending:
-            await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(5)])
-
-        assert gateway.times == [0.0, 10.0, 11.0, 12.0, 13.0]
-
-    run(scenario())
+    assert gateway.times == [0.0, 10.0, 11.0, 12.0, 13.0]
 
 
-def test_a_back_off_holds_neither_connection_nor_permit(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_virtual_time
+async def test_a_back_off_holds_neither_connection_nor_permit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """While one call waits to be made again, the next one is sent."""
+    gateway = Gateway(503, 200, 200)
+    async with session(
+        rate_limit=RateLimit(1, 0.25), max_connections=1, **_engine(monkeypatch, gateway)
+    ) as sending:
+        await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(2)])
 
-    async def scenario() -> None:
-        gateway = Gateway(503, 200, 200)
-        async with session(
-            rate_limit=RateLimit(1, 0.25), max_connections=1, **_engine(monkeypatch, gateway)
-        ) as sending:
-            await asyncio.gather(*[CALLS["order_history"](sending) for _ in range(2)])
-
-        assert gateway.times == [0.0, 0.25, 1.0]
-
-    run(scenario())
+    assert gateway.times == [0.0, 0.25, 1.0]
 
 
 async def test_behind_a_limit_a_foreign_transport_still_proves_nothing() -> None:
@@ -255,28 +218,6 @@ async def test_behind_a_limit_a_foreign_transport_still_proves_nothing() -> None
     assert caught.value.outcome is Outcome.UNKNOWN
 
 
-async def test_a_transport_behind_a_limit_is_closed_with_the_session() -> None:
-    class Closing(Gateway):
-        closed = False
-
-        async def aclose(self) -> None:
-            self.closed = True
-
-    transport = Closing()
-    async with session(transport=transport, rate_limit=RateLimit(9)):
-        assert not transport.closed
-
-    assert transport.closed
-
-
-async def test_a_client_behind_a_limit_stays_open() -> None:
-    """A client belongs to whoever made it."""
-    async with httpx.AsyncClient() as client:
-        async with session(http_client=client, rate_limit=RateLimit(9)):
-            pass
-        assert not client.is_closed
-
-
 @pytest.mark.parametrize("limit", [5, 1.0, (5, 1.0), "5/s", RateLimit])
 def test_what_is_no_limit(limit: object) -> None:
     """A limit is a RateLimit, so that nobody guesses its unit."""
@@ -289,23 +230,23 @@ async def waits_of(sending: GatewaySession) -> Attempt:
 
 
 @each_way
-def test_each_attempt_says_how_long_it_waited_for_its_turn(
+@in_virtual_time
+async def test_each_attempt_says_how_long_it_waited_for_its_turn(
     monkeypatch: pytest.MonkeyPatch, way: Way
 ) -> None:
     """The wait is part of the attempt's time, and not the gateway's."""
+    given = way(monkeypatch, Gateway())
+    async with session(rate_limit=RateLimit(1, 2.0), **given) as sending:
+        attempts = await asyncio.gather(*(waits_of(sending) for _ in range(3)))
 
-    async def scenario() -> None:
-        given = way(monkeypatch, Gateway())
-        async with session(rate_limit=RateLimit(1, 2.0), **given) as sending:
-            attempts = await asyncio.gather(*(waits_of(sending) for _ in range(3)))
-
-            assert [attempt.rate_wait for attempt in attempts] == [0.0, 2.0, 4.0]
-            assert [attempt.slot_wait for attempt in attempts] == [0.0] * 3
-
-    run(scenario())
+        assert [attempt.rate_wait for attempt in attempts] == [0.0, 2.0, 4.0]
+        assert [attempt.slot_wait for attempt in attempts] == [0.0] * 3
 
 
-def test_each_attempt_says_how_long_it_waited_for_a_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_virtual_time
+async def test_each_attempt_says_how_long_it_waited_for_a_slot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Also one that was cancelled while it waited."""
 
     class Last(Observer):
@@ -314,22 +255,19 @@ def test_each_attempt_says_how_long_it_waited_for_a_slot(monkeypatch: pytest.Mon
         def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
             self.attempt = attempt
 
-    async def scenario() -> None:
-        _engine(monkeypatch, Gateway(seconds=3.0))
-        last = Last()
-        async with session(max_connections=1, observers=[last]) as sending:
-            calls = [asyncio.create_task(waits_of(sending)) for _ in range(3)]
-            await asyncio.sleep(1.0)
-            calls[1].cancel()
-            await asyncio.wait([calls[1]])
-            cancelled = last.attempt
-            attempts = [await calls[0], await calls[2]]
+    _engine(monkeypatch, Gateway(seconds=3.0))
+    last = Last()
+    async with session(max_connections=1, observers=[last]) as sending:
+        calls = [asyncio.create_task(waits_of(sending)) for _ in range(3)]
+        await asyncio.sleep(1.0)
+        calls[1].cancel()
+        await asyncio.wait([calls[1]])
+        cancelled = last.attempt
+        attempts = [await calls[0], await calls[2]]
 
-        assert (cancelled.error, cancelled.slot_wait) == ("CancelledError", 1.0)
-        assert [attempt.slot_wait for attempt in attempts] == [0.0, 3.0]
-        assert [attempt.rate_wait for attempt in attempts] == [0.0] * 2
-
-    run(scenario())
+    assert (cancelled.error, cancelled.slot_wait) == ("CancelledError", 1.0)
+    assert [attempt.slot_wait for attempt in attempts] == [0.0, 3.0]
+    assert [attempt.rate_wait for attempt in attempts] == [0.0] * 2
 
 
 @pytest.mark.parametrize("listens", [True, False])

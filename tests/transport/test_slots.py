@@ -1,18 +1,27 @@
-"""The gate: bounded, fair, nothing lost when callers are cancelled."""
+"""The slots: bounded, fair, none lost when callers are cancelled."""
 
 import asyncio
 import time
 
 from hypothesis import given, strategies as st
 
-from gateway_sdk._transport.pool import Slots
+from gateway_sdk._transport.pool import Admission
+from gateway_sdk._transport.transmission import Transmission
+
+
+class Gate(Admission):
+    """Admission without a rate limit."""
+
+    async def pass_in(self, seconds: float | None = None) -> None:
+        """Take a slot, now or when one becomes free."""
+        await self.enter(seconds, Transmission(sent=False))
 
 
 async def test_a_free_gate_is_passed_without_waiting() -> None:
     """Entering a free gate takes a slot and never suspends."""
-    gate = Slots(1)
+    gate = Gate(1)
 
-    coroutine = gate.enter()
+    coroutine = gate.pass_in()
     try:
         coroutine.send(None)
     except StopIteration:
@@ -20,23 +29,23 @@ async def test_a_free_gate_is_passed_without_waiting() -> None:
     else:
         raise AssertionError
 
-    assert repr(gate) == "<Slots 1 of 1 taken, 0 waiting>"
+    assert repr(gate) == "1 of 1 slots taken, 0 waiting"
 
 
 async def test_waiters_are_let_in_first_come_first_served() -> None:
     """Slots go to the callers in the order in which they came."""
-    gate = Slots(1)
+    gate = Gate(1)
     order: list[int] = []
 
     async def pass_through(number: int) -> None:
-        await gate.enter()
+        await gate.pass_in()
         order.append(number)
         gate.leave()
 
-    await gate.enter()
+    await gate.pass_in()
     tasks = [asyncio.create_task(pass_through(number)) for number in range(5)]
     await asyncio.sleep(0)
-    assert repr(gate) == "<Slots 1 of 1 taken, 5 waiting>"
+    assert repr(gate) == "1 of 1 slots taken, 5 waiting"
     gate.leave()
     await asyncio.gather(*tasks)
 
@@ -46,9 +55,9 @@ async def test_waiters_are_let_in_first_come_first_served() -> None:
 
 async def test_a_slot_that_comes_in_the_turn_of_the_time_out_is_taken() -> None:
     """It is not lost, and the time-out is none."""
-    gate, loop = Slots(1), asyncio.get_running_loop()
-    await gate.enter()
-    waiting = asyncio.create_task(gate.enter(0.005))
+    gate, loop = Gate(1), asyncio.get_running_loop()
+    await gate.pass_in()
+    waiting = asyncio.create_task(gate.pass_in(0.005))
     await asyncio.sleep(0)
 
     loop.call_later(0.002, gate.leave)  # in the turn of the timer, and before it
@@ -60,28 +69,11 @@ async def test_a_slot_that_comes_in_the_turn_of_the_time_out_is_taken() -> None:
     assert gate.free == 0
 
 
-async def test_a_cancelled_waiter_is_passed_over() -> None:
-    """A caller that gave up while waiting does not take the slot with it."""
-    gate = Slots(1)
-    await gate.enter()
-    gone = asyncio.create_task(gate.enter())
-    next_one = asyncio.create_task(gate.enter())
-    await asyncio.sleep(0)
-
-    gone.cancel()
-    gate.leave()
-    await next_one
-    await asyncio.gather(gone, return_exceptions=True)
-
-    assert gone.cancelled()
-    assert gate.free == 0
-
-
 async def test_a_slot_handed_to_a_caller_being_cancelled_is_passed_on() -> None:
     """A caller that is cancelled in the turn in which it got its slot passes the slot on."""
-    gate = Slots(1)
-    await gate.enter()
-    waiting = asyncio.create_task(gate.enter())
+    gate = Gate(1)
+    await gate.pass_in()
+    waiting = asyncio.create_task(gate.pass_in())
     await asyncio.sleep(0)
 
     gate.leave()  # the slot is the waiter's now, but its task has not run yet
@@ -100,12 +92,12 @@ def test_every_slot_comes_back(size: int, callers: list[tuple[int, bool]]) -> No
     """However callers come, hold on and are cancelled, the gate is free again in the end."""
 
     async def scenario() -> None:
-        gate = Slots(size)
+        gate = Gate(size)
         inside = most = 0
 
         async def caller(turns: int) -> None:
             nonlocal inside, most
-            await gate.enter()
+            await gate.pass_in()
             inside += 1
             most = max(most, inside)
             try:

@@ -1,7 +1,7 @@
 """SOCKS5 proxies, byte by byte (RFC 1928, RFC 1929)."""
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -15,9 +15,10 @@ DONE: Final = b"\5\0\0" + ANY_IPV4
 REFUSED_LOGIN: Final = "did not accept the user name and the password"
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"), "trusted")
+def session(proxy: str, **options: Any) -> GatewaySession:
+    """Make a session with a gateway that is spoken to in clear, over a proxy."""
+    given = {"access_token": "t", "tenant_id": "acme", "allow_insecure_http": True, **options}
+    return GatewaySession(**{"base_url": f"http://{HOST}", "proxy": proxy, **given})
 
 
 class Socks:
@@ -79,17 +80,14 @@ async def test_a_call_through_a_socks_proxy(
         proxy = Socks(port, method=2 if userinfo else 0)
         async with (
             serving(proxy.handle) as proxy_port,
-            GatewaySession(
-                f"http{'s' * is_secure}://{HOST}",
-                access_token="t",
-                tenant_id="acme",
+            session(
+                f"{scheme}://{userinfo}127.0.0.1:{proxy_port}",
+                base_url=f"http{'s' * is_secure}://{HOST}",
                 verify=authority.path,
-                allow_insecure_http=True,
-                proxy=f"{scheme}://{userinfo}127.0.0.1:{proxy_port}",
-            ) as session,
+            ) as sending,
         ):
-            assert await CALLS["create_customer"](session) == {}
-            assert await CALLS["create_customer"](session) == {}
+            for _ in range(2):
+                assert await CALLS["create_customer"](sending) == {}
 
     assert proxy.target == HOST.encode() + (443 if is_secure else 80).to_bytes(2, "big")
     assert proxy.login == (b"user:pa:ss" if userinfo else b"")
@@ -105,14 +103,9 @@ async def test_the_address_that_a_proxy_names_is_passed_over(bound: bytes) -> No
     async with (
         serving(gateway.handle) as port,
         serving(Socks(port, answer=b"\5\0\0" + bound).handle) as proxy_port,
-        GatewaySession(
-            f"http://{HOST}",
-            access_token="t",
-            allow_insecure_http=True,
-            proxy=f"socks5://127.0.0.1:{proxy_port}",
-        ) as session,
+        session(f"socks5://127.0.0.1:{proxy_port}") as sending,
     ):
-        assert await CALLS["order_history"](session) == {}
+        assert await CALLS["order_history"](sending) == {}
 
 
 @pytest.mark.parametrize(
@@ -131,17 +124,10 @@ async def test_a_proxy_that_refuses(proxy: Socks, userinfo: str, reason: str) ->
     """Nothing was sent, and the reason is said without what the proxy was told."""
     async with (
         serving(proxy.handle) as port,
-        GatewaySession(
-            f"http://{HOST}",
-            access_token="t",
-            tenant_id="acme",
-            allow_insecure_http=True,
-            retry=None,
-            proxy=f"socks5://{userinfo}127.0.0.1:{port}",
-        ) as session,
+        session(f"socks5://{userinfo}127.0.0.1:{port}", retry=None) as sending,
     ):
         with pytest.raises(ConnectionFailedError) as caught:
-            await CALLS["create_customer"](session)
+            await CALLS["create_customer"](sending)
 
     assert caught.value.outcome is Outcome.NOT_SENT
     assert caught.value.reason == reason

@@ -81,36 +81,33 @@ def session(url: str, *observers: Observer) -> GatewaySession:
 
 
 @pytest.mark.parametrize("again", [b"", b"another piece"], ids=["ends", "goes on"])
-@pytest.mark.parametrize("closes", [False, True], ids=["stays", "closes"])
-async def test_a_refusal_ends_the_wait_for_content(again: bytes, closes: bool) -> None:
-    """The reply is the answer at once, and the task of the call is not cancelled by that."""
+@pytest.mark.parametrize(
+    ("reply", "closes", "outcome"),
+    [
+        (REFUSED, False, Outcome.REFUSED),
+        (REFUSED, True, Outcome.REFUSED),
+        (b"", True, Outcome.UNKNOWN),
+    ],
+    ids=["refuses", "refuses and closes", "closes"],
+)
+async def test_the_end_of_an_exchange_ends_the_wait_for_content(
+    reply: bytes, closes: bool, outcome: Outcome, again: bytes
+) -> None:
+    """What came is the answer at once, and the task of the call is not cancelled by that."""
     content = Stalled(again)
     async with (
-        raw_server(Answering(content, REFUSED, closes=closes).handle) as url,
+        raw_server(Answering(content, reply, closes=closes).handle) as url,
         session(url) as gateway,
     ):
-        with pytest.raises(StatusError) as caught:
+        with pytest.raises(StatusError if reply else ReplyLostError) as caught:
             await gateway.aml.upload_document(content)
 
-    assert (caught.value.status, caught.value.outcome) == (413, Outcome.REFUSED)
+    assert [attempt.status for attempt in caught.value.attempts] == [413 if reply else None]
+    assert caught.value.outcome is outcome
     assert content.ended
     task = asyncio.current_task()
     assert task
     assert not task.cancelling()
-
-
-async def test_a_server_that_hangs_up_ends_the_wait_for_content() -> None:
-    """Nobody waits for content that can go nowhere."""
-    content = Stalled()
-    async with (
-        raw_server(Answering(content, b"", closes=True).handle) as url,
-        session(url) as gateway,
-    ):
-        with pytest.raises(ReplyLostError) as caught:
-            await gateway.aml.upload_document(content)
-
-    assert caught.value.outcome is Outcome.UNKNOWN
-    assert content.ended
 
 
 @pytest.mark.parametrize(

@@ -54,14 +54,11 @@ def names_of(request: bytes) -> list[bytes]:
     ("path", "wallet", "target"),
     [
         ("", "%2E%2E", "/wallet/1.0.0/%252E%252E/orders/o"),
-        ("", "a.b~c-d_e", "/wallet/1.0.0/a.b~c-d_e/orders/o"),
-        ("", "%41", "/wallet/1.0.0/%2541/orders/o"),
         (
             "",
             "a;b=c,d!$&'()*+:@",
             "/wallet/1.0.0/a%3Bb%3Dc%2Cd%21%24%26%27%28%29%2A%2B%3A%40/orders/o",
         ),
-        ("", "é/?#", "/wallet/1.0.0/%C3%A9%2F%3F%23/orders/o"),
         ("/%2E%2E", "w", "/%2E%2E/wallet/1.0.0/w/orders/o"),
         ("/a%2Fb/%7Ec", "w", "/a%2Fb/%7Ec/wallet/1.0.0/w/orders/o"),
         ("/%c3%a9", "w", "/%c3%a9/wallet/1.0.0/w/orders/o"),
@@ -88,62 +85,36 @@ async def test_no_cookie_comes_back() -> None:
     assert b"canary" not in second
 
 
-async def test_a_stream_is_sent_in_its_own_chunks() -> None:
+@pytest.mark.parametrize(
+    ("pieces", "chunks"),
+    [
+        ([b"", b"0123456789abcdef", b"", b"z"], b"10\r\n0123456789abcdef\r\n1\r\nz\r\n"),
+        ([], b""),
+    ],
+)
+async def test_a_stream_is_sent_in_its_own_chunks(pieces: list[bytes], chunks: bytes) -> None:
     """Each piece is a chunk, an empty one is none, and nothing promises a length."""
 
-    async def pieces() -> AsyncIterator[bytes]:
-        for piece in (b"", b"0123456789abcdef", b"", b"z"):
+    async def stream() -> AsyncIterator[bytes]:
+        for piece in pieces:
             yield piece
 
-    (request,) = await received(lambda to: to.aml.upload_document(pieces()))
+    (request,) = await received(lambda to: to.aml.upload_document(stream()))
 
     head, _, body = request.partition(b"\r\n\r\n")
-    assert body == b"10\r\n0123456789abcdef\r\n1\r\nz\r\n0\r\n\r\n"
+    assert body == chunks + b"0\r\n\r\n"
     assert head.endswith(b"\r\nTransfer-Encoding: chunked")
     assert b"Content-Length" not in names_of(request)
 
 
-async def test_an_empty_stream_is_sent_as_one() -> None:
-    """A stream without pieces is the last chunk alone."""
-
-    async def nothing() -> AsyncIterator[bytes]:
-        for piece in list[bytes]():
-            yield piece
-
-    (request,) = await received(lambda to: to.aml.upload_document(nothing()))
-
-    assert request.endswith(b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
-
-
-async def test_what_has_no_body_promises_none() -> None:
-    """A DELETE and a GET have no length; a POST says that it is 0."""
-
-    async def all_kinds(gateway: GatewaySession) -> None:
-        await gateway.wallet.cancel_order("w", "o")
-        await gateway.wallet.trading_order_history("c")
-        await gateway.kyc.send_webhook()
-        await gateway.aml.upload_document(b"")
-
-    requests = await received(all_kinds)
-
-    lengths = [b"Content-Length: 0" in request.split(b"\r\n") for request in requests]
-    assert lengths == [False, False, True, True]
-    assert [b"Content-Length" in names_of(request) for request in requests] == lengths
-
-
-@pytest.mark.parametrize("text", ["x", "a  b", "tab\there", '"quoted", \\ and more', "x" * 5000])
+@pytest.mark.parametrize(
+    "text", ["x", "a  b", "tab\there", '"quoted", \\ and more', "x" * 5000, "é"]
+)
 async def test_a_value_is_sent_as_it_is(text: str) -> None:
-    """The values of headers of the user's are neither stripped nor folded within."""
+    """The user's values are neither stripped nor folded within, and in Latin-1 as with httpx."""
     (request,) = await received(lambda to: to.wallet.order_history(1, 1), headers={"X-oWN": text})
 
-    assert f"X-oWN: {text}".encode() in request.split(b"\r\n")
-
-
-async def test_a_value_outside_of_ascii_goes_out_as_latin_1() -> None:
-    """As httpx encodes it."""
-    (request,) = await received(lambda to: to.wallet.order_history(1, 1), headers={"X-Own": "é"})
-
-    assert "X-Own: é".encode("latin-1") in request.split(b"\r\n")
+    assert f"X-oWN: {text}".encode("latin-1") in request.split(b"\r\n")
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])

@@ -3,17 +3,17 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack, cast
 
 import httpx
 from pydantic import ValidationError
 
-from gateway_sdk._call.client import Client
+from gateway_sdk._call.deadline import CallScope
 from gateway_sdk._call.events import ITEMS, Watch
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
-from gateway_sdk._call.in_flight import CallScope
 from gateway_sdk._call.options import Options, PerCall, check_gateway
 from gateway_sdk._call.retry import repeatable_after, try_again
+from gateway_sdk._call.shared_state import SharedState
 from gateway_sdk._http.reply import (
     SUCCESS,
     BodyReader,
@@ -50,7 +50,7 @@ from gateway_sdk.operations import Content, Operation
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply, outcome_of
 
 if TYPE_CHECKING:
-    from gateway_sdk._http.body import Body
+    from gateway_sdk._content.body import Body
 
 T = TypeVar("T")
 
@@ -65,16 +65,16 @@ class CallArguments(PerCall, total=False):
 
 
 class Caller:
-    def __init__(self, client: Client, options: Options) -> None:
-        check_gateway(options.access_token, client.base_url)
-        self.client = client
+    def __init__(self, shared: SharedState, options: Options) -> None:
+        check_gateway(options.access_token, shared.base_url)
+        self.shared = shared
         self.options = options
 
-    def value(
+    def call(
         self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
     ) -> Coroutine[Any, Any, T]:
         """Make one call and return the value of its reply, as the coroutine methods do."""
-        return Call(self.client, self.options, operation, into).run(**given)
+        return Call(self.shared, self.options, operation, into).run(**given)
 
     async def send(
         self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
@@ -83,7 +83,7 @@ class Caller:
         if not isinstance(operation, Operation):
             raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
         began = time.monotonic()
-        call = Call(self.client, self.options, operation, into)
+        call = Call(self.shared, self.options, operation, into)
         value: T = await call.run(**given)
         return Reply(
             value=value,
@@ -103,9 +103,9 @@ class Call:
     _scope: CallScope
 
     def __init__(
-        self, client: Client, options: Options, operation: Operation[Any], into: Any = None
+        self, shared: SharedState, options: Options, operation: Operation[Any], into: Any = None
     ) -> None:
-        self._client = client
+        self._shared = shared
         self._options = options
         self._operation = operation
         self._into = into
@@ -114,7 +114,6 @@ class Call:
         self._succeeded: tuple[Transmission, float] | None = None  # how, and the seconds
         self._success: Attempt | None = None  # made of these when it is asked for: it takes 2 µs
         self._renewed = False
-        self._no_retry = ""
         self._is_intended = False  # a bulk run has recorded that the request is sent
         self._watch: Watch | None = None
 
@@ -141,15 +140,15 @@ class Call:
         **of_this_call: Unpack[PerCall],
     ) -> Any:
         """Make the call and return the value of its reply, or raise what became of it."""
-        watch = self._watch = self._client.count(self._operation)
+        watch = self._watch = self._shared.begin_call(self._operation)
         try:
             if watch is not None:
                 watch.started()
             if of_this_call:
                 self._options = self._options.of_one_call(self._operation.name, of_this_call)
-            opened = self._client.open_now()
-            with CallScope(self._client.calls, self._options.deadline) as self._scope:
-                self._transport = await self._client.prepare() if opened is None else opened
+            opened = self._shared.open_now()
+            with CallScope(self._shared.calls, self._options.deadline) as self._scope:
+                self._transport = await self._shared.prepare() if opened is None else opened
                 template = self._template()
                 target = template.target(path or NO_VALUES)
                 if self._operation.content is Content.ANY and body is not None:
@@ -157,13 +156,13 @@ class Call:
                         template, target, body, content_type=content_type, on_progress=on_progress
                     )
                 else:
-                    _refuse_for_json(content_type, on_progress)
+                    if content_type is not None or on_progress is not None:
+                        _refuse_for_json()
                     self._request = prepare(template, target, body)
                     value = await self._send()
         except BaseException as error:
             if isinstance(error, GatewayError):
                 error.of_call(self._operation.name, self._repeatability, self.attempts)
-                error.no_retry = self._no_retry
             if watch is not None:
                 watch.finished(outcome_of(self.attempts, self._repeatability), error)
             raise
@@ -176,13 +175,13 @@ class Call:
             check_type(self._into)
         template = self._options.templates.get(self._operation.name)
         if template is None or template.operation is not self._operation:
-            return self._options.template(self._operation, self._client.base_url)
+            return self._options.template(self._operation, self._shared.base_url)
         return template
 
     async def _send_document(
         self, template: RequestTemplate, target: bytes, content: object, **given: Any
     ) -> Any:
-        from gateway_sdk._http.body import prepare_document  # noqa: PLC0415 - few calls have one
+        from gateway_sdk._content.body import prepare_document  # noqa: PLC0415 - few calls have one
 
         self._request = await prepare_document(template, target, content, **given)
         if isinstance(self._request.content, bytes):
@@ -205,30 +204,14 @@ class Call:
             if not self._may_repeat(error):
                 raise
             failures.append(error)
-        return await self._again(failures)
-
-    async def _again(self, failures: list[GatewayError]) -> Any:
-        loop, when = asyncio.get_running_loop(), self._scope.when
-
-        def fits(seconds: float) -> bool:
-            """Tell whether an attempt as fast as the fastest so far ends before the deadline."""
-            fastest = min((attempt.elapsed for attempt in self._failed), default=0.0)
-            return when is None or loop.time() + seconds + fastest < when
-
-        def scheduled(seconds: float) -> None:
-            if self._watch is not None and self._failed:  # else there was no token to try with
-                self._watch.scheduled(self._failed[-1], seconds)
-
         return await try_again(
-            failures.pop(),  # keep no reference: its traceback refers to this frame (a cycle)
+            failures,
             self._with_token,
             made=self._failed,
             policy=self._options.retry,
             again=self._may_repeat,
-            fits=fits,
-            spend=self._client.take_retry,
-            ended=lambda why: setattr(self, "_no_retry", why),
-            scheduled=scheduled,
+            ends=self._scope.when,
+            spend=self._shared.take_retry,
             sleep=self._sleep,
         )
 
@@ -291,10 +274,10 @@ class Call:
             try:
                 reply = self._reply = await self._transport.exchange(request)
                 how.status, reply.forwarded = reply.status, how.forwarded
-                if not reply.is_complete(self._client.max_reply_bytes):
+                if not reply.is_complete(self._shared.max_reply_bytes):
                     await self._read_body(reply)
             except (GatewayError, httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-                is_ours = self._client.tells_what_was_sent
+                is_ours = self._shared.tells_what_was_sent
                 raise_failure(error, request, self._reply, is_ours=is_ours)
             finally:
                 if self._document is not None:
@@ -325,31 +308,35 @@ class Call:
                 await item.withdraw_intent()
 
     async def _sleep(self, seconds: float) -> None:
+        if self._watch is not None and self._failed:  # else there was no token to try with
+            self._watch.scheduled(self._failed[-1], seconds)
         await self._withdraw_intent()
-        await self._client.sleep(seconds)
+        await self._shared.sleep(seconds)
 
     def _request_with(self, token: AccessToken) -> Request:
         request = Request(
             self._request,
             [(b"Authorization", authorization(token)), *self._request.fields],
             self._options.timeout,
-            Transmission(sent=not self._client.tells_what_was_sent, check=self._scope.check),
+            Transmission(sent=not self._shared.tells_what_was_sent, check=self._scope.check),
         )
         if self._watch is not None and (more := self._watch.begun(len(self._failed) + 1)):
-            request.base = self._template().without(more)
+            request.base = cast("RequestTemplate", request.base).without(more)
             request.fields += more
         return request
 
     async def _read_body(self, reply: RawReply) -> None:
         """Read the body up to the limit; the rest is not read."""
-        reader = BodyReader(reply, self._client.max_reply_bytes)
+        reader = BodyReader(reply, self._shared.max_reply_bytes)
         try:
             if reply.stream is None:
-                await _feed(reader, reply.body)
+                for _ in reader.feed(reply.body):
+                    await asyncio.sleep(0)
                 return
             try:
-                async for piece in reply.stream:
-                    await _feed(reader, piece)
+                async for chunk in reply.stream:
+                    for _ in reader.feed(chunk):
+                        await asyncio.sleep(0)
                     if reader.is_full:
                         break
             finally:
@@ -357,22 +344,14 @@ class Call:
         finally:
             reader.finish()
 
-    def _value_of(self, raw: RawReply) -> Any:
-        if raw.status not in SUCCESS:
-            raise status_error(raw)
+    def _value_of(self, reply: RawReply) -> Any:
+        if reply.status not in SUCCESS:
+            raise status_error(reply)
         try:
-            return decode(raw, self._operation, self._into, self._client.parse_float)
+            return decode(reply, self._operation, self._into, self._shared.parse_float)
         except (ContentError, ValidationError) as error:
-            raise unexpected_reply(raw, error, by_interface=self._into is None) from None
+            raise unexpected_reply(reply, error, by_interface=self._into is None) from None
 
 
-def _refuse_for_json(*of_document: object) -> None:
-    if of_document != (None, None):
-        raise InvalidArgumentError("content_type and on_progress need a document as content")
-
-
-async def _feed(reader: BodyReader, piece: bytes) -> None:
-    """Take a piece, and decompress it with turns for the event loop."""
-    if reader.feed(piece):
-        while reader.inflate():  # noqa: ASYNC110 - it works, and waits for nothing
-            await asyncio.sleep(0)
+def _refuse_for_json() -> NoReturn:
+    raise InvalidArgumentError("content_type and on_progress need a document as content")

@@ -43,9 +43,6 @@ ITEMS: Final[ContextVar[tuple[RunItem, ...]]] = ContextVar("items of bulk runs",
 
 
 class Watch:
-    # An error of a hook is logged and changes nothing. What every call does has no `tell`, which
-    # would take longer than the hook of an observer that does nothing.
-
     __slots__ = ("_began", "_call", "_observers", "_told", "context")
 
     def __init__(self, observers: Sequence[Observer], call: CallInfo) -> None:
@@ -58,30 +55,20 @@ class Watch:
     def started(self) -> None:
         for observer in self._observers:
             self._told += 1
-            try:
-                observer.call_started(self._call)
-            except Exception:  # noqa: BLE001 - it is logged
-                _log_failure()
+            tell(observer.call_started, self._call)
 
     def begun(self, number: int) -> RawHeaders | None:
         """Report that an attempt begins, and return the header fields that it has to send too."""
         fields: RawHeaders | None = None
         for observer in self._observers:
-            try:
-                given = observer.attempt_started(self._call, number)
-                if given:
-                    more = _checked_fields(given)
-                    fields = replace_fields(fields, more) if fields else more
-            except Exception:  # noqa: BLE001 - it is logged
-                _log_failure()
+            if given := tell(observer.attempt_started, self._call, number):
+                more: RawHeaders = tell(_checked_fields, given) or []
+                fields = replace_fields(fields, more) if fields else more
         return fields
 
     def ended(self, attempt: Attempt) -> None:
         for observer in reversed(self._observers):
-            try:
-                observer.attempt_finished(self._call, attempt)
-            except Exception:  # noqa: BLE001 - it is logged
-                _log_failure()
+            tell(observer.attempt_finished, self._call, attempt)
 
     def scheduled(self, attempt: Attempt, seconds: float) -> None:
         for observer in self._observers:
@@ -92,11 +79,9 @@ class Watch:
         elapsed = time.monotonic() - self._began
         while self._told:
             self._told -= 1
-            observer = self._observers[self._told]
+            hook = self._observers[self._told].call_finished
             try:
-                observer.call_finished(self._call, outcome, error, elapsed)
-            except Exception:  # noqa: BLE001 - it is logged
-                _log_failure()
+                tell(hook, self._call, outcome, error, elapsed)
             except BaseException:
                 self.finished(outcome, error)
                 raise
@@ -106,13 +91,9 @@ def tell(hook: Callable[..., Any], *what: object) -> Any:
     """Return what a hook returns; None if it fails, which is logged and changes nothing."""
     try:
         return hook(*what)
-    except Exception:  # noqa: BLE001 - it is logged
-        _log_failure()
+    except Exception:
+        _logger.exception("an observer failed")
         return None
-
-
-def _log_failure() -> None:
-    _logger.exception("an observer failed")  # noqa: LOG004 - in the handlers of its callers
 
 
 def _checked_fields(given: object) -> RawHeaders:

@@ -1,5 +1,6 @@
 """Retries: which attempts are repeated, after which wait, and how many. Uses tenacity."""
 
+import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -112,68 +113,66 @@ def repeatable_after(error: GatewayError, policy: RetryPolicy) -> frozenset[Repe
 
 
 async def try_again(
-    failure: GatewayError,  # of the first attempt
+    failures: list[GatewayError],  # that of the first attempt
     attempt: Callable[[], Awaitable[T]],
     *,
     made: Sequence[Attempt],  # the failed attempts, also those to come
     policy: RetryPolicy,
     again: Callable[[BaseException], bool],
-    fits: Callable[[float], bool],  # whether there is time for an attempt after these seconds
+    ends: float | None,  # the deadline, by the loop's clock
     spend: Callable[[], bool],  # takes a retry out of the budget; asked last
-    ended: Callable[[str], None],  # told what else than the number of attempts ended them
-    scheduled: Callable[[float], None],
     sleep: Callable[[float], Awaitable[None]],
 ) -> T:
     """Make more attempts until one succeeds or no more may follow; then raise its error."""
     # The first attempt is made before this function, which costs 14 µs: most calls do not need
-    # it.
-
-    def is_unsent() -> bool:
-        return bool(made) and made[-1].outcome is Outcome.NOT_SENT
+    # it. No reference to an error is kept: its traceback refers to this frame (a cycle).
+    clock = asyncio.get_running_loop().time
 
     def wait(state: RetryCallState) -> float:
         # In addition, so that callers who were asked to wait do not come back together.
-        seconds = (_retry_after(state) or 0.0) + _backoff(policy, state)
-        return min(max(seconds, _CONNECT_WAITS[0]), _CONNECT_WAITS[1]) if is_unsent() else seconds
+        seconds = _retry_after(state) + _backoff(policy, state)
+        return (
+            min(max(seconds, _CONNECT_WAITS[0]), _CONNECT_WAITS[1]) if _is_unsent(made) else seconds
+        )
 
     away = 0.0  # seconds without a connection, up to now and with the next wait
     free = 0  # attempts in such seconds
 
     def stop(state: RetryCallState) -> bool:
         nonlocal away, free
-        away = away + made[-1].elapsed + state.upcoming_sleep if is_unsent() else 0.0
+        away = away + made[-1].elapsed + state.upcoming_sleep if _is_unsent(made) else 0.0
         is_free = 0.0 < away <= policy.connect_wait
         free += is_free
         if not is_free and (
             (away > 0.0 and free > 0) or state.attempt_number - free >= policy.attempts
         ):
             return True
-        too_long = not is_free and (_retry_after(state) or 0.0) > policy.retry_after_max
-        if too_long or not fits(state.upcoming_sleep):
-            ended(_TOO_LONG if too_long else _TOO_LATE)
-            return True
-        if is_free or spend():
-            return False
-        ended(_NO_BUDGET)
-        return True
-
-    first = [failure]
-    del failure  # its traceback refers to this frame (a cycle)
+        reason = None
+        # The next attempt may be as fast as the fastest so far.
+        fastest = min((attempt.elapsed for attempt in made), default=0.0)
+        if not is_free and _retry_after(state) > policy.retry_after_max:
+            reason = _TOO_LONG
+        elif ends is not None and clock() + state.upcoming_sleep + fastest >= ends:
+            reason = _TOO_LATE
+        elif not (is_free or spend()):
+            reason = _NO_BUDGET
+        if reason is not None and isinstance(error := _error_of(state), GatewayError):
+            error.no_retry = reason
+        return reason is not None
 
     async def once() -> T:
-        if first:  # tenacity must see the first failure, so it is raised again here
-            raise first.pop()
+        if failures:  # tenacity must see the first failure, so it is raised again here
+            raise failures.pop()
         return await attempt()
 
     retrying = AsyncRetrying(
-        retry=retry_if_exception(again),
-        wait=wait,
-        stop=stop,
-        before_sleep=lambda state: scheduled(state.upcoming_sleep),
-        sleep=sleep,
-        reraise=True,
+        retry=retry_if_exception(again), wait=wait, stop=stop, sleep=sleep, reraise=True
     )
     return await retrying(once)
+
+
+def _is_unsent(made: Sequence[Attempt]) -> bool:
+    return bool(made) and made[-1].outcome is Outcome.NOT_SENT
 
 
 def _backoff(policy: RetryPolicy, state: RetryCallState) -> float:
@@ -183,10 +182,14 @@ def _backoff(policy: RetryPolicy, state: RetryCallState) -> float:
     return longest * (1 - policy.jitter * random.random())  # noqa: S311
 
 
-def _retry_after(state: RetryCallState) -> float | None:
-    """Return the seconds that the gateway asked to wait; None if it did not ask."""
-    error = state.outcome.exception() if state.outcome else None
-    return error.retry_after if isinstance(error, StatusError) else None
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome else None
+
+
+def _retry_after(state: RetryCallState) -> float:
+    """Return the seconds that the gateway asked to wait; 0 if it did not ask."""
+    error = _error_of(state)
+    return (isinstance(error, StatusError) and error.retry_after) or 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
@@ -29,7 +29,7 @@ _LONGEST_START: Final = 512  # bytes in which a page begins, after white space
 
 _GZIP: Final = zlib.MAX_WBITS | 16
 _GZIP_MAGIC: Final = 0x1F
-_GZIP_PIECE: Final = 2**14
+_GZIP_CHUNK: Final = 2**14
 """Bytes to decompress at once: what lies behind a gzip member is copied, and there may be very
 many members, even empty ones."""
 _TURN: Final = 2**20
@@ -60,8 +60,6 @@ class RawReply:
 
     # Its body has no error here if it is broken or too large, because the status decides what
     # that means.
-
-    __slots__ = ("body", "fields", "forwarded", "index", "problem", "status", "stream")
 
     def __init__(
         self,
@@ -108,27 +106,14 @@ def index_of(fields: RawHeaders) -> dict[bytes, bytes]:
 
 
 class BodyReader:
-    """Puts the body of a reply together, in pieces: decompressed, and up to a limit."""
-
-    __slots__ = (
-        "_compressed",
-        "_gunzip",
-        "_has_more",
-        "_limit",
-        "_parts",
-        "_received",
-        "_reply",
-        "_size",
-    )
+    """Puts the body of a reply together, in chunks: decompressed, and up to a limit."""
 
     def __init__(self, reply: RawReply, limit: int) -> None:
         self._reply = reply
         self._limit = limit
-        self._parts: list[bytes] = []
+        self._chunks: list[bytes] = []
         self._size = 0
-        self._received = 0  # bytes, compressed
-        self._compressed = memoryview(b"")  # what is not decompressed yet
-        self._has_more = False  # output that zlib holds back
+        self._has_begun = False  # to come, compressed
         self._gunzip: Any = None
         match reply.field(b"content-encoding").strip().lower():
             case "" | "identity":
@@ -138,59 +123,51 @@ class BodyReader:
             case _:
                 reply.problem = "has a content-encoding that was not asked for"
 
-    def feed(self, piece: bytes) -> bool:
-        """Take a piece; tell whether it has to be decompressed, by `inflate`."""
-        self._received += len(piece)
+    def feed(self, chunk: bytes) -> Iterator[None]:
+        """Take a chunk, and decompress it; each yield is a turn for the event loop."""
         if self._gunzip is None:
-            self._take(piece)
-            return False
-        self._compressed = memoryview(piece)
-        return bool(piece)
-
-    def inflate(self) -> bool:
-        """Decompress a part of the piece, which takes some 5 ms; tell whether more is left."""
-        # Up to the limit only: a compressed body may be a thousand times larger.
+            self._take(chunk)
+            return
+        self._has_begun = self._has_begun or bool(chunk)
+        compressed, has_more = memoryview(chunk), False  # more: output that zlib holds back
         end, members = self._size + _TURN, 0
         try:
-            while self._is_compressed and self._size < end and members < _MEMBERS:
+            while (compressed or has_more) and not self.is_full:
+                if self._size >= end or members >= _MEMBERS:
+                    yield
+                    end, members = self._size + _TURN, 0
                 if self._gunzip.eof:
                     members += 1
-                    if self._compressed[0] != _GZIP_MAGIC:  # padding: ignored
-                        self._compressed = self._compressed[:0]
-                        break
+                    if compressed[0] != _GZIP_MAGIC:  # padding: ignored
+                        return
                     self._gunzip = zlib.decompressobj(_GZIP)
-                part = bytes(self._compressed[:_GZIP_PIECE])
+                part = bytes(compressed[:_GZIP_CHUNK])
+                # Up to the limit only: a compressed body may be a thousand times larger.
                 most = min(self._limit - self._size + 1, _TURN)
                 data = self._gunzip.decompress(part, most)
                 rest = self._gunzip.unused_data or self._gunzip.unconsumed_tail
-                self._compressed = self._compressed[len(part) - len(rest) :]
-                self._has_more = len(data) == most and not self._gunzip.eof
+                compressed = compressed[len(part) - len(rest) :]
+                has_more = len(data) == most and not self._gunzip.eof
                 self._take(data)
         except zlib.error:
             self._reply.problem = "is not compressed as its content-encoding says"
-            self._compressed, self._has_more = self._compressed[:0], False
-        return self._is_compressed
-
-    @property
-    def _is_compressed(self) -> bool:
-        return not self.is_full and (bool(self._compressed) or self._has_more)
 
     @property
     def is_full(self) -> bool:
         return self._size > self._limit
 
     def finish(self) -> None:
-        """Put the body together, after the last piece that came."""
+        """Put the body together, after the last chunk that came."""
         reply = self._reply
-        if self._gunzip and self._received and not self._gunzip.eof:
+        if self._has_begun and not self._gunzip.eof:
             reply.problem = reply.problem or "ends in the middle of its compression"
-        reply.body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        reply.body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
 
-    def _take(self, piece: bytes) -> None:
-        if not piece:
+    def _take(self, chunk: bytes) -> None:
+        if not chunk:
             return
-        self._parts.append(piece[: self._limit - self._size])
-        self._size += len(piece)
+        self._chunks.append(chunk[: self._limit - self._size])
+        self._size += len(chunk)
         if self._size > self._limit:
             self._reply.problem = f"is larger than max_reply_bytes ({self._limit})"
 
@@ -237,7 +214,7 @@ def _records_of(wanted: Any, data: bytes) -> Any:
 
 
 def _validated(adapter: TypeAdapter[Any], data: bytes, parse_float: ParseFloat | None) -> Any:
-    if parse_float is None or not _holds_fraction(data):
+    if parse_float is None or not (b"." in data or b"e" in data or b"E" in data):
         return adapter.validate_json(data)
     # pydantic reads the numbers of JSON as floats. A strict type may take from Python's objects
     # less than from JSON, such as no date from a string: then numbers are given as strings, which
@@ -248,10 +225,6 @@ def _validated(adapter: TypeAdapter[Any], data: bytes, parse_float: ParseFloat |
     with suppress(ValidationError):
         return adapter.validate_json(json.dumps(_loads(data, str)))
     return adapter.validate_json(data)
-
-
-def _holds_fraction(data: bytes) -> bool:
-    return b"." in data or b"e" in data or b"E" in data
 
 
 def is_web_page(essence: str, body: bytes) -> bool:
@@ -268,10 +241,11 @@ def _decode_unspecified(
     # Interface: Endpoints. Everything is JSON unless stated, whatever a framework labels it as.
     if not body.strip():
         return None
-    if is_json(essence):
+    try:
         return decode_json(utf8_json(body, charset), parse_float)
-    with suppress(ContentError):
-        return decode_json(utf8_json(body, charset), parse_float)
+    except ContentError:
+        if essence == JSON or essence.endswith("+json"):  # RFC 8259, 11; RFC 6839, 3.1
+            raise
     return decode_text(body, charset) if essence.startswith("text/") else body
 
 
@@ -282,11 +256,6 @@ def media_type(content_type: bytes) -> tuple[str, str | None]:
     essence, _, parameters = first.partition(";")
     charset = _CHARSET.search(parameters)
     return essence.strip().lower(), charset[1] if charset else None
-
-
-def is_json(essence: str) -> bool:
-    """Tell whether a media type is JSON (RFC 8259, 11; RFC 6839, 3.1)."""
-    return essence == JSON or essence.endswith("+json")
 
 
 def decode_text(body: bytes, charset: str | None) -> str:

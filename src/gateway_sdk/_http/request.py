@@ -128,12 +128,9 @@ class RequestTemplate(RequestBase):
 
     def without(self, more: RawHeaders) -> RequestBase:
         """Return the same without the fields that *more* replaces; usually there are none."""
-        for name, _ in more:
-            if name.lower() in self._taken:
-                return self._without({name.lower() for name, _ in more})
-        return self
-
-    def _without(self, taken: set[bytes]) -> RequestBase:
+        taken = {name.lower() for name, _ in more}
+        if taken.isdisjoint(self._taken):
+            return self
         kept = [field for field in self.fields if field[0].lower() not in taken]
         return RequestBase(self.operation.method, self.address, kept)
 
@@ -291,6 +288,14 @@ def check_header_value(name: str, value: object) -> str:
         "which no header can carry",
         setting=name,
     )
+
+
+def check_argument(name: str, value: object) -> str:
+    """Check the value of a header that is an argument of a call."""
+    try:
+        return check_header_value(name, value)
+    except ConfigurationError as error:
+        raise InvalidArgumentError(str(error)) from None
 
 
 def merge_headers(base: Mapping[str, str], headers: Any) -> Mapping[str, str]:

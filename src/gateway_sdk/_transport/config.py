@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias, TypedDict
 
@@ -65,15 +66,7 @@ def _check_proxy(name: str, proxy: str | None) -> str | None:
     return proxy
 
 
-def _check_transport(name: str, transport: object) -> object:
-    return _check_kind(name, transport, "AsyncBaseTransport")
-
-
-def _check_http_client(name: str, client: object) -> object:
-    return _check_kind(name, client, "AsyncClient")
-
-
-def _check_kind(name: str, value: object, kind: str) -> object:
+def _check_kind(name: str, value: object, *, kind: str) -> object:
     if value is not None and library_of(value, kind) is None:
         raise ConfigurationError(f"must be an httpx.{kind}, or one of httpx2", setting=name)
     return value
@@ -97,8 +90,8 @@ CONNECTION: Final[Declared] = {
 }
 TRANSPORT: Final[Declared] = {
     **CONNECTION,
-    "transport": (None, _check_transport),
-    "http_client": (None, _check_http_client),
+    "transport": (None, partial(_check_kind, kind="AsyncBaseTransport")),
+    "http_client": (None, partial(_check_kind, kind="AsyncClient")),
     "rate_limit": (None, _check_rate_limit),
 }
 

@@ -5,8 +5,8 @@ connection: the task reads and writes, and waits for one thing only.
 """
 
 import asyncio
+import operator
 import select
-import socket
 import ssl
 from collections.abc import Callable
 from typing import Final, cast
@@ -32,13 +32,16 @@ class Connection(asyncio.Protocol):
         self._is_paused = self._is_idle = False
         self._waiter: asyncio.Future[None] | None = None
         self._late: type[Exception] = TimeoutError  # what it raises
-        self._timer = _Timer(self._loop, lambda: self._wake(late=True))
+        # One timer serves all waits: it looks at their time-out, and starts again if that is later.
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0  # when it looks; not read from the timer, which may have no time on uvloop
+        self._until: float | None = None  # the time-out, by the loop's clock; None if nothing waits
 
     # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._has_news = _watch(transport.get_extra_info("socket"))
+        self._has_news = _watch(transport)
 
     def data_received(self, data: bytes) -> None:
         """Take received data; data that come while the connection is idle end it."""
@@ -75,7 +78,8 @@ class Connection(asyncio.Protocol):
         if isinstance(exc, OSError) and not self.is_ended:
             self.failure = self.failure or exc
         self._end(cleanly=False)
-        self._timer.stop()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._lost is not None:
             self._lost(self)
         self.closed.set_result(None)
@@ -167,12 +171,12 @@ class Connection(asyncio.Protocol):
         """Return the data received so far, without waiting; b"" if there are none."""
         if not self._received:
             return b""
-        pieces, self._received, self._unread = self._received, [], 0
+        chunks, self._received, self._unread = self._received, [], 0
         if self._is_paused:
             self._is_paused = False
             if not self.is_closing:
                 self._transport.resume_reading()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def rest(self) -> None:
         """Be idle until the next `write`: data that come meanwhile end the connection."""
@@ -204,10 +208,27 @@ class Connection(asyncio.Protocol):
         # A future, because a coroutine for each reply takes longer.
         self._late = late
         self._waiter = asyncio.Future(loop=self._loop)
-        self._timer.when = None
+        self._until = None
         if seconds is not None:
-            self._timer.set(seconds)
+            self._until = until = self._loop.time() + seconds
+            if self._timer is None or self._due > until:
+                self._start_timer(until)
         return self._waiter
+
+    def _start_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = when
+        self._timer = self._loop.call_at(when, self._end_wait)
+
+    def _end_wait(self) -> None:
+        self._timer = None
+        if self._until is None:
+            return
+        if self._until > self._loop.time():
+            self._start_timer(self._until)
+        else:
+            self._wake(late=True)
 
     async def wait_to_write(self, seconds: float | None) -> None:
         """Wait as `wait` does, and begin again if the system has taken a part of the data."""
@@ -225,7 +246,7 @@ class Connection(asyncio.Protocol):
             if self.on_event is not None:
                 self.on_event()
             return
-        self._timer.when = None
+        self._until = None
         if late:
             waiter.set_exception(self._late(""))
         else:
@@ -239,44 +260,22 @@ class Connection(asyncio.Protocol):
         self._wake()
 
 
-class _Timer:
-    """A timer that is set for each wait, and has one entry in the loop's queue for all of them."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
-        self._loop = loop
-        self._expired = expired
-        self.when: float | None = None  # the time-out, by the loop's clock; None if nothing waits
-        self._timer: asyncio.TimerHandle | None = None
-        self._due = 0.0  # when it looks; not read from the timer, which may have no time on uvloop
-
-    def set(self, seconds: float) -> None:
-        self.when = when = self._loop.time() + seconds
-        if self._timer is None or self._due > when:
-            self._start(when)
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _start(self, when: float) -> None:
-        self.stop()
-        self._due = when
-        self._timer = self._loop.call_at(when, self._look)
-
-    def _look(self) -> None:
-        self._timer = None
-        if self.when is None:
-            return
-        if self.when > self._loop.time():
-            self._start(self.when)
-        else:
-            self._expired()
-
-
-def _watch(end: socket.socket) -> Callable[[], object]:
-    """Return a function that tells whether a socket has data that the event loop has not read."""
+def _watch(transport: asyncio.BaseTransport) -> Callable[[], object]:
+    """Return a function that tells whether data have come that the event loop has not read."""
+    # On Windows' loop a receive is always under way: the system has no data, that receive has.
+    # Only private parts of asyncio tell; without them no connection is used again.
+    if isinstance(asyncio.get_running_loop(), getattr(asyncio, "ProactorEventLoop", ())):
+        return lambda: not _is_receiving(transport)
+    end = transport.get_extra_info("socket")
     if hasattr(select, "poll"):
         poll = select.poll()
         poll.register(end.fileno(), select.POLLIN)
         return lambda: poll.poll(0)
     return lambda: select.select([end.fileno()], [], [], 0)[0]  # Windows
+
+
+def _is_receiving(transport: object) -> bool:
+    try:
+        return bool(operator.attrgetter("_read_fut._ov.pending")(transport))
+    except AttributeError:
+        return False

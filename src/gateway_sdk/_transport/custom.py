@@ -45,17 +45,15 @@ def library_of(given: object, kind: str) -> Any:
     return next((one for one in loaded if isinstance(given, getattr(one, kind))), None)
 
 
-def transport_of(transport: Any) -> httpx.AsyncBaseTransport:
-    return _adapted(transport, library_of(transport, "AsyncBaseTransport"))
-
-
-def transport_of_client(client: Any) -> httpx.AsyncBaseTransport:
-    library = library_of(client, "AsyncClient")
-    return _adapted(ClientTransport(client, library), library)
-
-
-def _adapted(transport: Any, library: Any) -> httpx.AsyncBaseTransport:
-    return transport if library is httpx else _Adapter(transport, library)
+def transport_of(given: Any, client: Any) -> httpx.AsyncBaseTransport:
+    """Return the user's transport, or that of the user's client, as one of httpx."""
+    if client is None:
+        library = library_of(given, "AsyncBaseTransport")
+    else:
+        library = library_of(client, "AsyncClient")
+        given = ClientTransport(client, library)
+    transport: httpx.AsyncBaseTransport = given
+    return transport if library is httpx else _Adapter(given, library)
 
 
 class ClientTransport(httpx.AsyncBaseTransport):
@@ -113,8 +111,8 @@ class _AdaptedBody(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with _failures_of(self._library):
-            async for piece in self._stream:
-                yield piece
+            async for chunk in self._stream:
+                yield chunk
 
     async def aclose(self) -> None:
         with _failures_of(self._library):

@@ -28,7 +28,7 @@ async def dial(host: str, port: int, look_ups: "LookUps") -> socket.socket:
     try:
         if len(addresses) == 1:
             return await _connect(addresses[0])
-        return await _Race(addresses).run()
+        return await _race(addresses)
     except OSError:  # the name may have other addresses now
         look_ups.forget(host, port)
         raise
@@ -111,39 +111,30 @@ async def _connect(address: SocketAddress) -> socket.socket:
     return connection
 
 
-class _Race:
-    def __init__(self, addresses: list[SocketAddress]) -> None:
-        self._addresses = addresses
-        self._attempts: list[asyncio.Task[socket.socket]] = []
-        self._pending: set[asyncio.Task[socket.socket]] = set()
-
-    async def run(self) -> socket.socket:
-        """Return the socket of the first address that answers."""
-        winner: asyncio.Task[socket.socket] | None = None
-        try:
-            while (winner := next(filter(_is_connected, self._attempts), None)) is None:
-                await self._try_next()
-            return winner.result()
-        finally:
-            for attempt in self._attempts:
-                if attempt is not winner and _is_connected(attempt):
-                    attempt.result().close()
-                attempt.cancel()
-
-    async def _try_next(self) -> None:
-        """Start with one more address, and wait until one answers or the next one is due."""
-        if self._addresses:
-            attempt = _connect(self._addresses.pop(0))
-            self._attempts.append(asyncio.get_running_loop().create_task(attempt))
-            self._pending.add(self._attempts[-1])
-        elif not self._pending:
-            errors = [error for attempt in self._attempts if (error := attempt.exception())]
-            raise OSError("no address answers") from BaseExceptionGroup("of each address", errors)
-        _, self._pending = await asyncio.wait(
-            self._pending,
-            timeout=DELAY if self._addresses else None,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
+async def _race(addresses: list[SocketAddress]) -> socket.socket:
+    """Return the socket of the first address that answers."""
+    loop, winner = asyncio.get_running_loop(), None
+    attempts: list[asyncio.Task[socket.socket]] = []
+    pending: set[asyncio.Task[socket.socket]] = set()
+    try:
+        while addresses or pending:
+            if addresses:
+                attempts.append(loop.create_task(_connect(addresses.pop(0))))
+                pending.add(attempts[-1])
+            # Until one of them ends, or the next one is due.
+            delay = DELAY if addresses else None
+            _, pending = await asyncio.wait(
+                pending, timeout=delay, return_when=asyncio.FIRST_COMPLETED
+            )
+            if winner := next(filter(_is_connected, attempts), None):
+                return winner.result()
+        errors = [error for attempt in attempts if (error := attempt.exception())]
+        raise OSError("no address answers") from BaseExceptionGroup("of each address", errors)
+    finally:
+        for attempt in attempts:
+            if attempt is not winner and _is_connected(attempt):
+                attempt.result().close()
+            attempt.cancel()
 
 
 def _is_connected(attempt: asyncio.Task[socket.socket]) -> bool:

@@ -2,7 +2,8 @@
 
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import cast
 
 import httpx
@@ -16,11 +17,7 @@ from gateway_sdk._transport.interception import is_mocked
 from gateway_sdk._transport.pool import Admission, Pool
 from gateway_sdk._transport.proxy import forwards
 from gateway_sdk._transport.route import Route
-from gateway_sdk._transport.transmission import (
-    NOT_SENT,
-    Request,
-    send_by_httpx,
-)
+from gateway_sdk._transport.transmission import NOT_SENT, Request, send_by_httpx
 from gateway_sdk.rate_limit import Limiter
 
 
@@ -57,7 +54,7 @@ class Engine:
             connection = self._pool.take(base.origin)
             if connection is None:
                 connection = await self._route.open(base.address, transmission, timeout.connect)
-            exchange = Exchange(connection, transmission, write=timeout.write, read=timeout.read)
+            exchange = Exchange(connection, transmission, timeout)
             await exchange.send(head, prepared.content, prepared.length)
         except BaseException:
             if connection is not None:
@@ -68,9 +65,10 @@ class Engine:
         reply = exchange.reply
         if reply.is_whole:
             reply.body = reply.take()
-            self.end(exchange, connection, base.origin)
+            self._end(exchange, connection, base.origin)
         else:
-            reply.stream = _ReplyStream(self, exchange, connection, base.origin)
+            end = partial(self._end, exchange, connection, base.origin)
+            reply.stream = _ReplyStream(exchange, end)
         return reply
 
     async def _exchange_by_httpx(self, request: Request) -> RawReply:
@@ -80,16 +78,14 @@ class Engine:
             self._mocked = httpx.AsyncHTTPTransport(verify=route.ssl_context, proxy=route.proxy)
         transmission = request.transmission
         transmission.end_turn()
+        transmission.sent = True
         try:
             reply = await send_by_httpx(self._mocked, request)
         except NOT_SENT:
+            transmission.sent = False
             raise
-        except BaseException:
-            transmission.sent = True
-            raise
-        transmission.sent = True
         stream = cast("httpx.AsyncByteStream", reply.stream)
-        reply.stream = _MockedStream(stream, self._admission.leave)
+        reply.stream = _ReplyStream(aiter(stream), self._admission.leave, stream.aclose)
         return reply
 
     async def aclose(self) -> None:
@@ -97,6 +93,10 @@ class Engine:
         self._route.close()
         if self._mocked is not None:  # vcrpy records over real connections of its
             await self._mocked.aclose()
+
+    @property
+    def is_connected(self) -> bool:
+        return self._pool.is_connected
 
     def _head(self, request: Request) -> bytes:
         base, target, fields = request.base, request.prepared.target, request.fields
@@ -107,7 +107,7 @@ class Engine:
         line: bytes = base.method + b" " + target + b" HTTP/1.1\r\n"
         return line + base.lines + field_lines(fields) + b"\r\n"
 
-    def end(self, exchange: Exchange, connection: Connection, origin: bytes) -> None:
+    def _end(self, exchange: Exchange, connection: Connection, origin: bytes) -> None:
         """Give the slot back, and keep the connection if it can serve another request."""
         if exchange.can_be_reused:
             self._pool.keep(connection, origin)
@@ -117,50 +117,36 @@ class Engine:
 
     @safe_repr
     def __repr__(self) -> str:
-        return f"<Engine {self._admission.slots!r}, {self._pool!r}>"
+        return f"<Engine {self._admission!r}, {self._pool!r}>"
+
+
+async def _nothing() -> None:
+    """A reply of our own has nothing else to close."""
 
 
 class _ReplyStream(httpx.AsyncByteStream):
-    __slots__ = ("_connection", "_engine", "_exchange", "_origin")
+    """The body of a reply; closing it gives the slot back."""
 
     def __init__(
-        self, engine: Engine, exchange: Exchange, connection: Connection, origin: bytes
+        self,
+        chunks: AsyncIterator[bytes],
+        end: Callable[[], None],
+        close: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
-        self._engine = engine
-        self._exchange = exchange
-        self._connection: Connection | None = connection
-        self._origin = origin
+        self._chunks = chunks
+        self._end: Callable[[], None] | None = end
+        self._close = close
 
-    def __aiter__(self) -> "_ReplyStream":
+    def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._connection is None:
+        if self._end is None:
             raise httpx.StreamClosed
-        piece = await self._exchange.read()
-        if not piece:
-            raise StopAsyncIteration
-        return piece
+        return await anext(self._chunks)
 
     async def aclose(self) -> None:
-        """Keep the connection, or cut it if the reply is not complete."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            self._engine.end(self._exchange, connection, self._origin)
-
-
-class _MockedStream(httpx.AsyncByteStream):
-    """The body of a mock's reply; closing it gives the slot back."""
-
-    def __init__(self, stream: httpx.AsyncByteStream, leave: Callable[[], None]) -> None:
-        self._stream = stream
-        self._leave: Callable[[], None] | None = leave
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return aiter(self._stream)
-
-    async def aclose(self) -> None:
-        leave, self._leave = self._leave, None
-        if leave is not None:
-            leave()
-            await self._stream.aclose()
+        end, self._end = self._end, None
+        if end is not None:
+            end()
+            await self._close()

@@ -1,9 +1,10 @@
 """One request and its reply on a connection: sends, looks for an early reply, and reads."""
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import suppress
-from typing import Final, NoReturn, Self, cast
+from functools import partial
+from typing import Final, cast
 
 import httpx
 
@@ -17,31 +18,15 @@ _REFUSED: Final = 400
 _SMALL: Final = 2**16  # bytes of head and content that a server reads at once
 
 
-class Exchange:
-    __slots__ = (
-        "_connection",
-        "_gives_up",
-        "_has_begun",
-        "_is_sent",
-        "_left_at_once",
-        "_read_timeout",
-        "_transmission",
-        "_write_timeout",
-        "reply",
-    )
+class Exchange(AsyncIterator[bytes]):
+    # As an iterator, it gives the body of the reply.
 
     def __init__(
-        self,
-        connection: Connection,
-        transmission: Transmission,
-        *,
-        write: float | None = None,
-        read: float | None = None,
+        self, connection: Connection, transmission: Transmission, timeout: httpx.Timeout
     ) -> None:
         self._connection = connection  # used by nobody else until the reply has ended
         self._transmission = transmission
-        self._write_timeout = write
-        self._read_timeout = read
+        self._timeout = timeout
         self.reply = ReplyReader()
         self._has_begun = self._is_sent = self._gives_up = self._left_at_once = False
 
@@ -57,55 +42,69 @@ class Exchange:
     ) -> None:
         # An early reply with an error status ends the sending. After an early success the rest is
         # sent too, because the server may need it, until the server closes the connection or the
-        # time-out for a piece passes. The first piece leaves together with the head.
+        # time-out for a chunk passes. The first chunk leaves together with the head.
         if isinstance(content, bytes):
             self._is_sent = self._put(head + content)
             if not self._connection.can_write:
                 await self._flush()
         else:
-            pieces = _WatchedPieces(content, self._connection, self._is_overtaken)
             with suppress(_OvertakenError):
-                await self._send_pieces(head, pieces, length)
+                await self._send_chunks(head, content, length)
         while not self.reply.status:
             if (news := self._read_on()) is not None:
                 await news
 
-    async def _send_pieces(
+    async def _send_chunks(
         self, head: bytes, content: AsyncIterable[bytes], length: int | None
     ) -> None:
         caller = cast("asyncio.Task[object]", asyncio.current_task())
         cancelled = caller.cancelling()
+        # Not before: content that has begun may be impossible to send again.
+        chunks, cut = aiter(content), OwnCancellation()
         unsent, left = head, length
-        async for piece in content:
+        while (chunk := await self._next_chunk(chunks, cut)) is not None:
             # A content that cancels its own caller: the error is raised at the next wait.
             if caller.cancelling() > cancelled:
                 await asyncio.sleep(0)
             if left is None:
-                unsent += b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
-            elif (left := left - len(piece)) < 0:
+                unsent += b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunk else b""
+            elif (left := left - len(chunk)) < 0:
                 raise httpx.LocalProtocolError("more content than its Content-Length")
             else:
-                unsent += piece
-            if not await self._write(unsent) or self._is_unwanted:
-                break
+                unsent += chunk
+            if not await self._write(unsent) or self._reply_is_final:
+                return
             unsent = b""
-        else:
-            if left:
-                raise httpx.LocalProtocolError("less content than its Content-Length")
-            if left is None:
-                unsent += b"0\r\n\r\n"
-            self._is_sent = not unsent or await self._write(unsent)
+        if left:
+            raise httpx.LocalProtocolError("less content than its Content-Length")
+        if left is None:
+            unsent += b"0\r\n\r\n"
+        self._is_sent = not unsent or await self._write(unsent)
 
-    async def read(self) -> bytes:
+    async def _next_chunk(self, chunks: AsyncIterator[bytes], cut: OwnCancellation) -> bytes | None:
+        """Wait for a chunk, until the reply makes it unnecessary; None after the last one."""
+        # Cancelled as by a time-out: the task itself reads the chunks.
+        self._connection.on_event = partial(self._cut_if_final, cut)
+        try:
+            return await anext(chunks, None)
+        except asyncio.CancelledError as error:
+            if cut.take_back(type(error)):
+                raise _OvertakenError from None
+            raise  # it comes from others
+        finally:
+            self._connection.on_event = None
+            cut.take_back(None)
+
+    async def __anext__(self) -> bytes:
         while not self.reply.buffered:
             if self.reply.is_whole:
-                return b""
+                raise StopAsyncIteration
             if (news := self._read_on()) is not None:
                 await news
         return self.reply.take()
 
     @property
-    def _is_unwanted(self) -> bool:
+    def _reply_is_final(self) -> bool:
         """Whether the rest of the request need not be sent (RFC 9112, 9.3)."""
         reply = self.reply
         return (
@@ -115,11 +114,11 @@ class Exchange:
             or self._connection.is_closing
         )
 
-    def _is_overtaken(self) -> bool:
-        """Look for the reply while the content is waited for; what was not begun has none."""
-        if self._has_begun:
-            self._look()
-        return self._has_begun and self._is_unwanted
+    def _cut_if_final(self, wait: OwnCancellation) -> None:
+        if self._has_begun:  # else there is no reply to it
+            self._receive_early()
+            if self._reply_is_final:
+                wait.cancel()
 
     async def _write(self, data: bytes) -> bool:
         is_wanted = self._put(data)
@@ -127,47 +126,42 @@ class Exchange:
         return is_wanted
 
     def _put(self, data: bytes) -> bool:
-        """Send a piece and return True; return False if the reply makes it unnecessary."""
+        """Send a chunk and return True; return False if the reply makes it unnecessary."""
         self._left_at_once = not self._has_begun and len(data) <= _SMALL
         if not self._has_begun:
             self._begin()
         else:
-            self._look()
-            if self._is_unwanted:
+            self._receive_early()
+            if self._reply_is_final:
                 return False
         self._connection.write(data)
         return True
 
     async def _flush(self) -> None:
         """Wait until the system takes more data, unless the reply makes that unnecessary."""
-        while not (self._connection.can_write or self._is_unwanted):
-            await self._wait_for_writing()
-            self._look()
-
-    async def _wait_for_writing(self) -> None:
-        try:
-            await self._connection.wait_to_write(self._write_timeout)
-        except TimeoutError:
-            if not self.reply.status:
-                raise httpx.WriteTimeout("") from None
-            self._gives_up = True
+        while not (self._connection.can_write or self._reply_is_final):
+            try:
+                await self._connection.wait_to_write(self._timeout.write)
+            except TimeoutError:
+                if not self.reply.status:
+                    raise httpx.WriteTimeout("") from None
+                self._gives_up = True
+            self._receive_early()
 
     def _begin(self) -> None:
-        if not self._connection.is_quiet:
-            self._refuse()
+        connection = self._connection
+        if not connection.is_quiet:
+            if early := connection.take():  # it cannot be the reply
+                self.reply.receive(early)
+                reason = self.reply.failure or "it sent bytes before the request"
+                raise httpx.ConnectError("") from UnreadableReplyError(reason)
+            raise httpx.ConnectError("the connection was closed") from connection.failure
         self._transmission.check()
         self._has_begun = self._transmission.sent = True
         if self._transmission.on_sent is not None:
             self._transmission.end_turn()
 
-    def _refuse(self) -> NoReturn:
-        if early := self._connection.take():  # it cannot be the reply
-            self.reply.receive(early)
-            reason = self.reply.failure or "it sent bytes before the request"
-            raise httpx.ConnectError("") from UnreadableReplyError(reason)
-        raise httpx.ConnectError("the connection was closed") from self._connection.failure
-
-    def _look(self) -> None:
+    def _receive_early(self) -> None:
         """Take received bytes of the reply while the request is sent, up to a limit."""
         if self.reply.buffered > MOST_UNREAD:
             return
@@ -180,7 +174,7 @@ class Exchange:
             raise UnreadableReplyError(self.reply.failure)
         connection = self._connection
         if not connection.has_news:
-            return connection.wait(self._read_timeout, httpx.ReadTimeout)
+            return connection.wait(self._timeout.read, httpx.ReadTimeout)
         if data := connection.take():
             self._receive(data)
         elif connection.failure is not None:
@@ -195,49 +189,4 @@ class Exchange:
 
 
 class _OvertakenError(Exception):
-    """The reply came while a piece was waited for: the rest is of no use."""
-
-
-class _WatchedPieces(AsyncIterator[bytes]):
-    """Pieces to send over a connection; the wait for one ends when it is of no use any more."""
-
-    __slots__ = (
-        "_cancellation",
-        "_connection",
-        "_is_useless",
-        "_next",
-        "_pieces",
-    )
-
-    def __init__(
-        self,
-        pieces: AsyncIterable[bytes],
-        connection: Connection,
-        is_useless: Callable[[], bool],
-    ) -> None:
-        self._pieces = pieces
-        self._connection = connection
-        self._is_useless = is_useless  # asked when something happens on the connection
-        self._cancellation = OwnCancellation()
-
-    def __aiter__(self) -> Self:
-        # Not before: content that has begun may be impossible to send again.
-        self._next = aiter(self._pieces).__anext__
-        return self
-
-    async def __anext__(self) -> bytes:
-        self._connection.on_event = self._cut
-        try:
-            return await self._next()
-        except asyncio.CancelledError as error:
-            if self._cancellation.take_back(type(error)):
-                raise _OvertakenError from None
-            raise  # it comes from others
-        finally:
-            self._connection.on_event = None
-            self._cancellation.take_back(None)
-
-    def _cut(self) -> None:
-        """Cancel the wait, as a time-out does: the task itself reads the pieces."""
-        if self._is_useless():
-            self._cancellation.cancel()
+    """The reply came while a chunk was waited for: the rest is of no use."""

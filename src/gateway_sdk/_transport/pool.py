@@ -21,27 +21,45 @@ KEEPALIVE_EXPIRY: Final = 50.0
 """Seconds that an idle connection is kept: load balancers usually close it after 60."""
 
 
-class Slots:
-    """Gives slots to a number of callers at once; the others wait in the order of their arrival."""
+class Admission:
+    """Decides when a request may be sent: it needs a slot, and its turn under the rate limit."""
 
-    # A caller that is cancelled while it waits keeps no slot.
+    # The callers without a slot wait in the order of their arrival; one that is cancelled meanwhile
+    # keeps no slot.
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.free = size
+    def __init__(self, slots: int, limiter: Limiter | None = None) -> None:
+        self.size = self.free = slots
+        self._limiter = limiter
         self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
     def enter_now(self) -> bool:
-        """Take a slot if one is free; then no caller waits, because `leave` serves these first."""
-        if not self.free:
+        """Enter if nothing has to be waited for; no caller waits then, as `leave` serves these."""
+        if self._limiter is not None or not self.free:
             return False
         self.free -= 1
         return True
 
-    async def enter(self, seconds: float | None = None) -> None:
-        """Take a slot, now or when one becomes free; TimeoutError if that takes longer."""
-        if self.enter_now():
-            return
+    async def enter(self, seconds: float | None, transmission: Transmission) -> None:
+        """Enter, now or later; PoolTimeout if a slot takes longer."""
+        loop = asyncio.get_running_loop()
+        if self.free:
+            self.free -= 1
+        else:
+            began = loop.time()
+            try:
+                # With a rate limit, long waits are normal: only the deadline of the call ends them.
+                await self._wait(seconds if self._limiter is None else None)
+            finally:
+                transmission.slot_wait = loop.time() - began
+        if self._limiter is not None:
+            try:
+                # After the slot: a request whose turn it is can then be sent at once.
+                await transmission.enter(self._limiter)
+            except BaseException:
+                self.leave()
+                raise
+
+    async def _wait(self, seconds: float | None) -> None:
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
         self._waiters[waiter] = None
@@ -62,7 +80,7 @@ class Slots:
     def _give_up(self, waiter: asyncio.Future[None]) -> None:
         if not waiter.done():
             del self._waiters[waiter]
-            waiter.set_exception(TimeoutError())
+            waiter.set_exception(httpx.PoolTimeout("no connection came free"))
 
     def leave(self) -> None:
         """Give the slot back: to the caller that waits longest, if there is one."""
@@ -75,45 +93,8 @@ class Slots:
 
     @safe_repr
     def __repr__(self) -> str:
-        return f"<Slots {self.size - self.free} of {self.size} taken, {len(self._waiters)} waiting>"
-
-
-class Admission:
-    """Decides when a request may be sent: it needs a slot, and its turn under the rate limit."""
-
-    def __init__(self, max_connections: int, limiter: Limiter | None) -> None:
-        self.slots = Slots(max_connections)
-        self._limiter = limiter
-
-    def enter_now(self) -> bool:
-        """Take a slot and return True, if nothing has to be waited for."""
-        return self._limiter is None and self.slots.enter_now()
-
-    async def enter(self, seconds: float | None, transmission: Transmission) -> None:
-        if not self.slots.enter_now():
-            began = asyncio.get_running_loop().time()
-            try:
-                await self._queue(seconds)
-            finally:
-                transmission.slot_wait = asyncio.get_running_loop().time() - began
-        if self._limiter is not None:
-            try:
-                # After the slot: a request whose turn it is can then be sent at once.
-                await transmission.enter(self._limiter)
-            except BaseException:
-                self.slots.leave()
-                raise
-
-    async def _queue(self, seconds: float | None) -> None:
-        # With a rate limit, long waits are normal, so only the deadline of the call limits them.
-        paced = self._limiter is not None
-        try:
-            await self.slots.enter(None if paced else seconds)
-        except TimeoutError:
-            raise httpx.PoolTimeout("no connection came free") from None
-
-    def leave(self) -> None:
-        self.slots.leave()
+        taken = self.size - self.free
+        return f"{taken} of {self.size} slots taken, {len(self._waiters)} waiting"
 
 
 class Pool:
@@ -151,6 +132,10 @@ class Pool:
         self._idle[connection] = origin, self._clock()
         if self._timer is None:
             self._wait_and_prune()
+
+    @property
+    def is_connected(self) -> bool:
+        return bool(self._open)
 
     async def aclose(self) -> None:
         if self._timer is not None:

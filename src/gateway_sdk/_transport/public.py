@@ -1,26 +1,22 @@
-"""The engine as a transport for the user's own `httpx.AsyncClient`."""
+"""The transport of a session, and the engine as one for the user's own `httpx.AsyncClient`."""
 
 import asyncio
+import logging
+from functools import cache
 from typing import Unpack, cast
 
 import httpx
 
 from gateway_sdk._checks import check_names
-from gateway_sdk._http.reply import RawReply
+from gateway_sdk._http.reply import RawReply, index_of
 from gateway_sdk._http.request import PreparedRequest, RawHeaders, RequestBase
 from gateway_sdk._python import safe_repr
-from gateway_sdk._transport.config import (
-    CONNECTION,
-    ConnectionSettings,
-    EngineConfig,
-    make_engine,
-)
-from gateway_sdk._transport.transmission import (
-    EXTENSION,
-    Request,
-    Transmission,
-    Transport,
-)
+from gateway_sdk._transport.config import CONNECTION, ConnectionSettings, EngineConfig, make_engine
+from gateway_sdk._transport.custom import AnyClient, CustomTransport, transport_of
+from gateway_sdk._transport.transmission import EXTENSION, Request, Transmission, Transport
+from gateway_sdk.rate_limit import limiter_of
+
+_logger = logging.getLogger("gateway_sdk")
 
 _PHASES = ("connect", "read", "write", "pool")
 
@@ -102,12 +98,34 @@ def response_of(reply: RawReply) -> httpx.Response:
 
 
 def _length_of(fields: RawHeaders) -> int | None:
-    for name, value in fields:
-        match name.lower():
-            case b"content-length":
-                return int(value)
-            case b"transfer-encoding":
-                return None
-            case _:
-                pass
-    return 0
+    index = index_of(fields)
+    return None if b"transfer-encoding" in index else int(index.get(b"content-length", 0))
+
+
+def make_transport(config: EngineConfig, base_url: httpx.URL) -> Transport:
+    if config.is_ours:
+        return make_engine(config, base_url)
+    return CustomTransport(
+        transport_of(config.transport, config.http_client),
+        limiter_of(config.rate_limit),
+        tells_what_was_sent=config.http_client is not None and _has_ours(config.http_client),
+    )
+
+
+def _has_ours(client: AnyClient) -> bool:
+    """Tell whether the user's client sends through a `GatewayTransport`."""
+    # Exactly: around another transport, or in a subclass, it may be one of several that are tried.
+    # httpx (allowed: 0.28 to 1) has no public way to see it.
+    transport = vars(client).get("_transport")
+    if transport is None:
+        _warn(type(client).__module__.partition(".")[0])
+    return type(transport) is GatewayTransport
+
+
+@cache
+def _warn(library: str) -> None:
+    _logger.warning(
+        "this release of %s does not show which transport a client has: after a failure, "
+        "calls through http_client= have the outcome UNKNOWN",
+        library,
+    )

@@ -39,34 +39,16 @@ _HTTP_2: Final = re.compile(rb"...[\x04\x07].\0\0\0\0", re.DOTALL)
 class ReplyReader(RawReply):
     # Its body is what `take` has returned.
 
-    __slots__ = (
-        "_closes",
-        "_head",
-        "_is_sized",
-        "_is_usual",
-        "_keeps_alive",
-        "_overhead",
-        "_parser",
-        "_pieces",
-        "_reads_by_head",
-        "_reason",
-        "buffered",
-        "failure",
-        "has_excess",
-        "is_over",
-        "is_whole",
-    )
-
     fields: RawHeaders
 
     def __init__(self) -> None:
-        super().__init__(0, [], {})  # until the head has arrived
+        RawReply.__init__(self, 0, [], {})  # until the head has arrived
         self.buffered = 0  # bytes of the body that `take` would return
         self.is_whole = False
         self.is_over = False  # nothing more can be read: it is whole, or there is a failure
         self.failure: str | None = None  # why the rest of it cannot be read
         self.has_excess = False  # whether bytes came after it
-        self._pieces: list[bytes] = []
+        self._chunks: list[bytes] = []
         # The parser refers to this object (a cycle), so it is dropped when the reply has ended.
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._is_sized = self._is_usual = self._keeps_alive = False
@@ -142,8 +124,8 @@ class ReplyReader(RawReply):
 
     def take(self) -> bytes:
         """Return the received bytes of the body that were not taken yet."""
-        pieces, self._pieces, self.buffered = self._pieces, [], 0
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        chunks, self._chunks, self.buffered = self._chunks, [], 0
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def _fail(self, why: str) -> None:
         if not self.is_over:
@@ -200,12 +182,12 @@ class ReplyReader(RawReply):
         self._keeps_alive = parser.should_keep_alive() and not self._closes
         self.is_whole = self.is_over = status in _NO_BODY
 
-    def on_body(self, piece: bytes) -> None:
+    def on_body(self, chunk: bytes) -> None:
         if self.is_over:
             self.has_excess = True
             return
-        self._pieces.append(piece)
-        self.buffered += len(piece)
+        self._chunks.append(chunk)
+        self.buffered += len(chunk)
         self._overhead = 0
 
     def on_message_complete(self) -> None:

@@ -10,7 +10,7 @@ import httpx
 from gateway_sdk._cancellation import OwnCancellation
 from gateway_sdk._transport.connection import Connection
 from gateway_sdk._transport.dial import LookUps, dial
-from gateway_sdk._transport.proxy import credentials_of, is_socks, open_tunnel
+from gateway_sdk._transport.proxy import credentials_of, forwards, open_tunnel
 from gateway_sdk._transport.transmission import Transmission
 from gateway_sdk._url import host_and_port
 
@@ -85,14 +85,20 @@ class Route:
                 timer.cancel()
 
     async def _open(self, url: httpx.URL, transmission: Transmission) -> Connection:
-        host, port = address_of(url if self.proxy is None else self.proxy.url)
-        connection = await connect(host, port, self._look_ups, self._lost)
+        proxy, (host, port) = self.proxy, address_of(url)
+        connection = await connect(
+            *(address_of(proxy.url) if proxy else (host, port)), self._look_ups, self._lost
+        )
         self._made(connection)
         try:
-            if self.proxy is not None:
-                await self._pass(connection, self.proxy, url, transmission)
+            if proxy is not None and proxy.url.scheme == "https":
+                context = proxy.ssl_context or httpx.create_ssl_context()
+                await connection.start_tls(context, address_of(proxy.url)[0])
+            if proxy is not None and not forwards(proxy, url):
+                await open_tunnel(connection, proxy, host, port)
+                transmission.proxy = None
             if url.scheme == "https":
-                await connection.start_tls(self.ssl_context, address_of(url)[0])
+                await connection.start_tls(self.ssl_context, host)
         except BaseException:
             connection.abort()
             raise
@@ -100,21 +106,6 @@ class Route:
 
     def close(self) -> None:
         self._look_ups.close()
-
-    async def _pass(
-        self,
-        connection: Connection,
-        proxy: httpx.Proxy,
-        url: httpx.URL,
-        transmission: Transmission,
-    ) -> None:
-        """Open a tunnel through the proxy, unless it forwards requests."""
-        if proxy.url.scheme == "https":
-            context = proxy.ssl_context or httpx.create_ssl_context()
-            await connection.start_tls(context, address_of(proxy.url)[0])
-        if url.scheme == "https" or is_socks(proxy):
-            await open_tunnel(connection, proxy, *address_of(url))
-            transmission.proxy = None
 
 
 def address_of(url: httpx.URL) -> tuple[str, int]:

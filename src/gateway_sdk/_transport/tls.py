@@ -59,17 +59,17 @@ class TlsLayer:
 
     def decrypt(self, data: bytes) -> bytes:
         self._receive(data)
-        pieces: list[bytes] = []
+        chunks: list[bytes] = []
         try:
-            while piece := self.ssl_object.read(2**18):
-                pieces.append(piece)
+            while chunk := self.ssl_object.read(2**18):
+                chunks.append(chunk)
             self.is_ended = True
         except ssl.SSLWantReadError:
             if self.unsent:
                 self._write()
         except ssl.SSLError as error:
             self.failure = error
-        return b"".join(pieces)
+        return b"".join(chunks)
 
     def pending(self) -> bytes:
         """Return the bytes that TLS itself has to send."""

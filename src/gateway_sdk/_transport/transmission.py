@@ -34,10 +34,6 @@ class UnreadableReplyError(httpx.RemoteProtocolError):
 _DECODED: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
-def _go_on() -> None:
-    """Without a deadline, nothing holds a request back."""
-
-
 class Transmission:
     """What becomes of one attempt to send a request."""
 
@@ -54,7 +50,7 @@ class Transmission:
     # catches it there may send the request in another way, so another error proves nothing.
     failed_unsent: BaseException | None = None
 
-    def __init__(self, *, sent: bool, check: Callable[[], None] = _go_on) -> None:
+    def __init__(self, *, sent: bool, check: Callable[[], None] = lambda: None) -> None:
         # Whether a byte may have been sent. The engine sets it before the first byte; with another
         # transport, it is true from the start.
         self.sent = sent

@@ -9,7 +9,7 @@ from gateway_sdk.areas import Area, wrong
 from gateway_sdk.operations import Operation
 
 if TYPE_CHECKING:
-    from gateway_sdk._http.body import BodyContent
+    from gateway_sdk._content.body import BodyContent
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class AmlArea(Area):
                 `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 8
-        return await self._caller.value(
+        return await self._caller.call(
             operations.CHANGE_DOCUMENT_STATUS,
             into=into,
             path={"documentId": document_id},
@@ -164,7 +164,7 @@ class AmlArea(Area):
                 `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 9, whose placeholder is named docid
-        return await self._caller.value(
+        return await self._caller.call(
             operations.UPDATE_DOCUMENT,
             into=into,
             path={"docid": document_id},
@@ -236,7 +236,7 @@ class AmlArea(Area):
                 `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 10
-        return await self._caller.value(
+        return await self._caller.call(
             operations.UPLOAD_DOCUMENT,
             into=into,
             body=_present(operations.UPLOAD_DOCUMENT, content),

@@ -39,4 +39,4 @@ class CountryDataArea(Area):
                 `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 12; Country record
-        return await self._caller.value(operations.LIST_COUNTRIES, **call)
+        return await self._caller.call(operations.LIST_COUNTRIES, **call)

@@ -96,7 +96,7 @@ class CurrencyArea(Area):
             "end_date": end_date,
         }
         body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, request)
-        return await self._caller.value(
+        return await self._caller.call(
             operations.EXCHANGE_RATE_SERIES, into=into, body=body, **call
         )
 
@@ -127,12 +127,12 @@ class CurrencyArea(Area):
 
         job = settings.get("job")
         if settings.get("journal") is not None and job is None:
-            gateway = self._caller.options.gateway_name(self._caller.client.base_url)
+            gateway = self._caller.options.gateway_name(self._caller.shared.base_url)
             job = f"{operations.EXCHANGE_RATE_SERIES.name} of {gateway}"
         settings["job"] = job
 
         async def fetch(query: ExchangeRateSeriesRequest) -> Any:
             body = checked(operations.EXCHANGE_RATE_SERIES, ExchangeRateSeriesRequest, query)
-            return await self._caller.value(operations.EXCHANGE_RATE_SERIES, body=body)
+            return await self._caller.call(operations.EXCHANGE_RATE_SERIES, body=body)
 
         return run(fetch, queries, **settings)

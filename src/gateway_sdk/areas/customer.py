@@ -71,7 +71,7 @@ class CustomerArea(Area):
         from gateway_sdk.models.customer import CreateRequest  # noqa: PLC0415 - built in 20 ms
 
         body = checked(operations.CREATE_CUSTOMER, CreateRequest, request)
-        return await self._caller.value(operations.CREATE_CUSTOMER, into=into, body=body, **call)
+        return await self._caller.call(operations.CREATE_CUSTOMER, into=into, body=body, **call)
 
     @overload
     async def revise_customer(
@@ -133,7 +133,7 @@ class CustomerArea(Area):
         entries = _revisions(revisions)
         if not entries:
             raise wrong(operations.REVISE_CUSTOMER, "revisions is empty")
-        return await self._caller.value(
+        return await self._caller.call(
             operations.REVISE_CUSTOMER,
             into=into,
             path={"customerId": customer_id},

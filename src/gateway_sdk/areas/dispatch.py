@@ -89,7 +89,7 @@ class _Checking:
     def __init__(self, *, secrets: bool) -> None:
         self._secrets = secrets
 
-    async def value(
+    async def call(
         self,
         operation: Operation[Any],
         *,

@@ -7,7 +7,7 @@ from gateway_sdk._call.options import PerCall
 from gateway_sdk.areas import Area
 
 if TYPE_CHECKING:
-    from gateway_sdk._http.body import BodyContent
+    from gateway_sdk._content.body import BodyContent
 
 
 class KycArea(Area):
@@ -38,6 +38,6 @@ class KycArea(Area):
                 `ConflictError`, `RateLimitedError`, `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 11; Events
-        await self._caller.value(
+        await self._caller.call(
             operations.SEND_WEBHOOK, body=content, content_type=content_type, **call
         )

@@ -61,7 +61,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 4; Order history page request
         body = checked(operations.ORDER_HISTORY, OrderHistoryPage, {"page": page, "take": take})
-        return await self._caller.value(operations.ORDER_HISTORY, into=into, body=body, **call)
+        return await self._caller.call(operations.ORDER_HISTORY, into=into, body=body, **call)
 
     async def order_history_pages(
         self, take: int = 100, *, first_page: int = 1
@@ -149,7 +149,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 5
         path = {"customerId": customer_id}
-        return await self._caller.value(
+        return await self._caller.call(
             operations.TRADING_ORDER_HISTORY, into=into, path=path, **call
         )
 
@@ -192,9 +192,7 @@ class WalletArea(Area):
                 `ServerError`, `RedirectError`.
         """
         # Interface: Endpoints 6
-        return await self._caller.value(
-            operations.SPOT_TRADING_AVAILABLE_BALANCE, into=into, **call
-        )
+        return await self._caller.call(operations.SPOT_TRADING_AVAILABLE_BALANCE, into=into, **call)
 
     @overload
     async def cancel_order(
@@ -245,7 +243,7 @@ class WalletArea(Area):
         """
         # Interface: Endpoints 7
         path = {"walletId": wallet_id, "orderId": order_id}
-        return await self._caller.value(operations.CANCEL_ORDER, into=into, path=path, **call)
+        return await self._caller.call(operations.CANCEL_ORDER, into=into, path=path, **call)
 
 
 def _orders_of(page: Any) -> list[Any] | None:

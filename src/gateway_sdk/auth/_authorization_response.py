@@ -3,9 +3,8 @@
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Self
+from typing import Final
 from urllib.parse import unquote, unquote_plus
 
 from gateway_sdk.auth.token import Token, problem_of, scope_names
@@ -53,30 +52,25 @@ _SECONDS: Final = re.compile(r'("?)\+?([0-9]{1,10})(?:\.[0-9]*)?\1')
 _NO_SECONDS: Final = re.compile(r'("?)(?:\+?0{1,10}|-[0-9]+)(?:\.[0-9]*)?\1')
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class AuthorizationResponse:
     """The parameters as they were received; until `parameters` is called, names may repeat."""
 
-    fragment: tuple[tuple[str, str], ...]
-    query: tuple[tuple[str, str], ...]
-    length: int
-
-    @classmethod
-    def parse(cls, fragment: str, query: str) -> Self:
+    def __init__(self, fragment: str, query: str) -> None:
         if fragment.count("&") + query.count("&") >= MAX_PARAMETERS:
             raise StateMismatchError(f"the response has more than {MAX_PARAMETERS} parameters")
-        return cls(tuple(_pairs(fragment)), tuple(_pairs(query)), len(fragment) + len(query))
+        self._query = list(_pairs(query))
+        self._pairs = [*_pairs(fragment), *self._query]
+        self.length = len(fragment) + len(query)
 
     def values(self, name: str) -> list[str]:
-        return [text for key, text in (*self.fragment, *self.query) if key == name]
+        return [text for key, text in self._pairs if key == name]
 
     def parameters(self) -> dict[str, str]:
         # A parameter comes once (RFC 6749, 3.1), and the token not in a query (RFC 6750, 5.3).
-        pairs = (*self.fragment, *self.query)
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        found = dict(self._pairs)
+        if len(found) < len(self._pairs):
             raise MalformedResponseError("a parameter of the response is present more than once")
-        if any(name == "access_token" for name, _ in self.query):
+        if any(name == "access_token" for name, _ in self._query):
             raise MalformedResponseError(
                 "the response has its token in the query, not the fragment"
             )

@@ -17,9 +17,9 @@ _CONNECTION_TIMEOUT: Final = 10.0
 
 
 class CallbackServer:
-    def __init__(self, handler: CallbackHandler[Any], over: asyncio.Event) -> None:
+    def __init__(self, handler: CallbackHandler[Any]) -> None:
         self._handler = handler
-        self._over = over
+        self._over = asyncio.Event()
         self._connections: dict[asyncio.Task[None], None] = {}
 
     async def run(self, sockets: Iterable[socket.socket]) -> None:

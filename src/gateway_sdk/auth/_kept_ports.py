@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Coroutine
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from gateway_sdk.auth._callback_handler import CallbackHandler
 from gateway_sdk.auth._callback_server import CallbackServer
@@ -25,13 +25,11 @@ SECONDS: Final = 300.0
 MOST: Final = 8
 """Ports at a time; one more closes the oldest. A program that cancels logins leaves no more."""
 
+CAN_SHARE: Final = os.name != "nt"
+"""Windows' loop takes no socket that it, or another loop, has served before."""
 
-class _Kept(NamedTuple):
-    sockets: list[socket.socket]
-    serving: asyncio.Task[None]
-
-
-_kept: dict[object, _Kept] = {}  # only the thread changes it; the oldest first
+# Only the thread changes it; the oldest first.
+_kept: dict[object, tuple[list[socket.socket], asyncio.Task[None]]] = {}
 
 
 def keep(place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]) -> None:
@@ -40,8 +38,12 @@ def keep(place: object, sockets: list[socket.socket], handler: CallbackHandler[A
 
 
 def take(place: object) -> list[socket.socket]:
-    """Return the sockets of a kept port for another login; none if it is not kept."""
-    return _run(_take(place)) if place in _kept else []
+    """Return the sockets of a kept port for another login; none if it is free now."""
+    sockets = _run(_take(place)) if place in _kept else []
+    if CAN_SHARE:
+        return sockets
+    close_all(sockets)
+    return []
 
 
 def wait() -> None:
@@ -57,23 +59,22 @@ def is_any_kept() -> bool:
 async def _keep(place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]) -> None:
     if len(_kept) >= MOST:
         close_all(await _take(next(iter(_kept))))
-    _kept[place] = _Kept(sockets, asyncio.create_task(_serve(place, sockets, handler)))
+    _kept[place] = sockets, asyncio.create_task(_serve(place, sockets, handler))
 
 
 async def _take(place: object) -> list[socket.socket]:
-    kept = _kept.pop(place)
-    kept.serving.cancel()
-    await asyncio.wait([kept.serving])
-    return kept.sockets
+    sockets, serving = _kept.pop(place)
+    serving.cancel()
+    await asyncio.wait([serving])
+    return sockets
 
 
 async def _serve(
     place: object, sockets: list[socket.socket], handler: CallbackHandler[Any]
 ) -> None:
-    server = CallbackServer(handler, asyncio.Event())
     try:
         async with asyncio.timeout(SECONDS):
-            await server.run([listener.dup() for listener in sockets])
+            await CallbackServer(handler).run([listener.dup() for listener in sockets])
     except TimeoutError:
         del _kept[place]
         close_all(sockets)
@@ -87,6 +88,6 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
 @cache
 def _thread(_: int) -> asyncio.AbstractEventLoop:
     """Start the process's thread, and return its event loop; a fork has its own."""
-    loop = asyncio.SelectorEventLoop()  # Windows has another one too, which cannot share sockets
+    loop = asyncio.SelectorEventLoop()  # not Windows' usual one, see CAN_SHARE
     threading.Thread(target=loop.run_forever, name="gateway_sdk-ports", daemon=True).start()
     return loop

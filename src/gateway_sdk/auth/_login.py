@@ -10,9 +10,11 @@ import threading
 import time
 import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from gateway_sdk._checks import check_seconds
 from gateway_sdk.auth._receiver import (
@@ -32,6 +34,8 @@ Browser: TypeAlias = str | Callable[[str], bool] | Literal[False] | None
 URL (`"chromium --incognito %s"`), a function that returns whether it opened it, or False to open
 nothing. The URL is one of this machine that leads on to the authorization URL and can be opened
 once, except where the response can only be pasted: there it is the authorization URL."""
+
+T = TypeVar("T")
 
 Paste: TypeAlias = Callable[[], Awaitable[str]]
 """Returns a URL that the user pasted; raises EOFError if there will be none."""
@@ -76,46 +80,30 @@ async def login(
         LoginError: the address of the login was opened twice, or nothing was pasted.
     """
     check_seconds("timeout", timeout)
-    if not can_listen(redirect_uri):
-        if paste is None:
-            raise ConfigurationError(f"{CANNOT_LISTEN}: pass paste=")
-        attempt = flow.start(redirect_uri)
-        _announce(attempt.url, browser, show)
-        show(_PASTE)
-        pasted = _read_pasted(flow, attempt, paste, show, clock)
-        waiting = _within(pasted, timeout, redirect_uri)
-        return await _first_token(attempt.url, browser, show, [waiting])
-
-    async with LoopbackReceiver(redirect_uri) as receiver:
-        attempt = flow.start(receiver.redirect_uri)
-        # Not the authorization URL: other users can read the arguments of a browser's command.
-        opened, shown = receiver.start_url(attempt.url), receiver.start_url(attempt.url)
-        if paste is None:
-            _announce(shown, browser, show)
-        else:
-            _announce(attempt.url, browser, show, here=shown)
-            show(_PASTE)
+    listens = can_listen(redirect_uri)
+    if not listens and paste is None:
+        raise ConfigurationError(f"{CANNOT_LISTEN}: pass paste=")
+    async with LoopbackReceiver(redirect_uri) if listens else nullcontext() as receiver:
+        attempt = flow.start(receiver.redirect_uri if receiver else redirect_uri)
+        opened = here = attempt.url
+        if receiver:
+            # Other users can read the arguments of a browser's command.
+            opened, here = receiver.start_url(attempt.url), receiver.start_url(attempt.url)
+        elsewhere = f"{here} or, on another machine, at " if receiver and paste else ""
+        by_hand = ":" if browser is False else ", if no browser opens by itself:"
+        show(f"Log in at {elsewhere}this address{by_hand}")
+        show(attempt.url if paste else here)
+        if paste:
+            show("Then paste the whole address of the page that you are sent to, and press Enter.")
 
         def finish(fragment: str, query: str) -> Token:
             return flow.finish(attempt, fragment=fragment, query=query, now=clock())
 
-        coroutines = [receiver.receive(finish, timeout=timeout)]
-        if paste is not None:
-            coroutines.append(_read_pasted(flow, attempt, paste, show, clock))
+        coroutines = [receiver.receive(finish, timeout=timeout)] if receiver else []
+        if paste:
+            pasted = _read_pasted(flow, attempt, paste, show, clock)
+            coroutines.append(pasted if receiver else _within(pasted, timeout, redirect_uri))
         return await _first_token(opened, browser, show, coroutines)
-
-
-_PASTE: Final = "Then paste the whole address of the page that you are sent to, and press Enter."
-
-
-def _announce(url: str, browser: Browser, show: Callable[[str], object], *, here: str = "") -> None:
-    """Show where to log in: at *here* with a browser of this machine, if it is another address."""
-    elsewhere = f"Log in at {here} or, on another machine, at" if here else "Log in at"
-    show(f"{elsewhere} this address{':' if browser is False else _IF_NONE_OPENS}")
-    show(url)
-
-
-_IF_NONE_OPENS: Final = ", if no browser opens by itself:"
 
 
 async def _first_token(
@@ -137,7 +125,7 @@ async def _first_token(
 
 
 async def _open_browser(url: str, browser: Browser, show: Callable[[str], object]) -> None:
-    if browser is not False and not await _open_in_thread(url, browser):
+    if browser is not False and not await _in_thread(partial(_opens, url, browser)):
         show("No browser could be opened here.")
 
 
@@ -173,28 +161,29 @@ async def _within(
         raise timed_out(timeout, redirect_uri) from None
 
 
-async def _open_in_thread(url: str, browser: str | Callable[[str], bool] | None) -> bool:
-    # A thread of its own: a text browser blocks until the user closes it, and a process waits at
-    # its end for threads of the default executor.
-    loop, opened = asyncio.get_running_loop(), asyncio.Queue[bool]()
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Return the result of a function that raises nothing and may block."""
+    # A thread of its own: a process waits at its end for threads of the default executor.
+    loop, results = asyncio.get_running_loop(), asyncio.Queue[T]()
 
     def run() -> None:
-        is_open = False
-        with suppress(Exception):  # of the caller's function; the user is told what to do
-            is_open = _open_url(url, browser)
+        result = work()
         with suppress(RuntimeError):  # the loop is closed, and nothing waits
-            loop.call_soon_threadsafe(opened.put_nowait, is_open)
+            loop.call_soon_threadsafe(results.put_nowait, result)
 
-    threading.Thread(target=run, name="gateway_sdk-browser", daemon=True).start()
-    return await opened.get()
+    threading.Thread(target=run, name="gateway_sdk-login", daemon=True).start()
+    return await results.get()
 
 
-def _open_url(url: str, browser: str | Callable[[str], bool] | None) -> bool:
-    if callable(browser):
-        return bool(browser(url))
-    if browser is None:
-        return webbrowser.open(url)  # the first one that works
-    return webbrowser.get(browser).open(url)
+def _opens(url: str, browser: str | Callable[[str], bool] | None) -> bool:
+    """Open a URL; a text browser blocks until the user closes it."""
+    with suppress(Exception):  # of the caller's function; the user is told what to do
+        if callable(browser):
+            return bool(browser(url))
+        if browser is None:
+            return webbrowser.open(url)  # the first one that works
+        return webbrowser.get(browser).open(url)
+    return False
 
 
 _LONGEST: Final = 128 * 1024
@@ -206,6 +195,12 @@ _ERASE_ALL: Final = 0x15
 _END: Final = 0x04
 # Ctrl-D ends a line; on an empty line it ends the input.
 _ENDS: Final = _ENTER | {_END}
+_SPECIAL: Final = frozenset("\0\xe0")
+"""What the console of Windows gives before a key without a character, such as an arrow."""
+_BETWEEN_LOOKS: Final = 0.05
+"""Seconds: nobody waits for the console to notice a key."""
+_TERMIOS: Final = find_spec("termios") is not None
+"""Whether terminals are those of POSIX, and its loops wait for any input."""
 
 
 class PasteFromTerminal:
@@ -216,9 +211,6 @@ class PasteFromTerminal:
     """
 
     def __init__(self) -> None:
-        """Raise ConfigurationError on a system without POSIX terminals, as Windows."""
-        if find_spec("termios") is None:
-            raise ConfigurationError("pasting needs a POSIX terminal: log in with a browser")
         self._read = bytearray()
 
     async def __call__(self) -> str:
@@ -239,8 +231,7 @@ class PasteFromTerminal:
 
     async def _next(self, descriptor: int) -> int:
         if not self._read:
-            await _until_readable(descriptor)
-            self._read += os.read(descriptor, 4096) or bytes([_END])
+            self._read += await _read(descriptor) or bytes([_END])
         return self._read.pop(0)
 
 
@@ -267,6 +258,34 @@ def _edit(line: bytearray, byte: int) -> None:
         line.append(byte)
 
 
+async def _read(descriptor: int) -> bytes:
+    if _TERMIOS:
+        await _until_readable(descriptor)
+        return os.read(descriptor, 4096)
+    if os.isatty(descriptor):
+        return await _next_key()
+    # This thread cannot be stopped: what comes after the login may be lost.
+    return await _in_thread(partial(_read_or_end, descriptor))
+
+
+def _read_or_end(descriptor: int) -> bytes:
+    with suppress(OSError):
+        return os.read(descriptor, 4096)
+    return b""
+
+
+async def _next_key() -> bytes:
+    """Wait for a key at the console of Windows, which shows none."""
+    console: Any = import_module("msvcrt")
+    while True:
+        while not console.kbhit():  # noqa: ASYNC110 - the console tells nobody of a key
+            await asyncio.sleep(_BETWEEN_LOOKS)
+        key: str = console.getwch()
+        if key not in _SPECIAL:
+            return key.encode("utf-8", "replace")
+        console.getwch()
+
+
 async def _until_readable(descriptor: int) -> None:
     """Wait for input without a thread, because a reading thread cannot be stopped."""
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
@@ -283,12 +302,12 @@ async def _until_readable(descriptor: int) -> None:
 @contextmanager
 def _without_echo(descriptor: int) -> Generator[None]:
     """Switch off a terminal's echo and line mode; leave other inputs as they are."""
+    if not _TERMIOS or not os.isatty(descriptor):
+        yield
+        return
     # Imported here: not every system has it.
     import termios  # noqa: PLC0415
 
-    if not os.isatty(descriptor):
-        yield
-        return
     before = termios.tcgetattr(descriptor)
     changed = termios.tcgetattr(descriptor)
     changed[3] &= ~(termios.ECHO | termios.ICANON)

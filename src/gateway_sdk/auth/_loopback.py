@@ -35,7 +35,13 @@ def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
             listeners.append(_listen(host, port))
         except OSError as error:
             close_all(listeners)
-            raise ReceiverUnavailableError(_listen_problem(error, host, port)) from None
+            problem = f"cannot listen at port {port} of {host}: {error.strerror}"
+            if error.errno == errno.EADDRINUSE:
+                problem = (
+                    f"port {port} of {host} is in use, perhaps by another login: finish or stop "
+                    "it, or use a redirect URI with another port"
+                )
+            raise ReceiverUnavailableError(problem) from None
         port = listeners[0].getsockname()[1]
     return listeners
 
@@ -74,15 +80,6 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def _listen_problem(error: OSError, host: str, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {port} of {host} is in use, perhaps by another login: finish or stop it, or use "
-            "a redirect URI with another port"
-        )
-    return f"cannot listen at port {port} of {host}: {error.strerror}"
 
 
 # linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.

@@ -134,7 +134,7 @@ class LoopbackReceiver:
         kept = [listener.dup() for listener in sockets]
         try:
             async with asyncio.timeout(timeout):
-                await CallbackServer(handler, asyncio.Event()).run(sockets)
+                await CallbackServer(handler).run(sockets)
         except TimeoutError:
             if not handler.is_done:  # otherwise the response came at the last moment
                 raise timed_out(timeout, self.redirect_uri, refused=handler.refused) from None

@@ -6,23 +6,18 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from gateway_sdk._checks import check_wait
 from gateway_sdk._python import NotPickled, safe_repr
-from gateway_sdk.auth._login_coordination import (
-    Logins,
-    SingleFlight,
-    StoreAccess,
-    is_recent,
-)
+from gateway_sdk.auth._login_coordination import SingleFlight, load, log_in, save, turn_to_log_in
 from gateway_sdk.auth.source import RENEWAL_INTERVAL
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
     GatewayError,
+    LoginError,
     LoginRequiredError,
     TokenRejectedError,
 )
@@ -39,9 +34,9 @@ _FIRST_PAUSE: Final = 1.0
 """Seconds without a refused token, if there is no other; each further one is twice as long."""
 
 
-def _check_function(name: str, given: object, what: str) -> None:
-    if not callable(given):
-        raise ConfigurationError(f"must be {what}", setting=name)
+def _is_recent(moment: float, now: float, hold: float) -> bool:
+    """Return whether a moment is less than `hold` seconds ago; False if it is in the future."""
+    return 0 <= now - moment < hold
 
 
 class _Refusal(NamedTuple):
@@ -49,7 +44,7 @@ class _Refusal(NamedTuple):
     pause: float
 
     def lasts(self, now: float) -> bool:
-        return is_recent(self.at, now, self.pause)
+        return _is_recent(self.at, now, self.pause)
 
 
 class SharedTokenSource(NotPickled):
@@ -99,22 +94,30 @@ class SharedTokenSource(NotPickled):
             )
         if not isinstance(getattr(store, "key", None), TokenKey | None):
             raise ConfigurationError("the key of store must be a TokenKey, or None")
-        if acquire is not None:
-            _check_function("acquire", acquire, "a coroutine function that returns a Token")
-        _check_function("clock", clock, "a function that returns seconds since 1970")
-        _check_function("monotonic", monotonic, "a function that returns seconds")
+        functions = {
+            "acquire": (acquire or time.time, "a coroutine function that returns a Token"),
+            "clock": (clock, "a function that returns seconds since 1970"),
+            "monotonic": (monotonic, "a function that returns seconds"),
+        }
+        for name, (given, what) in functions.items():
+            if not callable(given):
+                raise ConfigurationError(f"must be {what}", setting=name)
         self._store = store
-        self._access = StoreAccess(store, monotonic)
+        self._acquire = acquire
         self._leeway = check_wait("leeway", leeway)
         self._hold = check_wait("hold", hold)
         self._clock = clock
         self._monotonic = monotonic
-        logins = partial(Logins, access=self._access, find=self._find, keep=self._keep_token)
-        self._login = None if acquire is None else logins(acquire, self._hold, clock)
         self._cached: CachedToken | None = None
         self._renew_again_at = -math.inf
         self._refused: dict[str, _Refusal] = {}
         self._renewal = SingleFlight(self._renew)
+        # The last login: when it ended, its token or its failure, and whether it replaced a token
+        # of a recent login that the gateway had refused.
+        self._ended_at = 0.0
+        self._obtained: Token | None = None
+        self._failure: LoginError | None = None
+        self._is_repeated = False
 
     @property
     def gateway(self) -> str | None:
@@ -149,7 +152,10 @@ class SharedTokenSource(NotPickled):
                 raise copy.copy(error) from None
         if (token := self.ready()) is not None:
             return token
-        raise self._all_refused()
+        text = "the gateway refused each new access token at once"
+        if self._acquire is None:
+            raise LoginRequiredError(f"{text}: log in with `gateway login`")
+        raise TokenRejectedError(text, status=401)
 
     async def aclose(self) -> None:
         """End the login that this event loop has open, if any, and wait until its port is closed.
@@ -195,41 +201,60 @@ class SharedTokenSource(NotPickled):
         # Without `acquire`, a refused token is tried again after a pause: there is no other, and
         # the fault may have been the gateway's.
         refusal = self._refused.get(text_of(token)) if self._refused else None
-        return refusal is not None and (self._login is not None or refusal.lasts(self._clock()))
+        return refusal is not None and (self._acquire is not None or refusal.lasts(self._clock()))
 
     async def _renew(self) -> None:
         if self._is_fresh(self._cached):
             return  # another event loop has renewed it
-        loaded = await self._load()
+        loaded = None
+        try:
+            loaded = await load(self._store)
+        except UnusableRecordError:
+            if self._acquire is None:
+                raise  # else the login's token replaces it
         found = None if loaded is None else self._cached_of(loaded)
         if self._is_fresh(found) or (self._works(found) and not self._works(self._cached)):
             self._cached = found
-        elif self._login is not None:
-            self._cached = self._cached_of(await self._login.log_in(self._is_refused))
+        elif self._acquire is not None:
+            await self._log_in(self._acquire)
         elif not self._works(self._cached):
             reason = self._unusable_reason(loaded)
             raise LoginRequiredError(f"{reason}: log in with `gateway login`")
+
+    async def _log_in(self, acquire: Callable[[], Awaitable[Token]]) -> None:
+        # A login is useless if it failed, or if it is the second in a row whose token the gateway
+        # refused. Without a pause after it, many callers, or a gateway that refuses all tokens,
+        # would open one browser window after another.
+        recent = _is_recent(self._ended_at, self._clock(), self._hold)
+        if recent and self._failure is not None:
+            raise copy.copy(self._failure)
+        refused = recent and self._obtained is not None and self._is_refused(self._obtained)
+        if refused and self._is_repeated:
+            raise TokenRejectedError(
+                "the gateway refuses the access tokens of the latest logins", status=401
+            )
+        self._failure = None
+        try:
+            async with turn_to_log_in(self._store, self._find) as found:
+                token = found or await log_in(acquire, self._clock)
+                self.note_success(token)  # a server may issue the same token again
+                self._cached = self._cached_of(token)
+                if found is None:
+                    await save(self._store, token)
+        except LoginError as error:
+            # A copy without the traceback, whose frames hold the login's secrets.
+            self._obtained, self._failure, self._ended_at = None, copy.copy(error), self._clock()
+            raise
+        # Not after a cancellation: it says nothing about the next login.
+        self._obtained, self._is_repeated, self._ended_at = token, refused, self._clock()
 
     async def _find(self) -> Token | None:
         cached = self._cached
         if not self._is_fresh(cached):
             with suppress(GatewayError):  # the login's token replaces what cannot be read
-                loaded = await self._access.load()
+                loaded = await load(self._store)
                 cached = None if loaded is None else self._cached_of(loaded)
         return cached.token if cached is not None and self._is_fresh(cached) else None
-
-    async def _keep_token(self, token: Token) -> None:
-        self.note_success(token)  # a server may issue the same token again
-        self._cached = self._cached_of(token)
-        await self._access.save(token)
-
-    async def _load(self) -> Token | None:
-        try:
-            return await self._access.load()
-        except UnusableRecordError:
-            if self._login is None:
-                raise
-            return None  # the login's token replaces it
 
     def _cached_of(self, token: Token) -> CachedToken:
         if self._cached is not None and self._cached.token == token:
@@ -252,12 +277,6 @@ class SharedTokenSource(NotPickled):
         if self._is_refused(loaded):
             return "the gateway refused the access token"
         return f"the access token expired at {loaded.ends}"
-
-    def _all_refused(self) -> GatewayError:
-        text = "the gateway refused each new access token at once"
-        if self._login is None:
-            return LoginRequiredError(f"{text}: log in with `gateway login`")
-        return TokenRejectedError(text, status=401)
 
     @safe_repr
     def __repr__(self) -> str:

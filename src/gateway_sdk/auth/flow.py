@@ -154,7 +154,7 @@ class ImplicitFlow:
             AuthorizationDeniedError: the user or the authorization server refused.
             MalformedResponseError: the response violates RFC 6749, 4.2.2.
         """
-        response = AuthorizationResponse.parse(fragment, query)
+        response = AuthorizationResponse(fragment, query)
         attempt.claim(response.values("state"))
         return read_token(response, scope=self._scope, issuer=self._issuer, now=now)
 
@@ -188,8 +188,11 @@ def _check_authorization_url(authorization_url: str) -> None:
 
 def _check_extra(authorization_url: str, extra: Mapping[str, str]) -> None:
     """Check that no parameter is sent twice (RFC 6749, 3.1)."""
+    # A lone surrogate cannot be encoded.
     if not isinstance(extra, Mapping) or not all(
-        isinstance(text, str) and _is_utf8(text) for pair in extra.items() for text in pair
+        isinstance(text, str) and text.encode("utf-8", "ignore").decode() == text
+        for pair in extra.items()
+        for text in pair
     ):
         raise ConfigurationError("must be a mapping of strings to strings", setting="extra")
     own = [name for name, _ in httpx.URL(authorization_url).params.multi_items()]
@@ -205,11 +208,6 @@ def _check_extra(authorization_url: str, extra: Mapping[str, str]) -> None:
             f"must not set {', '.join(taken)}: each login sets it",
             setting="authorization_url" if _REQUEST_PARAMETERS & set(own) else "extra",
         )
-
-
-def _is_utf8(text: str) -> bool:
-    """Return whether a text can be encoded: a lone surrogate cannot."""
-    return text.isascii() or text.encode("utf-8", "ignore").decode() == text
 
 
 def _comparable(url: str) -> tuple[object, ...] | None:

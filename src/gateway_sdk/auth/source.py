@@ -169,7 +169,11 @@ def as_token_source(name: str, access_token: object) -> TokenSource:
     if inspect.isclass(access_token):
         raise ConfigurationError("is a class: pass an instance of it", setting=name)
     if callable(getattr(access_token, "token", None)):
-        _check_reject(getattr(access_token, "reject", None), name)
+        reject = getattr(access_token, "reject", None)
+        if reject is not None and (not callable(reject) or is_async(reject)):
+            raise ConfigurationError(
+                "has a reject that is not a plain function of a token", setting=name
+            )
         return cast("TokenSource", access_token)
     if callable(access_token):
         return FunctionTokenSource(cast("Callable[[], Awaitable[AccessToken]]", access_token))
@@ -178,13 +182,6 @@ def as_token_source(name: str, access_token: object) -> TokenSource:
         "async token(rejected=None)",
         setting=name,
     )
-
-
-def _check_reject(reject: object, name: str) -> None:
-    if reject is not None and (not callable(reject) or is_async(reject)):
-        raise ConfigurationError(
-            "has a reject that is not a plain function of a token", setting=name
-        )
 
 
 def invalidate(source: TokenSource, token: AccessToken) -> None:

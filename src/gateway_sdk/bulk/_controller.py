@@ -1,10 +1,10 @@
 """Finds the number of calls at once, from what the gateway accepts and refuses. No I/O."""
 
 import math
-from enum import Enum, auto
+from collections.abc import Callable
 from typing import Final
 
-from gateway_sdk.bulk._pace import Pace
+from gateway_sdk.bulk._pace import MOST_IN_A_ROW, Pace
 from gateway_sdk.bulk._statistics import Alarm, BaseRate, Latency, Stage, log_likelihood
 
 _ERROR: Final = 0.01
@@ -31,22 +31,20 @@ _MOST_NOISE: Final = 1 / 16
 _FEWER: Final = 0.75
 """The largest ratio of two numbers of calls whose latencies are compared."""
 
+_CROWDS: Final = 1 / 2
+"""The power of the number of calls with which latency grows, from which more calls do not help."""
+
+_HELPS: Final = 5 / 4
+"""The same, from which fewer calls give more throughput; a client that is busy itself has 1."""
+
+_EACH: Final = 8
+"""Successes after which a trial is judged: a judgement takes longer than a call."""
+
 _MEMORY: Final = 2000
 """Attempts that measure the noise: a share of 3 % is then known to within 0.4 %."""
 
 _ALARM: Final = -math.log(_FALSE_ALARM)
 _DECISION: Final = -math.log(_ERROR)
-
-
-class Phase(Enum):
-    START = auto()
-    """The number doubles with each round trip."""
-    LEARN = auto()
-    """Fewer calls than were refused: refusals now do not depend on the number of calls."""
-    TRIAL = auto()
-    """More calls than the number that is known to be good."""
-    HOLD = auto()
-    """The number of calls that is known to be good."""
 
 
 class Slot:
@@ -55,6 +53,7 @@ class Slot:
         self.stage = stage  # of its first attempt
         self.was_asleep = False  # True from its first retry on
         self.was_refused = False  # its last attempt
+        self.is_counted = True  # in its stage
 
 
 class Controller:
@@ -76,8 +75,11 @@ class Controller:
         self._patience = 0.0
         self._failed: Stage | None = None
         self._alarm = Alarm()
+        self._alone = Alarm()  # of attempts that began with no other on its way
+        self._last_end = 0.0  # of an attempt
+        self._is_suspected = False  # whether the last block was crowded
         self._block = 0, 0  # attempts and refusals, until they are added to the base
-        self._phase = Phase.START
+        self._act = self._start  # how the next attempt is judged: one of four phases
         self._stage = Stage(min(start, maximum), 0.0)
 
     @property
@@ -87,13 +89,12 @@ class Controller:
     def has_room(self, now: float, waiting: int) -> bool:
         if len(self._refused) >= max(2, self.size):
             return False  # nearly all are refused: wait for their retries first
-        awaited = self._refused if self._pace.is_stopped else ()
-        if awaited and min(slot.began for slot in awaited) > now:
-            return False  # the gateway accepts nothing: wait for the next retry
-        soon = now + 2 * self._duration
-        away = sum(slot.began > soon for slot in self._sleeping)
-        if len(self._slots) - away + waiting >= self.size:
-            self._stage.is_used = self._stage.is_used or not waiting
+        stage, here = self._stage, len(self._slots) + waiting
+        if self._sleeping and here >= stage.size:
+            soon = now + 2 * self._duration
+            here -= sum(slot.began > soon for slot in self._sleeping)
+        if here >= stage.size:
+            stage.is_used = stage.is_used or not waiting
             return False
         return self.wakes_at(now) is None
 
@@ -127,17 +128,31 @@ class Controller:
         self._sleeping.discard(slot)
         self._refused.discard(slot)
         slot.was_refused = refused is True
-        if refused is None:
-            return
+        if refused is not None:
+            if (is_429 or not refused) and self._was_alone(slot):
+                self._alone.add(refused=refused, usual=_NOISE, more=_FLOOD)
+                if self._alone.evidence >= _ALARM:  # so it is not the number of calls
+                    self._pace.limit(now)
+            self._learn_from(slot, now, refused=refused, is_429=is_429)
+        self._last_end = now
+        # The item may make another call, which begins now.
+        slot.began, slot.stage, slot.was_asleep, slot.is_counted = now, self._stage, False, False
+
+    def _learn_from(self, slot: Slot, now: float, *, refused: bool, is_429: bool) -> None:
         if refused:
-            was_fine = self._phase is Phase.START or self._stage.fine >= 2 * self.size
-            self._pace.refused(slot.began, now, is_429=is_429, was_fine=was_fine)
+            was_fine = self._act == self._start or self._stage.fine >= 2 * self.size
+            row = min(MOST_IN_A_ROW, max(2, self.size))
+            self._pace.refused(slot.began, now, is_429=is_429, was_fine=was_fine, row=row)
         else:
             self._succeeded(slot, now)
         if self._counts(slot, refused=refused):
             self._stage.refused += refused
             self._stage.fine += not refused
             self._act(now, refused=refused)
+
+    def _was_alone(self, slot: Slot) -> bool:
+        others = (other for other in self._slots if other is not slot)
+        return self._last_end <= slot.began and all(other.began > slot.began for other in others)
 
     def _succeeded(self, slot: Slot, now: float) -> None:
         seconds = now - slot.began
@@ -156,16 +171,9 @@ class Controller:
             return counts
         if refused and slot.stage is self._failed:
             self._patience += 1 / _COST
-        return slot.stage is self._stage
-
-    def _act(self, now: float, *, refused: bool) -> None:
-        acts = {
-            Phase.START: self._start,
-            Phase.LEARN: self._learn,
-            Phase.TRIAL: self._try,
-            Phase.HOLD: self._hold,
-        }
-        acts[self._phase](now, refused=refused)
+        counts = slot.stage is self._stage
+        self._stage.begun += counts and not slot.is_counted
+        return counts
 
     @property
     def _excess(self) -> float:
@@ -182,10 +190,11 @@ class Controller:
         return log_likelihood(refused, attempts, _FLOOD) - log_likelihood(refused, attempts, _NOISE)
 
     def _start(self, now: float, *, refused: bool) -> None:
+        """Double the number with each round trip."""
         stage = self._stage
         if refused and self._flood(stage.refused, stage.begun) >= _ALARM:
             self._bad, self._good = stage.size, max(1, stage.size // 2)
-            self._go_to(self._good, Phase.LEARN, now)
+            self._go_to(self._good, self._learn, now)
         elif (
             stage.is_used
             and stage.fine >= stage.size / 2
@@ -197,7 +206,7 @@ class Controller:
             self._keep(stage.refused, stage.ended)
             self._good = stage.size
             more = stage.size < self._maximum
-            self._go_to(2 * stage.size, Phase.START if more else Phase.HOLD, now)
+            self._go_to(2 * stage.size, self._start if more else self._hold, now)
 
     def _learn(self, now: float, *, refused: bool) -> None:
         """Learn the share of refusals at a good number of calls, then try more calls."""
@@ -220,6 +229,8 @@ class Controller:
         if refused and base.evidence_of_more(stage.refused, stage.begun) >= _DECISION:
             self._fail(now)
             return
+        if not refused and stage.ended % _EACH and stage.ended < 8 / self._excess:
+            return
         same = base.evidence_of_same(stage.refused, stage.ended, self._excess)
         if same < _DECISION and stage.ended < 8 / self._excess:
             return
@@ -234,6 +245,7 @@ class Controller:
             self._look_for_more(now)
 
     def _hold(self, now: float, *, refused: bool) -> None:
+        """Keep the number that is known to be good."""
         stage = self._stage
         usual = self._base.rate
         self._alarm.add(refused=refused, usual=usual, more=min(0.9, usual + self._excess))
@@ -243,14 +255,17 @@ class Controller:
         attempts, refusals = self._block
         self._block = attempts + 1, refusals + refused
         if attempts >= 8 / self._excess:
-            if self._is_crowded():
+            is_crowded = self._is_crowded()
+            if is_crowded and self._is_suspected:
                 self._thin_out(now)
                 return
-            self._keep(refusals, attempts)
-            self._block = 0, 0
+            if not is_crowded:
+                self._keep(refusals, attempts)
+            # The next block is judged alone: it may have begun crowded, and this one may not.
+            self._is_suspected, self._block, stage.latency = is_crowded, (0, 0), Latency()
         is_time = stage.ended >= max(self._patience, stage.size)
         if is_time and stage.is_used and stage.size < self._maximum:
-            self._go_to(self._good + max(self._step, self._unit), Phase.TRIAL, now)
+            self._go_to(self._good + max(self._step, self._unit), self._try, now)
 
     def _drop(self, share: float, now: float) -> None:
         """Lower the number by the share of refusals, by at least an eighth and at most a half."""
@@ -258,7 +273,7 @@ class Controller:
         self._good = max(1, min(self.size - 1, int(self.size * (1 - min(0.5, max(0.125, share))))))
         self._step = 1
         self._crowded = None
-        self._go_to(self._good, Phase.LEARN, now)
+        self._go_to(self._good, self._learn, now)
 
     def _fail(self, now: float) -> None:
         stage = self._failed = self._stage
@@ -267,22 +282,22 @@ class Controller:
         if self._bad - self._good > self._unit:
             self._look_for_more(now)
         else:
-            self._go_to(self._good, Phase.HOLD, now)
+            self._go_to(self._good, self._hold, now)
 
     def _look_for_more(self, now: float) -> None:
         """Try a number halfway to the one that was too high, or a higher one if that is reached."""
         if self._bad is not None and self._good < self._bad <= self._good + self._unit:
             self._step = 1
-            self._go_to(self._good, Phase.HOLD, now)
+            self._go_to(self._good, self._hold, now)
         elif self._bad is not None and self._bad > self._good:
-            self._go_to((self._good + self._bad) // 2, Phase.TRIAL, now)
+            self._go_to((self._good + self._bad) // 2, self._try, now)
         elif self._good >= self._maximum:
             self._bad = None
-            self._go_to(self._good, Phase.HOLD, now)
+            self._go_to(self._good, self._hold, now)
         else:
             self._bad = None
             self._step *= 2
-            self._go_to(self._good + max(self._step, self._unit), Phase.TRIAL, now)
+            self._go_to(self._good + max(self._step, self._unit), self._try, now)
 
     def _keep(self, refused: int, attempts: int, *, replace: bool = False) -> None:
         """Keep the statistics of a good number of calls."""
@@ -298,14 +313,14 @@ class Controller:
                 fewer.merge(self._latencies[size])
                 weighted += self._latencies[size].count * math.log(size)
         growth = math.log(self.size) - weighted / max(1, fewer.count)
-        return self._stage.latency.is_slower_than(fewer, growth)
+        return self._stage.latency.is_slower_than(fewer, _CROWDS * growth)
 
     def _thin_out(self, now: float) -> None:
         """Halve the number, to see whether replies become faster."""
         self._crowded = self._stage, self._bad
         self._bad, self._good = self.size, max(1, self.size // 2)
         self._latencies = {self.size: self._stage.latency}  # earlier ones may be outdated
-        self._go_to(self._good, Phase.LEARN, now)
+        self._go_to(self._good, self._learn, now)
 
     def _still_crowded(self) -> bool:
         """Whether halving made replies faster; if not, they were slow for another reason."""
@@ -314,14 +329,14 @@ class Controller:
         before, bad = self._crowded
         self._crowded = None
         growth = math.log(before.size / self.size)
-        if before.latency.is_slower_than(self._stage.latency, growth):
+        if before.latency.is_slower_than(self._stage.latency, _HELPS * growth):
             return self.size > 1
         self._bad = bad
         return False
 
-    def _go_to(self, size: int, phase: Phase, now: float) -> None:
+    def _go_to(self, size: int, act: Callable[..., None], now: float) -> None:
         # A failed trial does not change the evidence from before it.
-        if phase is not Phase.TRIAL and not (phase is Phase.HOLD and self._phase is Phase.TRIAL):
-            self._alarm, self._block = Alarm(), (0, 0)
-        self._phase = phase
+        if act != self._try and not (act == self._hold and self._act == self._try):
+            self._alarm, self._block, self._is_suspected = Alarm(), (0, 0), False
+        self._act = act
         self._stage = Stage(max(1, min(size, self._maximum)), now)

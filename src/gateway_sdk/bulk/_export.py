@@ -76,15 +76,17 @@ def export(
         OSError: *out* cannot be written.
     """
     _writer_for(out)
-    with closing(_open(Path(journal))) as database:
-        try:
+    if not Path(journal).is_file():
+        raise JournalError(f"there is no journal {journal}")
+    uri = f"{Path(journal).absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as database:
             (failed,) = database.execute(_FAILED).fetchone()
-            written = write_results(_Journal(database), out, rates=rates)
-        except (sqlite3.Error, ValueError) as error:
-            if isinstance(error, InvalidArgumentError):
-                raise
-            raise JournalError(f"the journal {journal} cannot be read: {error}") from None
-    return replace(written, failed=failed)
+            return replace(write_results(_Journal(database), out, rates=rates), failed=failed)
+    except InvalidArgumentError:
+        raise
+    except (sqlite3.Error, ValueError) as error:
+        raise JournalError(f"the journal {journal} cannot be read: {error}") from None
 
 
 class Results(Protocol):
@@ -109,15 +111,22 @@ def write_results(
         MissingExtraError: pyarrow is not installed.
         OSError: *out* cannot be written.
     """
-    write = _writer_for(out)
-    values = _Values(results)
-    has_rates = values.are_rates() if rates is None else rates
+    write, others = _writer_for(out), 0
+    if rates is None:
+        first = next(iter(results.values()), None)
+        rates = first is not None and _rates_of(*first) is not None
+
+    def rows_of_rates() -> Iterator[Row]:
+        nonlocal others
+        others = 0
+        for item, value in results.values():
+            rows = _rates_of(item, value)
+            others += rows is None
+            yield from rows or ()
+
+    columns, rows = (RateRow._fields, rows_of_rates) if rates else (ITEM_COLUMNS, results.rows)
     with _whole(Path(out)) as file:
-        if has_rates:
-            rows = write(file, RateRow._fields, values.rates)
-        else:
-            rows = write(file, ITEM_COLUMNS, results.rows)
-    return Exported(rows, 0, values.other_shapes if has_rates else 0)
+        return Exported(write(file, columns, rows), 0, others)
 
 
 _FAILED: Final = "select count(*) from items where state in ('failed', 'unknown')"
@@ -130,43 +139,17 @@ from items where state not in ('begun', 'interrupted') order by item, id
 """
 
 
-def _open(journal: Path) -> sqlite3.Connection:
-    if not journal.is_file():
-        raise JournalError(f"there is no journal {journal}")
-    try:
-        return sqlite3.connect(f"{journal.absolute().as_uri()}?mode=ro", uri=True)
-    except sqlite3.Error as error:
-        raise JournalError(f"the journal {journal} cannot be read: {error}") from None
-
-
 class _Journal:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
 
     def values(self) -> Iterable[Any]:
-        # The first without sorting all: `are_rates` asks for no other.
+        # The first without sorting all: `write_results` may ask for no other.
         yield from self._database.execute(_FIRST)
         yield from islice(self._database.execute(_DONE), 1, None)
 
     def rows(self) -> Iterable[Row]:
         return self._database.execute(_ITEMS)
-
-
-class _Values:
-    def __init__(self, results: Results) -> None:
-        self._results = results
-        self.other_shapes = 0
-
-    def are_rates(self) -> bool:
-        first = next(iter(self._results.values()), None)
-        return first is not None and _rates_of(*first) is not None
-
-    def rates(self) -> Iterator[Row]:
-        self.other_shapes = 0
-        for item, value in self._results.values():
-            rows = _rates_of(item, value)
-            self.other_shapes += rows is None
-            yield from rows or ()
 
 
 def _rates_of(item: str | None, value: str | None) -> list[RateRow] | None:

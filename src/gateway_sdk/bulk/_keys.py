@@ -1,42 +1,34 @@
-"""Equal items: the digests of their keys, and the results that are known already.
-
-Digests are the same in every process and version.
-"""
+"""Equal items: the digests of their keys, which are the same in every process and version."""
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from enum import Enum
 from hashlib import blake2b
 from pathlib import PurePath
-from typing import Any, Final, Generic, cast
+from typing import Any, Final
 from uuid import UUID
 
 from pydantic import BaseModel, Secret, SecretBytes, SecretStr
 
-from gateway_sdk.bulk._observers import ItemObserver
-from gateway_sdk.bulk.results import BulkResult, Item, Value
 from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.models._base import MASK, Model
 
 DIGEST_BYTES: Final = 16
 """Two of a billion keys share one with a chance of 1 to 10**21."""
 
+_EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _ALIKE: Final = "holds a secret, and all secrets look the same"
-
-
-class _NoDigestError(Exception):
-    """A value of this type has no digest; the text says what is wrong with the key."""
 
 
 def digest_of(key: Any) -> bytes:
     """Keys are equal if their JSON is; the class of models, dataclasses and the like counts too."""
     try:
         text = _text(key)
-    except _NoDigestError as error:
-        raise _wrong(str(error)) from None
+    except InvalidArgumentError:
+        raise
     except Exception as error:  # noqa: BLE001 - the user's class may raise anything
         # No cause: its text may show the value.
         raise _wrong(f"is no JSON value ({type(error).__name__})") from None
@@ -65,16 +57,12 @@ def _text(value: Any) -> str:
     if is_dataclass(value) and not isinstance(value, type):
         members = {one.name: getattr(value, one.name) for one in fields(value) if one.compare}
         return _tagged(type(value), _object(members))
-    raise _NoDigestError(f"holds a {type(value).__name__}, which is no JSON value")
+    raise _wrong(f"holds a {type(value).__name__}, which is no JSON value")
 
 
 def _tagged(kind: type, text: str) -> str:
     """Put the name of the class before the text of a value that is not JSON."""
     return json.dumps(kind.__name__) + text
-
-
-def _integer(value: int) -> str:
-    return int.__repr__(value)
 
 
 def _float(value: float) -> str:
@@ -86,11 +74,9 @@ def _decimal(value: Decimal) -> str:
     """Write a number without zeros at the end: 1.10 equals 1.1."""
     if not value.is_finite():
         return _tagged(Decimal, str(value))
-    sign, digits, exponent = value.as_tuple()
-    shown = "".join(map(str, digits)).lstrip("0")
-    short = shown.rstrip("0")
-    power = cast("int", exponent) + len(shown) - len(short)
-    return _tagged(Decimal, f"{'-' * sign}{short}e{power}" if short else "0")
+    sign, digits, exponent = value.normalize(_EXACT).as_tuple()
+    text = f"{'-' * sign}{''.join(map(str, digits))}e{exponent}"
+    return _tagged(Decimal, text if any(digits) else "0")
 
 
 def _datetime(value: datetime) -> str:
@@ -101,7 +87,7 @@ def _datetime(value: datetime) -> str:
 def _time(value: time) -> str:
     """Write a time of day; with a time zone, equality would depend on the day."""
     if value.tzinfo is not None:
-        raise _NoDigestError("holds a time with a time zone, which is no JSON value")
+        raise _wrong("holds a time with a time zone, which is no JSON value")
     return json.dumps(value.isoformat())
 
 
@@ -122,20 +108,19 @@ def _object(value: Mapping[Any, Any]) -> str:
 
 def _model(value: BaseModel) -> str:
     """Write the fields of a model; of our models only the fields that were set."""
-    held, ours = vars(value), isinstance(value, Model)
-    names = [name for name in type(value).model_fields if name in held]
-    if ours:
-        names = [name for name in names if name in value.model_fields_set]
-    text = _object({name: held[name] for name in names})
+    held = vars(value)
+    if isinstance(value, Model):
+        held = {name: held[name] for name in value.model_fields_set}
+    text = _object({name: held[name] for name in type(value).model_fields if name in held})
     return _tagged(type(value), text + (_object(value.model_extra) if value.model_extra else ""))
 
 
 def _secret(_: object) -> str:
-    raise _NoDigestError(_ALIKE)
+    raise _wrong(_ALIKE)
 
 
 _WRITERS: Final[tuple[tuple[tuple[type, ...], Callable[[Any], str]], ...]] = (
-    ((int,), _integer),  # also a member of an IntEnum, which is equal to its number
+    ((int,), int.__repr__),  # also a member of an IntEnum, which is equal to its number
     ((float,), _float),
     ((BaseModel,), _model),
     ((Mapping,), _object),
@@ -151,66 +136,3 @@ _WRITERS: Final[tuple[tuple[tuple[type, ...], Callable[[Any], str]], ...]] = (
     ((bytes, bytearray), lambda value: _tagged(bytes, value.hex())),
     ((SecretStr, SecretBytes, Secret), _secret),
 )
-
-
-KeyFunction = Callable[[Item], object]
-
-
-class Dedup(Generic[Item, Value]):
-    """Keeps no results: all items are different."""
-
-    async def open(self) -> None: ...
-
-    async def aclose(self) -> None: ...
-
-    def digest(self, item: Item) -> bytes | None:
-        del item
-        return None
-
-    def has(self, digest: bytes | None) -> bool:
-        """Tell whether an equal item has ended."""
-        del digest
-        return False
-
-    async def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value]:
-        """Return the result of an equal item that has ended."""
-        raise NotImplementedError
-
-    async def record_intent(self, item: Item, digest: bytes | None) -> None:
-        """Called before each request of an item that must not be sent twice."""
-
-    async def ended(
-        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
-    ) -> BulkResult[Item, Value]:
-        del digest, observer
-        return result
-
-    async def interrupted(
-        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
-    ) -> None:
-        """Record an item whose call was ended early, by the deadline or by closing the run."""
-
-    async def withdraw(self, item: Item, digest: bytes | None) -> None:
-        """Called before an item waits that was refused: it has not begun."""
-
-
-class KeyedResults(Dedup[Item, Value]):
-    def __init__(self, key: KeyFunction[Item]) -> None:
-        self._key = key
-        self._results: dict[bytes, BulkResult[Item, Value]] = {}
-
-    def digest(self, item: Item) -> bytes | None:
-        return digest_of(self._key(item))
-
-    def has(self, digest: bytes | None) -> bool:
-        return digest in self._results
-
-    async def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value]:
-        return replace(self._results[digest or b""], item=item)
-
-    async def ended(
-        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
-    ) -> BulkResult[Item, Value]:
-        del observer
-        self._results[digest or b""] = result
-        return result

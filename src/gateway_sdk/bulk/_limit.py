@@ -4,19 +4,13 @@ It also decides which replies mean that there are too many.
 """
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from gateway_sdk.bulk._controller import Controller
-from gateway_sdk.errors import (
-    DeadlineExceededError,
-    InvalidArgumentError,
-    ReplyTimeoutError,
-    StatusError,
-)
-from gateway_sdk.outcome import Attempt
+from gateway_sdk.bulk._controller import Controller, Slot
+from gateway_sdk.bulk._statistics import Stage
+from gateway_sdk.errors import DeadlineExceededError, InvalidArgumentError, ReplyTimeoutError
 
 TOO_MANY: Final = 429
 
@@ -34,31 +28,10 @@ def was_refused(status: int | None, error: str | None) -> bool | None:
     return False if status is not None and status < _SERVER_ERROR else None
 
 
-class Ticket(Protocol):
-    def attempt_finished(self, attempt: Attempt) -> None: ...
-
-    def retry_scheduled(self, seconds: float) -> None: ...
-
-    def ended(self, error: BaseException | None) -> None: ...
-
-
-class Limit(ABC):
-    """Decides when the next item may start."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int: ...
-
-    @abstractmethod
-    def has_room(self, waiting: int) -> bool: ...
-
-    @abstractmethod
-    def begin(self, wake: Callable[[], None]) -> Ticket:
-        """Count an item that starts; *wake* is called when there may be room again."""
-
-
-class FixedLimit(Limit):
+class FixedLimit:
     """A fixed number of calls; a result that is not yet yielded keeps its place."""
+
+    _slot = Slot(0.0, Stage(1, 0.0))  # the same for all calls, because nothing is learned
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -68,31 +41,22 @@ class FixedLimit(Limit):
     def size(self) -> int:
         return self._size
 
-    def has_room(self, waiting: int) -> bool:
+    def has_room(self, waiting: int, wake: Callable[[], None]) -> bool:
+        """Tell whether another item may start; *wake* is called if that changes with the time."""
+        del wake
         return self._under_way + waiting < self._size
 
-    def begin(self, wake: Callable[[], None]) -> Ticket:
+    def begin(self) -> Slot:
         self._under_way += 1
-        return _FixedTicket(self, wake)
+        return self._slot
 
-    def give_back(self) -> None:
+    def attempt_ended(self, slot: Slot, status: int | None, error: str | None) -> None: ...
+
+    def waits(self, slot: Slot, seconds: float) -> None: ...
+
+    def ended(self, slot: Slot) -> None:
+        del slot
         self._under_way -= 1
-
-
-class _FixedTicket:
-    def __init__(self, limit: FixedLimit, wake: Callable[[], None]) -> None:
-        self._limit = limit
-        self._wake = wake
-
-    def attempt_finished(self, attempt: Attempt) -> None: ...
-
-    def retry_scheduled(self, seconds: float) -> None:
-        """Keep the place while the item waits."""
-
-    def ended(self, error: BaseException | None) -> None:
-        del error
-        self._limit.give_back()
-        self._wake()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,70 +80,42 @@ class Adaptive:
                 raise InvalidArgumentError(f"{name} must be a whole number of at least 1")
 
 
-class AdaptiveLimit(Limit):
+class AdaptiveLimit(FixedLimit):
     """Passes events to a controller, with the times of the event loop."""
 
     def __init__(self, options: Adaptive) -> None:
+        super().__init__(options.maximum)
         self._controller = Controller(options.maximum, options.start)
-        self._wake: Callable[[], None] = lambda: None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def size(self) -> int:
         return self._controller.size
 
-    def has_room(self, waiting: int) -> bool:
-        """Tell whether another item may start; if only the pace forbids it, wake the loop later."""
+    def has_room(self, waiting: int, wake: Callable[[], None]) -> bool:
         loop = asyncio.get_running_loop()
-        has_room = self._controller.has_room(loop.time(), waiting)
-        at = None if has_room else self._controller.wakes_at(loop.time())
+        if self._controller.has_room(loop.time(), waiting):
+            return True
+        at = self._controller.wakes_at(loop.time())
         if at is not None and self._timer is None:
-            self._timer = loop.call_at(at, self._on_timer)
-        return has_room
+            self._timer = loop.call_at(at, self._on_timer, wake)
+        return False
 
-    def _on_timer(self) -> None:
+    def _on_timer(self, wake: Callable[[], None]) -> None:
         # The clock is not checked: a timer may fire early by its resolution, 16 ms on Windows.
         self._timer = None
-        self._wake()
+        wake()
 
-    def begin(self, wake: Callable[[], None]) -> "_AdaptiveTicket":
-        self._wake = wake
-        return _AdaptiveTicket(self._controller, wake)
+    def begin(self) -> Slot:
+        return self._controller.begin(asyncio.get_running_loop().time())
 
+    def attempt_ended(self, slot: Slot, status: int | None, error: str | None) -> None:
+        now, refused = asyncio.get_running_loop().time(), was_refused(status, error)
+        self._controller.attempt_ended(slot, now, refused=refused, is_429=status == TOO_MANY)
 
-class _AdaptiveTicket:
-    def __init__(self, controller: Controller, wake: Callable[[], None]) -> None:
-        self._controller = controller
-        self._wake = wake
-        self._now = asyncio.get_running_loop().time
-        self._slot = controller.begin(self._now())
-        self._was_reported = False
-
-    def attempt_finished(self, attempt: Attempt) -> None:
-        self._was_reported = True
-        self._report(attempt.status, attempt.error)
-
-    def retry_scheduled(self, seconds: float) -> None:
+    def waits(self, slot: Slot, seconds: float) -> None:
         """Let another item use the place during the wait."""
-        self._was_reported = False
-        self._controller.waits(self._slot, self._now(), seconds)
-        self._wake()
+        self._controller.waits(slot, asyncio.get_running_loop().time(), seconds)
 
-    def ended(self, error: BaseException | None) -> None:
-        """Learn from the whole call, if no session reported its attempts."""
-        if not self._was_reported:
-            status = error.status if isinstance(error, StatusError) else None
-            if error is None:
-                self._report(200, None)
-            else:
-                self._report(status, None if status else type(error).__name__)
-        self._controller.ended(self._slot)
-        self._wake()
-
-    def _report(self, status: int | None, error: str | None) -> None:
-        self._controller.attempt_ended(
-            self._slot,
-            self._now(),
-            refused=was_refused(status, error),
-            is_429=status == TOO_MANY,
-        )
+    def ended(self, slot: Slot) -> None:
+        self._controller.ended(slot)

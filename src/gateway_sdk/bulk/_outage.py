@@ -42,8 +42,8 @@ class Outages:
     def __init__(
         self,
         patience: float | None,
-        *,
         changed: Callable[[Outage | None], None],
+        *,
         wake: Callable[[], None],
         end: Callable[[GatewayError], None],
     ) -> None:

@@ -3,8 +3,11 @@
 from collections import deque
 from typing import Final
 
-_ROW: Final = 6
-"""Refusals in a row that mean a stop; if one call in five is refused, 1 in 10 000 (0.2 ** 6)."""
+MOST_IN_A_ROW: Final = 6
+"""Refusals in a row that surely mean a stop: 1 in 10 000 if one call in five is refused (0.2 ** 6).
+
+Of fewer calls at once, as many as there are mean it, but at least two.
+"""
 
 _STOPS: Final = 2
 """Stops that prove a rate limit: a single one can mean a lower limit of calls at once."""
@@ -24,6 +27,9 @@ _LATE: Final = 0.05
 _REACHED: Final = 0.75
 """The share of a rate that must be reached; replies to calls from before the trial count too."""
 
+_LATELY: Final = 5.0
+"""Seconds of successes that tell a rate, if no Retry-After does."""
+
 _KEPT: Final = 5000
 """The largest number of times of successes that are kept."""
 
@@ -42,10 +48,13 @@ class Pace:
         self._got = 0
         self._is_held = False  # whether a call had to wait; without that, the rate was not reached
         self._row = 0
+        self._enough = 2
         self._first = 0.0  # when the first refused attempt of the row began
         self._was_fine = False  # whether the number of calls was good before the row
         self._last_taken = -1.0
-        self._wait = 0.0  # the shortest wait of the row
+        self._waits: deque[float] = deque(
+            [0.0], maxlen=MOST_IN_A_ROW
+        )  # the last ones after refusals
         self._asked = 0.0  # seconds of the Retry-After, approximately
         self._is_stopped = False
         self._stops = 0
@@ -56,7 +65,7 @@ class Pace:
     @property
     def is_stopped(self) -> bool:
         """Whether the gateway accepts nothing, so that it is better to wait as long as it asks."""
-        return self._row >= _ROW
+        return self._row >= self._enough
 
     def wait_until(self, now: float) -> float | None:
         if self.rate is None or now >= self._next:
@@ -95,12 +104,13 @@ class Pace:
             self._step = min(1.0, 2 * self._step)
         self._go_to(rate, now, seconds=1)
 
-    def refused(self, began: float, now: float, *, is_429: bool, was_fine: bool) -> None:
+    def refused(self, began: float, now: float, *, is_429: bool, was_fine: bool, row: int) -> None:
         """Learn from a refusal; *was_fine*: this number of calls at once was accepted before."""
         if began < self._last_taken:
             return
         if self._row == 0:
             self._first, self._was_fine = began, was_fine
+        self._enough = row
         self._row += 1
         if not is_429:
             return
@@ -111,7 +121,7 @@ class Pace:
 
     def waits(self, now: float, seconds: float) -> None:
         self.begin(now)
-        self._wait = seconds if self._row <= 1 else min(self._wait, seconds)
+        self._waits.append(seconds)
 
     def _stop(self, now: float) -> None:
         """Handle a stop: the second one without another reason proves a rate limit."""
@@ -119,16 +129,28 @@ class Pace:
         self._stops += self._was_fine
         stopped, count = self._stopped, self._count
         self._stopped, self._count = self._first, 0
-        is_proven = self._stops >= _STOPS and self._wait >= _WAIT
+        wait = min(self._waits)
+        is_proven = self._stops >= _STOPS and wait >= _WAIT
         if self.rate is not None or stopped is None or not is_proven or self._first <= stopped:
             return
         # The rate lies between the successes per second from stop to stop, with the pause, and
         # those in a time as long as the Retry-After.
         self._good = count / (self._first - stopped)
-        self._asked = self._wait
+        self._asked = wait
         highest = sum(time > now - self._asked for time in self._taken) / self._asked
         self._bad = max(highest, self._good) * (1 + 2 * _STEP)
         self._go_to(max(self._good, highest * (1 - _STEP)), now, seconds=1)
+
+    def limit(self, now: float) -> None:
+        """Limit the rate to what was taken lately, because even single calls are refused."""
+        since = max(now - _LATELY, self._taken[0] if self._taken else now)
+        taken = sum(time > since for time in self._taken)
+        if self.rate is None and taken > 1 and now > since:
+            self._good = taken / (now - since)
+            self._step, self._asked = 4 * _STEP, 1.0
+            self._stopped, self._count = now, 0
+            self._go_to(self._good, now, seconds=1)
+            self._changed = now + self._asked
 
     def _lower(self, rate: float, now: float) -> None:
         self._bad = rate

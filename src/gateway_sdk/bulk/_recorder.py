@@ -1,89 +1,77 @@
-"""Keeps the results of a run in a ledger."""
+"""The results of a run that equal items share: in memory, or in a ledger."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from copy import copy
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, cast
 
-from pydantic_core import from_json
-
-from gateway_sdk.bulk._failures import error_of, failure_of, state_of
-from gateway_sdk.bulk._json import item_text, value_text
-from gateway_sdk.bulk._keys import Dedup, KeyFunction, digest_of
-from gateway_sdk.bulk._observers import ItemObserver
+from gateway_sdk.bulk._entries import entry_of, error_of, item_text, value_text
+from gateway_sdk.bulk._item import ItemRun
+from gateway_sdk.bulk._keys import digest_of
 from gateway_sdk.bulk.ledger import Entry, Ledger, State
-from gateway_sdk.bulk.results import BulkResult, Item, Value
-from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
+from gateway_sdk.bulk.results import BulkResult, Item, StoredValue, Value
+from gateway_sdk.errors import JournalError, SessionStateError
 
-A = TypeVar("A")
-B = TypeVar("B")
+_TURNS: Final = 2
+"""Turns of the event loop before a batch is passed: calls that end together share it."""
 
-
-class Batches:
-    """Passes entries to a ledger, and reads them, one batch after the other."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._entries: list[tuple[Entry, asyncio.Future[None]]] = []
-        self._keys: list[tuple[bytes, asyncio.Future[Entry]]] = []
-        self._working: asyncio.Task[None] | None = None
-        self._context = copy_context()  # not that of an item
-
-    def write(self, entry: Entry) -> asyncio.Future[None]:
-        return self._ask(self._entries, entry)
-
-    def read(self, key: bytes) -> asyncio.Future[Entry]:
-        return self._ask(self._keys, key)
-
-    def _ask(self, queue: list[tuple[A, asyncio.Future[B]]], what: A) -> asyncio.Future[B]:
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[B] = loop.create_future()
-        queue.append((what, answer))
-        if self._working is None:
-            self._working = loop.create_task(self._work(), context=self._context)
-        return answer
-
-    async def _work(self) -> None:
-        try:
-            while self._entries or self._keys:
-                await _pass(self._entries, self._write)
-                await _pass(self._keys, self._ledger.read)
-        finally:
-            self._working = None
-
-    async def _write(self, entries: Sequence[Entry]) -> Sequence[None]:
-        await self._ledger.write(entries)
-        return [None] * len(entries)
-
-    async def finish(self) -> None:
-        """Wait for what is written, also by tasks that an item has left."""
-        while self._working is not None:
-            await asyncio.wait([self._working])
+KeyFunction = Callable[[Item], object]
+Finish = Callable[[ItemRun[Item, Value], BulkResult[Item, Value] | None], None]
+Fail = Callable[[BaseException], None]
 
 
-async def _pass(
-    queue: list[tuple[A, asyncio.Future[B]]], ask: Callable[[Sequence[A]], Awaitable[Sequence[B]]]
-) -> None:
-    if not queue:
-        return
-    batch = queue[:]
-    queue.clear()
-    try:
-        answers = await ask([what for what, _ in batch])
-    except Exception as error:  # noqa: BLE001 - it is that of each of them
-        for _, answer in batch:
-            if not answer.done():
-                answer.set_exception(copy(error) if isinstance(error, GatewayError) else error)
-                answer.exception()  # the run may have ended: nobody has to ask for it
-    else:
-        for (_, answer), found in zip(batch, answers, strict=True):
-            if not answer.done():
-                answer.set_result(found)
+class MemoryResults(Generic[Item, Value]):
+    """Keeps the results by their keys; without a key all items are different, and none is kept."""
+
+    _finish: Finish[Item, Value]
+    _fail: Fail
+
+    def __init__(self, key: KeyFunction[Item] | None) -> None:
+        self._key = key
+        self._results: dict[bytes | None, BulkResult[Item, Value]] = {}
+
+    async def open(self, finish: Finish[Item, Value], fail: Fail) -> None:
+        """Take the functions that finish an item (None if its result is lost), and end the run."""
+        self._finish, self._fail = finish, fail
+
+    async def aclose(self) -> None: ...
+
+    def digest(self, item: Item) -> bytes | None:
+        return None if self._key is None else digest_of(self._key(item))
+
+    def has(self, digest: bytes | None) -> bool:
+        """Tell whether an equal item has ended."""
+        return digest in self._results
+
+    def recall(self, run: ItemRun[Item, Value]) -> None:
+        """Finish an item with the result of an equal one that has ended."""
+        self._finish(run, replace(self._results[run.digest], item=run.item))
+
+    async def record_intent(self, run: ItemRun[Item, Value]) -> None:
+        """Called before each request of an item that must not be sent twice."""
+
+    def withdraw(self, run: ItemRun[Item, Value]) -> None:
+        """Called before an item waits that was refused: it has not begun."""
+
+    def ended(self, run: ItemRun[Item, Value], value: Any) -> None:
+        """Keep the value or the error of an item, and finish it then."""
+        self._finish(run, self._keep(run, value))
+
+    def _keep(self, run: ItemRun[Item, Value], value: Any) -> BulkResult[Item, Value]:
+        result = run.result_with(value)
+        if run.digest is not None:
+            self._results[run.digest] = result
+        return result
+
+    def interrupted(self, run: ItemRun[Item, Value]) -> None:
+        """Note an item whose call was ended early, by the deadline or by closing the run."""
+        self._keep(run, None)
 
 
-class LedgerResults(Dedup[Item, Value]):
+class LedgerResults(MemoryResults[Item, Value]):
     def __init__(
         self,
         ledger: Ledger,
@@ -92,15 +80,18 @@ class LedgerResults(Dedup[Item, Value]):
         dump: Callable[[Value], Any] | None,
         load: Callable[[Any], Value] | None,
     ) -> None:
+        super().__init__(key)
         self._ledger = ledger
-        self._key = key
         self._dump = dump
         self._load = load
-        self._begun: dict[bytes, asyncio.Future[None]] = {}
-        self._batches = Batches(ledger)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        # What is to be written and read, with functions that take the answer, or the error.
+        self._entries: list[tuple[Entry, Callable[[Any], None]]] = []
+        self._keys: list[tuple[bytes, Callable[[Any], None]]] = []
+        self._working: asyncio.Task[None] | None = None
+        self._context = copy_context()  # not that of an item
 
-    async def open(self) -> None:
+    async def open(self, finish: Finish[Item, Value], fail: Fail) -> None:
+        await super().open(finish, fail)
         self._loop = asyncio.get_running_loop()
         await self._ledger.open()
 
@@ -113,8 +104,46 @@ class LedgerResults(Dedup[Item, Value]):
             raise
 
     async def _close(self) -> None:
-        await self._batches.finish()
+        while self._working is not None:  # also for tasks that an item has left
+            await asyncio.wait([self._working])
         await self._ledger.aclose()
+
+    def _write(self, entry: Entry, answered: Callable[[Any], None]) -> None:
+        self._entries.append((entry, answered))
+        self._start()
+
+    def _noted(self, error: Exception | None) -> None:
+        if error is not None:
+            self._fail(error)
+
+    def _start(self) -> None:
+        if self._working is None:
+            self._working = self._loop.create_task(self._work(), context=self._context)
+
+    async def _work(self) -> None:
+        """Pass the entries to the ledger, and read them, one batch after the other."""
+        try:
+            while self._entries or self._keys:
+                for _ in range(_TURNS):
+                    await asyncio.sleep(0)
+                entries, self._entries = self._entries, []
+                keys, self._keys = self._keys, []
+                if entries:
+                    await self._pass(entries, self._ledger.write)
+                if keys:
+                    await self._pass(keys, self._ledger.read)
+        finally:
+            self._working = None
+
+    async def _pass(
+        self, batch: Sequence[tuple[Any, Callable[[Any], None]]], ask: Callable[[Any], Any]
+    ) -> None:
+        try:
+            answers = await ask([what for what, _ in batch]) or [None] * len(batch)
+        except Exception as error:  # noqa: BLE001 - it is that of each of them
+            answers = [error] * len(batch)
+        for (_, answered), answer in zip(batch, answers, strict=True):
+            answered(answer)
 
     def digest(self, item: Item) -> bytes | None:
         return digest_of(item if self._key is None else self._key(item))
@@ -122,108 +151,96 @@ class LedgerResults(Dedup[Item, Value]):
     def has(self, digest: bytes | None) -> bool:
         return self._ledger.has(digest or b"")
 
-    async def recall(self, item: Item, digest: bytes | None) -> BulkResult[Item, Value]:
-        entry = await self._batches.read(digest or b"")
-        if entry.failure is None:
-            try:
-                found = _value_of(entry)
-            except ValueError:
-                raise JournalError("the journal is damaged: a value is no JSON") from None
-            value, error = self._loaded(found)
-        else:
-            value, error = None, error_of(entry.failure)
-        return BulkResult(
-            item=item,
-            error=error,
-            attempts=entry.attempts,
-            elapsed=entry.elapsed,
-            from_journal=True,
-            _value=value,
-        )
+    def recall(self, run: ItemRun[Item, Value]) -> None:
+        self._keys.append((run.digest or b"", partial(self._recalled, run)))
+        self._start()
 
-    async def record_intent(self, item: Item, digest: bytes | None) -> None:
+    def _recalled(self, run: ItemRun[Item, Value], entry: Entry | Exception) -> None:
+        if isinstance(entry, Exception):
+            self._fail(entry)
+            self._finish(run, None)
+            return
+        run.attempts, run.elapsed = entry.attempts, entry.elapsed
+        value: Any = None
+        if entry.failure is not None:
+            run.error = error_of(entry.failure)
+        else:
+            value = self._loaded(run, entry.value)
+        self._finish(run, run.result_with(value, from_journal=True))
+
+    async def record_intent(self, run: ItemRun[Item, Value]) -> None:
         """Wait until the ledger has it: no later run sends the item again."""
         if asyncio.get_running_loop() is not self._loop:
             raise SessionStateError(
                 "the call is made in another event loop than its bulk run, so the journal cannot "
                 "record it: make it in the event loop of the run"
             )
-        key = digest or b""
-        if key not in self._begun:
-            entry = Entry(key=key, state=State.BEGUN, once=True, item=item_text(item))
-            self._begun[key] = self._batches.write(entry)
-        await asyncio.shield(self._begun[key])  # other calls of the item may wait for it too
-
-    async def ended(
-        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
-    ) -> BulkResult[Item, Value]:
-        found = None
+        if run.intent is None:
+            run.intent = self._loop.create_future()
+            self._write(_note(run, State.BEGUN), partial(_resolve, run.intent))
         try:
-            entry = self._entry(digest, result, observer)
-            found = _value_of(entry)  # refuses too deep values and too long integers
-        except Exception as error:  # noqa: BLE001 - the user's dump; its text may show the value
-            result = replace(result, error=_no_json(error, observer), _value=None)
-            entry = self._entry(digest, result, observer)
-        await self._end(entry)
+            await asyncio.shield(run.intent)  # other calls of the item may wait for it too
+        except Exception as error:
+            self._fail(error)
+            raise
+
+    def withdraw(self, run: ItemRun[Item, Value]) -> None:
+        if run.intent is not None:
+            run.intent = None
+            self._write(_note(run, State.INTERRUPTED), self._noted)
+
+    def ended(self, run: ItemRun[Item, Value], value: Any) -> None:
+        text = None
+        if run.error is None:
+            try:
+                text = value_text(value if self._dump is None else self._dump(value))
+            except Exception as error:  # noqa: BLE001 - the user's dump; its text may show the value
+                run.error = failure = JournalError(
+                    f"the value cannot be written to the journal ({type(error).__name__}): "
+                    "give dump=, a function that converts it to JSON"
+                )
+                failure.outcome = run.outcome
+        self._write(entry_of(run, text), partial(self._written, run, text))
+
+    def _written(
+        self, run: ItemRun[Item, Value], text: str | None, error: Exception | None
+    ) -> None:
+        self._noted(error)
+        if error is not None:
+            self._finish(run, None)
+            return
         # The value of the ledger, as every later result of an equal item has it: else a run that
         # goes on after a kill would give other types than one that was not interrupted.
-        if result.error is None:
-            value, wrong = self._loaded(found)
-            result = replace(result, error=wrong, _value=value)
-        return result
+        value = self._loaded(run, text) if run.error is None else None
+        self._finish(run, run.result_with(value))
 
-    async def interrupted(
-        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
-    ) -> None:
+    def interrupted(self, run: ItemRun[Item, Value]) -> None:
         """Write the result of a call that must not be sent twice; other calls are repeated."""
-        if observer.may_repeat:
-            await self.withdraw(result.item, digest)
+        if run.may_repeat:
+            self.withdraw(run)
         else:
-            await self._end(self._entry(digest, result, observer))
+            self._write(entry_of(run, None), self._noted)
 
-    async def withdraw(self, item: Item, digest: bytes | None) -> None:
-        if digest in self._begun:
-            state = State.INTERRUPTED
-            await self._end(Entry(key=digest, state=state, once=True, item=item_text(item)))
-
-    async def _end(self, entry: Entry) -> None:
-        self._begun.pop(entry.key, None)
-        await self._batches.write(entry)
-
-    def _entry(
-        self, digest: bytes | None, result: BulkResult[Item, Value], observer: ItemObserver
-    ) -> Entry:
-        failure = None if result.error is None else failure_of(result.error, observer)
-        value = None
-        if failure is None:
-            value = value_text(result.value if self._dump is None else self._dump(result.value))
-        return Entry(
-            key=digest or b"",
-            state=State.DONE if failure is None else state_of(failure),
-            once=observer.sends_once,
-            item=item_text(result.item),
-            value=value,
-            failure=failure,
-            attempts=result.attempts,
-            elapsed=result.elapsed,
-        )
-
-    def _loaded(self, found: Any) -> tuple[Value | None, Exception | None]:
+    def _loaded(self, run: ItemRun[Item, Value], text: str | None) -> Any:
+        stored = StoredValue(text or "null")
+        if self._load is None:
+            return stored  # which is decoded when the user asks for it
         try:
-            return (found if self._load is None else self._load(found)), None
-        except Exception as error:  # noqa: BLE001 - the user's load fails for one item only
-            return None, error
+            return self._load(stored.decode())
+        except BaseException as error:  # noqa: BLE001 - the user's load fails for one item only
+            if not isinstance(error, Exception):
+                self._fail(error)
+            run.error = cast("Exception", error)
+            return None
 
 
-def _value_of(entry: Entry) -> Any:
-    return None if entry.value is None else from_json(entry.value)
+def _note(run: ItemRun[Any, Any], state: State) -> Entry:
+    return Entry(key=run.digest or b"", state=state, once=True, item=item_text(run.item))
 
 
-def _no_json(error: Exception, observer: ItemObserver) -> JournalError:
-    """Return the error for a value that cannot be written, without the text of the cause."""
-    failure = JournalError(
-        f"the value cannot be written to the journal ({type(error).__name__}): "
-        "give dump=, a function that converts it to JSON"
-    )
-    failure.outcome = observer.outcome
-    return failure
+def _resolve(written: asyncio.Future[None], error: Exception | None) -> None:
+    if error is None:
+        written.set_result(None)
+    else:
+        written.set_exception(copy(error))  # the call writes to it; the run raises the other one
+        written.exception()  # the run may have ended: nobody has to ask for it

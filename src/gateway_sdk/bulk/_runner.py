@@ -3,30 +3,29 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextvars import Context, copy_context
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Generic, cast
+from typing import Final, Generic
 
 from gateway_sdk._call.events import ITEMS
 from gateway_sdk._call.retry import Bucket, RetryBudget
-from gateway_sdk.bulk._keys import Dedup
-from gateway_sdk.bulk._limit import Limit, Ticket
-from gateway_sdk.bulk._observers import Backoff, ItemObserver, RunObservers
+from gateway_sdk.bulk._item import Backoff, ItemRun, OfRun
+from gateway_sdk.bulk._limit import FixedLimit
+from gateway_sdk.bulk._observers import Reporter
 from gateway_sdk.bulk._outage import Outages, was_answered
-from gateway_sdk.bulk._source import Source
-from gateway_sdk.bulk.results import BulkResult, Item, Outage, Value
-from gateway_sdk.errors import (
-    DeadlineExceededError,
-    GatewayError,
-    JournalError,
-    RateLimitedError,
-)
-from gateway_sdk.outcome import Attempt
+from gateway_sdk.bulk._recorder import MemoryResults
+from gateway_sdk.bulk._source import make_source
+from gateway_sdk.bulk.results import BulkResult, Item, Value
+from gateway_sdk.errors import DeadlineExceededError, GatewayError, RateLimitedError
 
 AHEAD: Final = 8
-"""Items taken but not yet yielded, per call in flight: they wait for a slow item, or equal one."""
+"""Items taken but not yet yielded, per call in flight: they wait for a slow item, an equal one, or
+the journal."""
+
+_UNWRITTEN: Final = 4
+"""Results that are being written, per further call in flight: a batch of 40 costs a third less."""
 
 _RESULTS_IN_A_ROW: Final = 64
 """Results that are yielded in a row before other tasks may run."""
@@ -36,92 +35,86 @@ _BUDGET: Final = RetryBudget(share=1.0)
 lacks a retry is tried later, and a gateway that is away is not asked by all items."""
 
 
-@dataclass(slots=True, eq=False)
-class PendingItem(Generic[Item, Value]):
-    item: Item
-    digest: bytes | None
-    result: BulkResult[Item, Value] | None = None
-    followers: list["PendingItem[Item, Value]"] = field(default_factory=list)
-    failures: int = 0  # outside of outages
-    is_later: bool = False  # its call failed, and is made again later
-    failure: tuple[BulkResult[Item, Value], ItemObserver] | None = None  # of its last call
-    is_probe: bool = False
-
-
 class Runner(Generic[Item, Value]):
     def __init__(
         self,
         call: Callable[[Item], Awaitable[Value]],
+        items: Iterable[Item] | AsyncIterable[Item],
         *,
-        limit: Limit,
-        dedup: Dedup[Item, Value],
+        limit: FixedLimit,
+        results: MemoryResults[Item, Value],
+        reporter: Reporter,
         ordered: bool,
         deadline: float | None,
         patience: float | None,
-        observers: RunObservers | None,
-        outage_changed: Callable[[Outage | None], None],
     ) -> None:
-        self._run_observers = observers
         self._call = call
-        self._patience = patience
+        self._source = make_source(items, self._wake)
         self._limit = limit
-        self._dedup = dedup
+        self._results = results
+        self._reporter = reporter
         self._ordered = ordered
         self._deadline = deadline
+        self._patience = patience
         self._expired = False
         self._closing = False
-        self._run_error: BaseException | None = None
+        self._error: BaseException | None = None  # of the run
         self._woken = asyncio.Event()
-        self._outages = Outages(patience, changed=outage_changed, wake=self.wake, end=self._fail)
-        self._budget = Bucket(_BUDGET)
-        self._later: deque[PendingItem[Item, Value]] = deque()
-        self._running: set[asyncio.Task[None]] = set()
-        self._calling: set[asyncio.Task[None]] = set()  # those that may be cancelled
-        self._leaders: dict[bytes, PendingItem[Item, Value]] = {}
-        self._queue: deque[PendingItem[Item, Value]] = deque()
-        self._held = 0
+        self._outages = Outages(patience, reporter.outage, wake=self._wake, end=self._fail)
+        self._of_run = OfRun(
+            limit, Bucket(_BUDGET), results.record_intent, results.withdraw, self._wake
+        )
+        self._later: deque[ItemRun[Item, Value]] = deque()  # failed, and are called again
+        self._tasks: set[asyncio.Task[Value]] = set()
+        self._unwritten: set[ItemRun[Item, Value]] = set()
+        self._leaders: dict[bytes, ItemRun[Item, Value]] = {}  # of equal items without a result
+        self._queue: deque[ItemRun[Item, Value]] = deque()
+        self._held = 0  # items that were taken and not yet yielded
+        self._under_way = 0  # items that are called, or whose results are written or read
         self._ready = 0
         self._streak = 0
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         self._woken.set()
 
-    async def results(self, source: Source[Item]) -> AsyncGenerator[BulkResult[Item, Value], None]:
+    async def run(self) -> AsyncGenerator[BulkResult[Item, Value], None]:
         """Yield one result for each item; leave nothing running at the end or after an error."""
-        loop = asyncio.get_running_loop()
-        timer = None
-        if self._deadline is not None:
-            timer = loop.call_later(self._deadline, self._expire, source)
-        try:
-            await self._dedup.open()
-            while result := await self._next(source):
-                yield result
-        finally:
-            if timer is not None:
-                timer.cancel()
-            await self._stop(source)
-        if source.error is not None:
-            raise source.error
+        with self._reporter.run_is_told():
+            loop, timer = asyncio.get_running_loop(), None
+            if self._deadline is not None:
+                timer = loop.call_later(self._deadline, self._expire)
+            try:
+                await self._results.open(self._finish, self._fail)
+                while result := await self._next():
+                    self._reporter.count(result)
+                    yield result
+            finally:
+                if timer is not None:
+                    timer.cancel()
+                await self._stop()
+            if self._source.error is not None:
+                raise self._source.error
 
-    async def _next(self, source: Source[Item]) -> BulkResult[Item, Value] | None:
+    async def _next(self) -> BulkResult[Item, Value] | None:
         self._streak += 1
         if self._streak % _RESULTS_IN_A_ROW == 0:
             await asyncio.sleep(0)
         while True:
             self._woken.clear()
-            while self._run_error is None and self._start_one(source):
+            while self._error is None and self._start_one():
                 pass
             if result := self._next_ready():
                 return result
-            if self._run_error is not None and self._is_written:
-                raise self._run_error
-            if source.ended and not self._held:
+            if self._error is not None and not self._under_way:
+                raise self._error
+            if self._source.ended and not self._held:
                 return None
             await self._woken.wait()
             self._streak = 0
 
     def _next_ready(self) -> BulkResult[Item, Value] | None:
-        has_failed = self._run_error is not None and self._is_written
+        # Results that are being written are yielded before the error of the run is raised.
+        has_failed = self._error is not None and not self._under_way
         while self._queue and (self._queue[0].result or has_failed):
             result = self._queue.popleft().result
             if result is not None:
@@ -130,260 +123,186 @@ class Runner(Generic[Item, Value]):
                 return result
         return None
 
-    @property
-    def _is_written(self) -> bool:
-        """Whether no result is being written, which is yielded before the run fails."""
-        return self._running <= self._calling
-
-    def _start_one(self, source: Source[Item]) -> bool:
+    def _start_one(self) -> bool:
         """Start a new item, or else one that failed; False if there is none, or no room."""
         # In ordered runs, results may wait for the first one, up to a limit.
         waiting = 0 if self._ordered else self._ready
-        if not self._outages.allows_call or not self._limit.has_room(waiting):
+        if not self._outages.allows_call or not self._limit.has_room(waiting, self._wake):
+            return False
+        # Calls begin while results are written, but not many: a result may make the user leave.
+        # One call at a time waits for that of the one before.
+        if len(self._unwritten) > _UNWRITTEN * (self._limit.size - 1):
             return False
         # In an outage, a new item may be better to try with than those that failed.
         may_take = self._held < AHEAD * self._limit.size or self._outages.is_on
-        if may_take and (taken := source.next()):
-            self._take(source, taken[0])
-        elif self._later and not source.is_asked:
+        if may_take and (taken := self._source.next()):
+            self._take(taken[0])
+        elif self._later and not self._source.is_asked:
             self._begin(self._later.popleft())
         else:
             return False
         return True
 
-    def _take(self, source: Source[Item], item: Item) -> None:
+    def _take(self, item: Item) -> None:
         """Start an item, unless its result is known or an equal item is in flight."""
         try:
-            digest = self._dedup.digest(item)
+            digest = self._results.digest(item)
         except Exception as error:  # noqa: BLE001 - an error of the key ends the run
-            source.give_up(error)
+            self._source.give_up(error)
             return
-        pending: PendingItem[Item, Value] = PendingItem(item, digest)
+        run: ItemRun[Item, Value] = ItemRun(self._of_run, item, digest)
         self._held += 1
         if self._ordered:
-            self._queue.append(pending)
-        if digest is not None and digest in self._leaders:
-            self._leaders[digest].followers.append(pending)
-        elif self._dedup.has(digest):
-            self._start(pending, self._recall(pending))
+            self._queue.append(run)
+        leader = run if digest is None else self._leaders.setdefault(digest, run)
+        if leader is not run:
+            leader.followers.append(run)
+        elif self._results.has(digest):
+            self._under_way += 1
+            self._results.recall(run)
         elif self._expired:
-            self._finish(pending, self._not_begun(pending))
+            self._under_way += 1
+            run.error = self._not_begun()
+            self._finish(run, run.result_with(None))
         else:
-            self._begin(pending)
+            self._begin(run)
 
-    def _begin(self, pending: PendingItem[Item, Value]) -> None:
-        pending.is_later, pending.is_probe = False, self._outages.take_probe()
-        self._budget.calls += 1
-        ticket = self._limit.begin(self.wake)
-        observer = ItemObserver(
-            ticket,
-            self._budget,
-            partial(self._record_intent, pending),
-            partial(self._dedup.withdraw, pending.item, pending.digest),
-        )
+    def _begin(self, run: ItemRun[Item, Value]) -> None:
+        self._under_way += 1
+        run.begin(is_probe=self._outages.take_probe())
         context = copy_context()
-        around = (item for item in ITEMS.get() if item.is_open)
-        context.run(ITEMS.set, (*around, observer))
-        if self._run_observers is not None:
-            context.run(self._run_observers.item_started)
-        task = self._start(pending, self._run(pending, observer, ticket), ticket, context)
-        self._calling.add(task)
+        context.run(ITEMS.set, (*(item for item in ITEMS.get() if item.is_open), run))
+        if self._reporter.observers:
+            context.run(self._reporter.item_started)
+        task = asyncio.create_task(self._call_until_taken(run), context=context)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._call_ended, run))
 
-    async def _recall(self, pending: PendingItem[Item, Value]) -> None:
-        pending.result = await self._dedup.recall(pending.item, pending.digest)
-
-    def _start(
-        self,
-        pending: PendingItem[Item, Value],
-        work: Coroutine[Any, Any, None],
-        ticket: Ticket | None = None,
-        context: Context | None = None,
-    ) -> asyncio.Task[None]:
-        if pending.digest is not None:
-            self._leaders[pending.digest] = pending
-        task = asyncio.create_task(work, context=context)
-        self._running.add(task)
-        task.add_done_callback(lambda task: self._ended(pending, ticket, task))
-        return task
-
-    async def _record_intent(
-        self, pending: PendingItem[Item, Value], observer: ItemObserver
-    ) -> None:
-        """Record that a request must not be sent twice; if this fails, it is not sent."""
-        observer.sends_once = True
-        try:
-            await self._dedup.record_intent(pending.item, pending.digest)
-        except JournalError as error:
-            self._fail(error)
-            raise
-
-    async def _run(
-        self, pending: PendingItem[Item, Value], observer: ItemObserver, ticket: Ticket
-    ) -> None:
-        began = time.monotonic()
-        error: Exception | None = None
-        value: Value | None = None
-        was_interrupted = False
-        try:
-            value = await self._call_until_taken(pending, observer, ticket)
-        except asyncio.CancelledError:
-            was_interrupted = self._closing or self._expired
-            error = observer.interrupted(
-                self._end_reason(), by_deadline=self._expired and not self._closing
-            )
-        except Exception as raised:  # noqa: BLE001 - the user's function may raise anything
-            error = without_frames(raised)
-        finally:
-            observer.is_open = False
-            # What has ended is written, also when the run is closed or its deadline passes.
-            self._calling.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-        known = error.attempts if isinstance(error, GatewayError) else ()
-        before, pending.failure = pending.failure, None
-        result: BulkResult[Item, Value] = BulkResult(
-            item=pending.item,
-            error=error,
-            attempts=(observer.attempts or len(known)) + (before[0].attempts if before else 0),
-            elapsed=time.monotonic() - began + (before[0].elapsed if before else 0.0),
-            _value=value,
-        )
-        if was_interrupted:
-            await self._dedup.interrupted(pending.digest, result, observer)
-            pending.result = result if self._run_error is None else None
-        elif pending.is_later and not (self._closing or self._expired):
-            await observer.withdraw()
-            pending.failure = result, observer
-        else:
-            pending.result = await self._dedup.ended(pending.digest, result, observer)
-
-    def _put_off(self, pending: PendingItem[Item, Value]) -> None:
-        if self._closing:  # the next run begins it again
-            return
-        if self._expired:
-            self._start(pending, self._give_up(pending))
-        else:
-            self._later.append(pending)
-            self.wake()
-
-    async def _give_up(self, pending: PendingItem[Item, Value]) -> None:
-        """Take the last failure for the result."""
-        result, observer = cast("tuple[BulkResult[Item, Value], ItemObserver]", pending.failure)
-        pending.result = await self._dedup.ended(pending.digest, result, observer)
-
-    async def _call_until_taken(
-        self, pending: PendingItem[Item, Value], observer: ItemObserver, ticket: Ticket
-    ) -> Value:
+    async def _call_until_taken(self, run: ItemRun[Item, Value]) -> Value:
         """Make one call, and repeat it after each 429 as long as this is safe."""
-        backoff = Backoff(self._patience)
+        run.began = time.monotonic()
+        backoff: Backoff | None = None
         while True:
-            is_probe, pending.is_probe = pending.is_probe, False
             try:
-                value = await self._call(pending.item)
-            except BaseException as error:
-                if was_answered(error):
-                    self._outages.over()
-                elif is_probe:
-                    self._outages.probe_failed()
-                if not isinstance(error, GatewayError) or not observer.may_begin_again(error):
+                return await self._call(run.item)
+            except RateLimitedError as error:
+                backoff = backoff or Backoff(self._patience)
+                if not run.may_begin_again(error) or (seconds := backoff.after(error)) is None:
                     raise
-                if not observer.has_calls:
-                    status, kind = getattr(error, "status", None), type(error).__name__
-                    ticket.attempt_finished(Attempt(error.outcome, status, kind, 0.0))
-                if not isinstance(error, RateLimitedError):
-                    await self._judge(pending, error)
-                    raise
-                if (seconds := backoff.after(error)) is None:
-                    raise
-            else:
-                self._outages.over()
-                return value
-            await observer.withdraw()
-            ticket.retry_scheduled(seconds)
+                run.refused(error, seconds)
+            self._outages.over()
             await asyncio.sleep(seconds)
 
-    async def _judge(self, pending: PendingItem[Item, Value], error: GatewayError) -> None:
-        """Decide whether an item that failed is tried again."""
-        if error.token_is_static:  # all other items would fail too
-            self._fail(without_frames(error))
-            await asyncio.sleep(0)  # this task was cancelled too
-        pending.failures += not self._outages.is_on
-        is_final = self._outages.failed(error, pending.failures, is_first=pending.failure is None)
-        pending.is_later = not is_final
+    def _call_ended(self, run: ItemRun[Item, Value], task: asyncio.Task[Value]) -> None:
+        self._tasks.discard(task)
+        try:
+            self._judge(run, task)
+        except BaseException as error:  # noqa: BLE001 - of the call, of dump, or of the item's class
+            self._fail(error)
+            self._finish(run, None)
 
-    def _end_reason(self) -> str:
+    def _judge(self, run: ItemRun[Item, Value], task: asyncio.Task[Value]) -> None:
+        raised = None if task.cancelled() else task.exception()
+        if raised is not None and not isinstance(raised, Exception):
+            raise raised
+        error = self._interruption(run) if task.cancelled() else raised and without_frames(raised)
+        was_cut = task.cancelled() and (self._closing or self._expired)
+        run.end(error)
+        if error is None or was_answered(error):
+            self._outages.over()
+        elif run.is_probe and self._outages.is_on:
+            self._outages.probe_failed()
+        if isinstance(error, GatewayError) and not was_cut and self._may_pass(run, error):
+            if not error.token_is_static:
+                self._put_off(run)
+                return
+            self._fail(error)  # all other items would fail too
+            was_cut = True
+        if was_cut:
+            self._results.interrupted(run)
+            self._finish(run, None if self._closing else run.result_with(None))
+        else:
+            self._unwritten.add(run)
+            self._results.ended(run, None if error else task.result())
+            self._wake()  # another call may begin while the result is written
+
+    def _may_pass(self, run: ItemRun[Item, Value], error: GatewayError) -> bool:
+        """Decide whether an item that failed is tried again later, by this run or the next one."""
+        if self._expired or isinstance(error, RateLimitedError) or not run.may_begin_again(error):
+            return False
+        if self._closing or error.token_is_static:
+            return True
+        is_first, run.has_failed = not run.has_failed, True
+        run.failures += not self._outages.is_on
+        return not self._outages.failed(error, run.failures, is_first=is_first)
+
+    def _put_off(self, run: ItemRun[Item, Value]) -> None:
+        self._results.withdraw(run)
+        self._under_way -= 1
+        if not self._closing:
+            self._later.append(run)
+        self._wake()
+
+    def _interruption(self, run: ItemRun[Item, Value]) -> GatewayError:
+        """Return the error of a task that was cancelled."""
+        if run.began is None:
+            return self._not_begun()
+        reason = "the call was cancelled from within"
         if self._closing:
-            return "the run was closed before the call had ended"
-        if self._expired:
-            return f"the deadline of {self._deadline:g} s for the whole run passed"
-        return "the call was cancelled from within"
+            reason = "the run was closed before the call had ended"
+        elif self._expired:
+            reason = f"the deadline of {self._deadline:g} s for the whole run passed"
+        return run.interrupted(reason, by_deadline=self._expired and not self._closing)
 
-    def _ended(
-        self, pending: PendingItem[Item, Value], ticket: Ticket | None, task: asyncio.Task[None]
-    ) -> None:
-        self._running.discard(task)
-        self._calling.discard(task)
-        failure = None if task.cancelled() else task.exception()
-        result = pending.result or (pending.failure and pending.failure[0])
-        if ticket is not None:
-            ticket.ended(failure or (result.error if result else None))
-        if failure is not None:
-            self._fail(failure)
-        if pending.failure is not None and pending.result is None and self._run_error is None:
-            self._put_off(pending)
-            return
-        if pending.digest is not None:
-            del self._leaders[pending.digest]
-        if pending.result is None and self._run_error is not None:
-            self.wake()  # the error of the run is raised instead
-            return
-        # A task that is cancelled before its first step never runs.
-        result, pending.result = pending.result or self._not_begun(pending), None
-        self._finish(pending, result)
-        for follower in pending.followers:
-            self._finish(follower, replace(result, item=follower.item))
-
-    def _finish(self, pending: PendingItem[Item, Value], result: BulkResult[Item, Value]) -> None:
-        pending.result = result
-        self._ready += 1
-        if not self._ordered:
-            self._queue.append(pending)
-        self.wake()
-
-    def _not_begun(self, pending: PendingItem[Item, Value]) -> BulkResult[Item, Value]:
-        error = DeadlineExceededError(
+    def _not_begun(self) -> GatewayError:
+        return DeadlineExceededError(
             f"not begun, nothing was sent: the deadline of {self._deadline or 0:g} s for the whole "
             "run passed"
         )
-        return BulkResult(item=pending.item, error=error, elapsed=0.0, _value=None)
+
+    def _finish(self, run: ItemRun[Item, Value], result: BulkResult[Item, Value] | None) -> None:
+        """Let the result of an item be yielded, and those of its equals; None if it is lost."""
+        self._under_way -= 1
+        self._unwritten.discard(run)
+        if run.digest is not None:
+            del self._leaders[run.digest]
+        if result is not None:
+            run.result = result
+            for follower in run.followers:
+                follower.result = replace(result, item=follower.item)
+            self._ready += 1 + len(run.followers)
+            if not self._ordered:
+                self._queue += (run, *run.followers)
+        self._wake()
 
     def _fail(self, error: BaseException) -> None:
         """End the calls, and then the run with this error."""
-        self._run_error = self._run_error or error
+        self._error = self._error or error
         self._closing = True
-        self._outages.close()
-        for task in self._calling:
-            task.cancel()
-        self.wake()
+        self._end_calls()
 
-    def _expire(self, source: Source[Item]) -> None:
+    def _expire(self) -> None:
         self._expired = True
-        self._outages.close()
-        source.expire()
-        while self._later:
-            self._put_off(self._later.popleft())
-        for task in self._calling:
-            task.cancel()
-        self.wake()
+        self._source.expire()
+        while self._later:  # their last failures are their results
+            self._under_way += 1
+            self._results.ended(self._later.popleft(), None)
+        self._end_calls()
 
-    async def _stop(self, source: Source[Item]) -> None:
-        self._closing = True
+    def _end_calls(self) -> None:
         self._outages.close()
+        for task in self._tasks:
+            task.cancel()
+        self._wake()
+
+    async def _stop(self) -> None:
+        self._closing = True
+        self._end_calls()
         try:
-            for task in self._calling:
-                task.cancel()
-            await source.aclose()
-            await asyncio.gather(*self._running, return_exceptions=True)
+            await self._source.aclose()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         finally:
-            await self._dedup.aclose()
+            await self._results.aclose()
 
 
 def without_frames(error: Exception) -> Exception:

@@ -1,7 +1,6 @@
 """The source of the items: an iterable or an asynchronous iterable."""
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sized
 from typing import Final, Generic, cast
 
@@ -12,28 +11,13 @@ _TURNS: Final = 5
 """Turns of the event loop in which an asynchronous iterable that need not wait gives an item."""
 
 
-class Source(ABC, Generic[Item]):
-    def __init__(self) -> None:
+class Source(Generic[Item]):
+    """An ordinary iterable."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
         self.error: BaseException | None = None  # of the iterable
         self.ended = False
         self.is_asked = False  # an iterable that has an item gives it within a few turns
-
-    @abstractmethod
-    def next(self) -> tuple[Item] | None: ...
-
-    def give_up(self, error: BaseException | None = None) -> None:
-        self.error = self.error or error
-        self.ended = True
-
-    def expire(self) -> None:
-        """The deadline has passed: read no further what may have no end."""
-
-    async def aclose(self) -> None: ...
-
-
-class PlainSource(Source[Item]):
-    def __init__(self, items: Iterable[Item]) -> None:
-        super().__init__()
         self._has_end = isinstance(items, Sized)
         self._iterator = iter(items)
 
@@ -48,13 +32,20 @@ class PlainSource(Source[Item]):
             self.give_up(error)
         return None
 
+    def give_up(self, error: BaseException | None = None) -> None:
+        self.error = self.error or error
+        self.ended = True
+
     def expire(self) -> None:
+        """The deadline has passed: read no further what may have no end."""
         self.ended = self.ended or not self._has_end
+
+    async def aclose(self) -> None: ...
 
 
 class AsyncSource(Source[Item]):
     def __init__(self, items: AsyncIterable[Item], wake: Callable[[], None]) -> None:
-        super().__init__()
+        super().__init__(())
         self._items = items
         self._wake = wake
         self._wanted = asyncio.Event()
@@ -127,5 +118,5 @@ def make_source(
     if isinstance(items, AsyncIterable):
         return AsyncSource(items, wake)
     if isinstance(items, Iterable):
-        return PlainSource(items)
+        return Source(items)
     raise InvalidArgumentError("items must be an iterable, or an asynchronous one")

@@ -39,13 +39,11 @@ class Latency:
         return spread / max(1, self.count - 1)
 
     def is_slower_than(self, fewer: Self, growth: float) -> bool:
-        """Tell whether latency grew by more than the square root of the number of calls."""
-        # Twice the calls then give less than 1.4 times the throughput. *growth* is the logarithm
-        # of the ratio of the numbers of calls.
+        """Tell whether latency grew, beyond chance, by more than *growth*, a logarithm."""
         if min(self.count, fewer.count) < _FEW:
             return False
         error = math.sqrt(self.variance_of_mean + fewer.variance_of_mean)
-        return self.mean - fewer.mean > max(growth / 2, _SIGNIFICANT * error)
+        return self.mean - fewer.mean > max(growth, _SIGNIFICANT * error)
 
 
 class Alarm:

@@ -1,15 +1,30 @@
 """The results of a run, and its progress."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
 
-from gateway_sdk._http.body import tell_progress
-from gateway_sdk.errors import GatewayError
+from pydantic_core import from_json
+
+from gateway_sdk.errors import GatewayError, JournalError
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredValue:
+    """The JSON of a journal."""
+
+    text: str
+
+    def decode(self) -> Any:
+        """Return what the text holds."""
+        try:
+            return from_json(self.text)
+        except ValueError:
+            raise JournalError("the journal is damaged: a value is no JSON") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +46,7 @@ class BulkResult(Generic[Item, Value]):
     attempts: int = 0
     elapsed: float
     from_journal: bool = False
-    _value: Value | None = field(repr=False)
+    _value: "Value | StoredValue | None" = field(repr=False)
 
     @property
     def value(self) -> Value:
@@ -39,9 +54,12 @@ class BulkResult(Generic[Item, Value]):
 
         Raises:
             Exception: the call failed; this is `error`.
+            JournalError: the journal is damaged.
         """
         if self.error is not None:
             raise self.error
+        if isinstance(self._value, StoredValue):
+            object.__setattr__(self, "_value", self._value.decode())
         return cast("Value", self._value)
 
 
@@ -78,29 +96,3 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], object]
-
-
-class ProgressMeter:
-    """Counts results and reports the progress."""
-
-    def __init__(self, tell: OnProgress | None, total: int | None) -> None:
-        self._tell = tell
-        self._now = Progress(0, 0, 0, total)
-
-    def count(self, result: BulkResult[Any, Any]) -> None:
-        """Count a result; errors of the listener are logged and change nothing."""
-        if self._tell is None:
-            return
-        self._now = replace(
-            self._now,
-            done=self._now.done + 1,
-            failed=self._now.failed + (result.error is not None),
-            from_journal=self._now.from_journal + result.from_journal,
-        )
-        tell_progress(self._tell, self._now)
-
-    def outage(self, outage: Outage | None) -> None:
-        """Report that an outage began, or ended."""
-        self._now = replace(self._now, outage=outage)
-        if self._tell is not None:
-            tell_progress(self._tell, self._now)

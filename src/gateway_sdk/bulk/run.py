@@ -11,7 +11,7 @@ from collections.abc import (
     Mapping,
     Sized,
 )
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, TypedDict, Unpack
@@ -26,17 +26,16 @@ from gateway_sdk._checks import (
     checked,
     is_async,
 )
-from gateway_sdk.bulk._keys import Dedup, KeyedResults
-from gateway_sdk.bulk._limit import Adaptive, AdaptiveLimit, FixedLimit, Limit
-from gateway_sdk.bulk._observers import RunObservers
-from gateway_sdk.bulk._recorder import LedgerResults
+from gateway_sdk._everywhere import with_added
+from gateway_sdk.bulk._journal import SqliteLedger
+from gateway_sdk.bulk._limit import Adaptive, AdaptiveLimit, FixedLimit
+from gateway_sdk.bulk._observers import Reporter
+from gateway_sdk.bulk._recorder import LedgerResults, MemoryResults
 from gateway_sdk.bulk._runner import Runner
-from gateway_sdk.bulk._source import Source, make_source
-from gateway_sdk.bulk._sqlite import SqliteLedger
 from gateway_sdk.bulk.ledger import Ledger
-from gateway_sdk.bulk.results import BulkResult, Item, OnProgress, ProgressMeter, Value
+from gateway_sdk.bulk.results import BulkResult, Item, OnProgress, Value
 from gateway_sdk.errors import ConfigurationError, GatewayError, InvalidArgumentError
-from gateway_sdk.observer import Observer, RunInfo
+from gateway_sdk.observer import Observer
 
 __all__ = ["BulkResult", "run"]
 
@@ -128,28 +127,25 @@ def run(
     except ConfigurationError as error:
         raise InvalidArgumentError(error.problem, field=error.setting) from None
     total = len(items) if isinstance(items, Sized) else None
-    observers = RunObservers(given["observers"], RunInfo(total)) if given["observers"] else None
-    meter = ProgressMeter(given["on_progress"], total)
     runner = Runner[Item, Value](
         call,
+        items,
         limit=given["concurrency"],
-        dedup=_dedup_of(given),
+        results=_results_of(given),
+        reporter=Reporter(given["on_progress"], with_added(given["observers"]), total),
         ordered=given["ordered"],
         deadline=given["deadline"],
         patience=given["patience"],
-        observers=observers,
-        outage_changed=meter.outage,
     )
-    source = make_source(items, runner.wake)
-    return _Results(_counted(runner, source, meter, observers))
+    return _Results(runner.run())
 
 
-def _dedup_of(given: Mapping[str, Any]) -> Dedup[Any, Any]:
+def _results_of(given: Mapping[str, Any]) -> MemoryResults[Any, Any]:
     journal, key, job = given["journal"], given["key"], given["job"]
     if journal is None:
         if any(given[name] for name in _OF_A_JOURNAL):
             raise InvalidArgumentError("job, dump, load and retry_failed go with journal=")
-        return Dedup() if key is None else KeyedResults(key)
+        return MemoryResults(key)
     if isinstance(journal, Path):
         journal = SqliteLedger(journal, _check_job(job), retry_failed=given["retry_failed"])
     elif job is not None or given["retry_failed"]:
@@ -180,24 +176,6 @@ class _Results(AsyncGenerator[BulkResult[Item, Value], None]):
 
     async def aclose(self) -> None:
         await self._results.aclose()
-
-
-async def _counted(
-    runner: Runner[Item, Value],
-    source: Source[Item],
-    meter: ProgressMeter,
-    run_observers: RunObservers | None,
-) -> AsyncGenerator[BulkResult[Item, Value], None]:
-    results = runner.results(source)
-    with run_observers or nullcontext():
-        try:
-            async for result in results:
-                meter.count(result)
-                if run_observers is not None:
-                    run_observers.count(result)
-                yield result
-        finally:
-            await results.aclose()
 
 
 def _check_function(name: str, function: object) -> object:
@@ -235,7 +213,7 @@ def _check_job(job: object) -> str:
     return job
 
 
-def limit_of(name: str, concurrency: object) -> Limit:
+def limit_of(name: str, concurrency: object) -> FixedLimit:
     """Return the limit for the argument `concurrency` of `run`."""
     if concurrency == "adaptive":
         return AdaptiveLimit(Adaptive())

@@ -1,26 +1,28 @@
 """The command line: its options, the table of its commands, and the messages of errors.
 
-A command is a function in `commands/`, whose docstring is its help. Its module is imported when the
-command is used, so that `--version` and `--help` do not import the SDK.
+A command is a function in `commands/`. Its module is imported when the command is used, so that
+`--version` and `--help` do not import the SDK.
 """
 
-import inspect
-import re
 import sys
-from collections.abc import Callable
 from copy import copy
 from importlib import import_module
-from textwrap import dedent, indent
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gateway_sdk._version import __version__
+from gateway_sdk.cli import commands
+from gateway_sdk.cli.arguments import option, switch
 from gateway_sdk.cli.process import CommandError, say, tolerate_any_encoding
 
-WITHOUT_SANDBOX: Final = frozenset({"demo", "sandbox", "login", "status", "logout", "profiles"})
-"""Commands that call no gateway, or start their own."""
+NOT_TAKEN: Final = {
+    **dict.fromkeys(("demo", "sandbox", "login", "status", "logout", "profiles"), ("sandbox",)),
+    # A fleet calls the gateway of its job.
+    "fleet": ("sandbox", "base_url", "tenant", "profile"),
+}
+"""The options for every command that have no effect on one."""
 
 COMMANDS: Final = {
     "Ask a gateway": {
@@ -49,17 +51,6 @@ COMMANDS: Final = {
 """By section of the help: the first line of each command's docstring, or a group's purpose."""
 
 SUMMARIES: Final = {name: text for panel in COMMANDS.values() for name, text in panel.items()}
-MEMBERS: Final[dict[str, tuple[str, ...]]] = {
-    "bulk": ("rates", "export"),
-    "fleet": (
-        *("init", "plan", "worker", "status", "collect"),
-        *("failed", "unknown", "retry", "delete"),
-    ),
-    "customer": ("create", "example", "revise"),
-    "wallet": ("orders", "history", "balance", "cancel"),
-    "aml": ("upload", "update", "status"),
-    "kyc": ("webhook",),
-}
 MOVED: Final = {
     "document": "aml",
     "webhook": "kyc webhook",
@@ -71,42 +62,30 @@ MOVED: Final = {
 }
 """What is typed for a command, and the command that is meant."""
 
-WANTED: Final = {
-    "int_parsing": "write a whole number",
-    "float_parsing": "write a number",
-    "bool_parsing": "write 1 or 0",
-    "greater_than_equal": "write at least {ge:g}",
-    "less_than_equal": "write at most {le:g}",
-}
-"""By the type of pydantic's error, whose words typer shows from 0.28 on; earlier it has its own."""
-
-ELSEWHERE: Final[dict[str, str]] = dict.fromkeys(("logout", "profiles", "status"), "login")
-"""Commands that are in the module of another one."""
-
 
 def load(name: str) -> Any:
-    """Import a command or a group, and make it for typer."""
-    module = import_module(f"gateway_sdk.cli.commands.{ELSEWHERE.get(name, name)}")
-    if name not in MEMBERS:
-        return _with_shared_options(make_command(getattr(module, name), name), name)
-    members: Any = {
-        member: _with_shared_options(make_command(getattr(module, member), member), name)
-        for member in MEMBERS[name]
-    }
-    group = TyperGroup(
-        commands=members, help=SUMMARIES[name], no_args_is_help=True, rich_markup_mode=None
-    )
-    return _with_shared_options(group, name)
-
-
-def _with_shared_options(command: Any, name: str) -> Any:
-    """Let the options of the root follow a command, too; its help does not repeat them."""
-    for option in app.params:
-        if option.name != "version" and not (option.name == "sandbox" and name in WITHOUT_SANDBOX):
-            twin: Any = copy(option)
+    """Import a command or a group; the options of the root may follow it, too."""
+    place = "login" if name in COMMANDS["Access token"] else name
+    module = import_module(f"{commands.__name__}.{place}")
+    group: Any = typer.main.get_group(module.app)
+    group.help, group.no_args_is_help = SUMMARIES[name], True
+    found = group.commands.get(name, group)
+    for command in (found, *getattr(found, "commands", {}).values()):
+        for used in command.params:
+            if used.param_type_name == "argument":
+                # A type such as "<str>" says less than the name.
+                used.display_type_rich = _no_type
+        for shared in app.params:
+            if shared.name in ("version", *NOT_TAKEN.get(name, ())):
+                continue
+            twin: Any = copy(shared)
             twin.callback, twin.expose_value, twin.hidden, twin.envvar = _keep, False, True, None
             command.params.append(twin)
-    return command
+    return found
+
+
+def _no_type(**_: Any) -> str:
+    return ""
 
 
 def _keep(ctx: Any, option: Any, value: object) -> None:
@@ -128,13 +107,6 @@ class _Group(TyperGroup):
         name, command, rest = super().resolve_command(ctx, args)
         return name, load(name) if name in SUMMARIES else command, rest
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        try:
-            rest: list[str] = super().parse_args(ctx, args)
-        except typer.BadParameter as error:
-            raise reworded(error) from None
-        return rest
-
     def invoke(self, ctx: Any) -> Any:
         # Imported here, because it needs the SDK.
         from gateway_sdk.cli.session import explain, quote  # noqa: PLC0415
@@ -142,8 +114,6 @@ class _Group(TyperGroup):
 
         try:
             return super().invoke(ctx)
-        except typer.BadParameter as error:
-            raise reworded(error) from None
         except KeyboardInterrupt as stop:
             # On a line of its own, below the terminal's ^C.
             say("\n".join(("\ngateway: stopped by Ctrl-C", *stop.args)).rstrip())
@@ -158,31 +128,49 @@ class _Group(TyperGroup):
         raise typer.Exit(failure.status)
 
 
-def reworded(error: typer.BadParameter) -> typer.BadParameter:
-    """Say what is wrong with a value in the words of the command line."""
-    causes: Any = getattr(error.__cause__, "errors", list)()
-    for cause in causes[:1]:
-        error.message = WANTED.get(cause["type"], error.message).format_map(cause.get("ctx", {}))
-    return error
-
-
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's way to call it
     if wanted:
         sys.stdout.write(f"gateway-sdk {__version__}\n")
         raise typer.Exit
 
 
+root = typer.Typer(
+    cls=_Group,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@root.callback()
 def gateway(
     ctx: typer.Context,
     *,
-    base_url: str | None = None,
-    tenant: str | None = None,
-    token_header_file: Annotated[typer.FileText | None, typer.Option(errors="replace")] = None,
-    profile: str | None = None,
-    sandbox: bool = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", envvar="GATEWAY_LOG")] = False,
-    debug: bool = False,
-    version: Annotated[bool, typer.Option(callback=_print_version, is_eager=True)] = False,
+    base_url: Annotated[str | None, option("URL", "The gateway's address.")] = None,
+    tenant: Annotated[str | None, option("ID", "The tenant.")] = None,
+    token_header_file: Annotated[
+        typer.FileText | None,
+        option(
+            "FILE",
+            "A file with the header token (GATEWAY_TOKEN_HEADER).",
+            encoding="utf-8",
+            errors="replace",
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None, option("NAME", "The profile, as `gateway login` remembered it.")
+    ] = None,
+    sandbox: Annotated[
+        bool, switch("--sandbox", "Use a gateway in memory, with real data, for this command.")
+    ] = False,
+    verbose: Annotated[
+        bool,
+        switch("--verbose", "Log requests to stderr, without values.", "-v", envvar="GATEWAY_LOG"),
+    ] = False,
+    debug: Annotated[bool, switch("--debug", "Show errors with a traceback.")] = False,
+    version: Annotated[
+        bool, switch("--version", "Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
     """Use the Gateway Service from the command line.
 
@@ -190,90 +178,17 @@ def gateway(
     without a gateway. Otherwise GATEWAY_BASE_URL has the gateway's address, and the access token is
     in GATEWAY_ACCESS_TOKEN, or comes from `gateway login`. The options below may also follow a
     command; its own options must follow it.
-
-    Args:
-        base_url (URL): The gateway's address.
-        tenant (ID): The tenant.
-        token_header_file (FILE): A file with the value of the header token, in place of
-            GATEWAY_TOKEN_HEADER.
-        profile (NAME): Use the gateway that `gateway login` remembered under this name.
-        sandbox: Use a gateway in memory, with real data, that exists for this command only.
-        verbose: Log each request to standard error, without any value or secret.
-        debug: Show errors with a traceback.
-        version: Print the version.
     """
-    del base_url, tenant, token_header_file, profile, verbose, debug, version  # read when needed
+    del base_url, tenant, token_header_file, profile, sandbox, verbose, debug, version  # in ctx
     tolerate_any_encoding()
-    if sandbox and ctx.invoked_subcommand in WITHOUT_SANDBOX:
-        raise CommandError(f"`gateway {ctx.invoked_subcommand}` does not take --sandbox")
+    command = ctx.invoked_subcommand or ""
+    for name in NOT_TAKEN.get(command, ()):
+        if ctx.params[name]:
+            why = ": the gateway is that of the job" if command == "fleet" else ""
+            option = name.replace("_", "-")
+            raise CommandError(f"`gateway {command}` does not take --{option}{why}")
 
 
-SHARED: Final = """
-    as_csv: Print CSV (RFC 4180), for spreadsheets.
-    as_json: Print the gateway's reply as JSON, with all digits.
-    auth_url (URL): The login page, in place of GATEWAY_AUTH_URL.
-    client_id (ID): The client id, in place of GATEWAY_CLIENT_ID.
-    content_type (TYPE): The media type, such as application/pdf; by default that of the file's
-        name.
-    customer_id (CUSTOMER): The id of the customer.
-    document_id (DOCUMENT): The id of the document.
-    end (DAY): The last day; today by default.
-    job (JOB): The module and the name of the job in it, such as jobs:rates.
-    plan (PLAN): The name of the plan, such as rates-2026-01.
-    start (DAY): The first day: 2026-01-31, today, yesterday, or a time before today: 10d, 6w, 3m,
-        1y.
-"""
-"""What several commands take."""
-
-_ENTRY: Final = re.compile(r"^ {4}(\w+)(?: \(([^)]+)\))?: (.+(?:\n {5,}.+)*)", re.MULTILINE)
-
-
-def make_command(function: Callable[..., Any], name: str) -> TyperCommand:
-    text, entries, examples = _parts(function)
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name, help=text, epilog=examples)(function)
-    command: TyperCommand = _described(app, entries)
-    return command
-
-
-def _parts(function: Callable[..., Any]) -> tuple[str, str, str | None]:
-    # An entry is a line such as `page (N): Which page.`, for what is not in SHARED. Tests run the
-    # examples.
-    text, _, examples = inspect.getdoc(function).partition("\n\nExamples:\n")  # type: ignore[union-attr]
-    text, _, entries = text.partition("\n\nArgs:\n")
-    # After "\b" typer does not wrap the lines of a paragraph.
-    return text, entries, f"\b\nExamples:\n{indent(dedent(examples), '  ')}" if examples else None
-
-
-def _described(app: typer.Typer, entries: str) -> Any:
-    """Make what typer has been told of, with the help and the metavar of options and arguments."""
-    command: Any = typer.main.get_command(app)
-    found = _ENTRY.findall(SHARED + entries)
-    texts = {name: (metavar, text) for name, metavar, text in found}
-    for used in command.params:
-        if used.name in texts:
-            metavar, text = texts[used.name]
-            used.metavar, used.help = metavar or used.metavar, " ".join(text.split())
-        used.secondary_opts = []  # a switch has no opposite
-        if used.param_type_name == "argument":
-            # A type such as "<str>" says less than the name.
-            used.display_type_rich = _no_type
-    return command
-
-
-def _no_type(**_: Any) -> str:
-    return ""
-
-
-def _make_root() -> TyperGroup:
-    text, entries, _ = _parts(gateway)
-    root = typer.Typer(cls=_Group, rich_markup_mode=None)
-    names = {"help_option_names": ["-h", "--help"]}
-    root.callback(help=text, no_args_is_help=True, context_settings=names)(gateway)
-    made: TyperGroup = _described(root, entries)
-    return made
-
-
-app: Final = _make_root()
+app: Final[Any] = typer.main.get_command(root)
 # For the help, completion and guesses; what is used is imported.
 app.commands.update({name: TyperCommand(name, help=text) for name, text in SUMMARIES.items()})

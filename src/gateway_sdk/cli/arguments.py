@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
@@ -103,17 +103,49 @@ def parse_concurrency(text: str) -> int | Literal["adaptive"]:
     if text == "adaptive":
         return "adaptive"
     if not _CALLS.fullmatch(text):
-        problem = f"{text!r} is not a number of calls: write 1 to 9999, or adaptive"
-        raise typer.BadParameter(problem, param_hint="--concurrency")
+        raise typer.BadParameter(f"{text!r} is no number of calls: write 1 to 9999, or adaptive")
     return int(text)
 
 
-DAY: Final = typer.Option(parser=parse_day)
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json")]
-AsCsv: TypeAlias = Annotated[bool, typer.Option("--csv")]
-CODES: Final = typer.Argument(autocompletion=complete_codes)
-CodesOption: TypeAlias = Annotated[str, typer.Option(autocompletion=complete_codes)]
-MayBeLeftOut: TypeAlias = Annotated[str | None, typer.Argument()]
+def option(metavar: str, text: str, **more: Any) -> Any:
+    return typer.Option(metavar=metavar, help=text, **more)
+
+
+def switch(name: str, text: str, *more_names: str, **more: Any) -> Any:
+    """Describe an option without a value and without an opposite."""
+    return typer.Option(name, *more_names, help=text, **more)
+
+
+def argument(metavar: str, text: str, **more: Any) -> Any:
+    return typer.Argument(metavar=metavar, help=text, **more)
+
+
+def examples(*lines: str) -> str:
+    """Write what stands below a command's help; tests run it."""
+    # typer does not wrap the lines of a paragraph that begins with "\b".
+    return "\n  ".join(("\b\nExamples:", *lines))
+
+
+START: Final = option("DAY", f"The first day: {FORMATS}.", parser=parse_day)
+End: TypeAlias = Annotated[
+    date | None, option("DAY", "The last day; today by default.", parser=parse_day)
+]
+AsJson: TypeAlias = Annotated[
+    bool, switch("--json", "Print the gateway's reply as JSON, with all digits.")
+]
+AsCsv: TypeAlias = Annotated[bool, switch("--csv", "Print CSV (RFC 4180), for spreadsheets.")]
+AuthUrl: TypeAlias = Annotated[
+    str | None, option("URL", "The login page, in place of GATEWAY_AUTH_URL.")
+]
+ClientId: TypeAlias = Annotated[
+    str | None, option("ID", "The client id, in place of GATEWAY_CLIENT_ID.")
+]
+ContentType: TypeAlias = Annotated[
+    str | None,
+    option("TYPE", "The media type, such as application/pdf; by default that of the file's name."),
+]
+CustomerId: TypeAlias = Annotated[str, argument("CUSTOMER", "The id of the customer.")]
+DocumentId: TypeAlias = Annotated[str, argument("DOCUMENT", "The id of the document.")]
 
 
 def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[date, date]:

@@ -33,19 +33,14 @@ from gateway_sdk.errors import ConfigurationError, MissingExtraError
 # None may be secret: others on a machine can read the arguments of its processes.
 OPTIONS: Final = {
     "base_url": "--base-url",
+    "tenant_id": "--tenant",
     "auth_url": "--auth-url",
     "client_id": "--client-id",
-    "tenant_id": "--tenant",
 }
 """The settings that have an option, and that a profile holds."""
 
-SHOWN: Final = {
-    "base_url": "Gateway",
-    "tenant_id": "Tenant",
-    "auth_url": "Login at",
-    "client_id": "Client",
-}
-"""The settings that `gateway status` shows, with their names there."""
+SHOWN: Final = dict(zip(OPTIONS, ("Gateway", "Tenant", "Login at", "Client"), strict=True))
+"""Their names as `gateway status` shows them."""
 
 LOGIN: Final = ("base_url", "auth_url", "client_id")
 OF_A_GATEWAY: Final = ("access_token", "token_header", "tenant_id")
@@ -96,9 +91,11 @@ class Settings:
 
     def facts(self) -> Iterator[KeyValue]:
         for name, key in SHOWN.items():
-            if name in self.values:
-                text = printable(_without_password(name, self.values[name]))
-                yield key, f"{text} ({self.sources[name]})"
+            if text := self.values.get(name):
+                # An invalid URL may have a password before its last @.
+                if name.endswith("_url") and "@" in text and not origin_of_text(text):
+                    text = f"…{text[text.rindex('@') :]}"
+                yield key, f"{printable(text)} ({self.sources[name]})"
 
     def exports(self) -> list[str]:
         """Write the settings of a login that the environment lacks, for a shell."""
@@ -109,11 +106,10 @@ class Settings:
     def session(self, *, needs_tenant: bool = False) -> dict[str, Any]:
         if address := self.values.get("base_url"):  # before what it needs else
             parse_base_url(address, allow_insecure_http=False)
-        there = set(self.values)
-        there |= {"access_token"} if {"auth_url", "client_id"} & there else set()
-        there |= set() if needs_tenant else {"tenant_id"}
+        has_login = "auth_url" in self.values or "client_id" in self.values
+        unneeded = {"access_token": has_login, "tenant_id": not needs_tenant}
         for name, advice in MISSING.items():
-            if name not in there:
+            if name not in self.values and not unneeded.get(name):
                 withheld = name == "access_token" and os.environ.get(ENVIRONMENT[name])
                 missing = f"{ENVIRONMENT[name]} is not set\n{advice}"
                 raise CommandError(WITHHELD if withheld else missing)
@@ -129,18 +125,14 @@ class Settings:
             if isinstance(error, MissingExtraError):
                 raise
             name = "auth_url" if error.setting == "authorization_url" else error.setting or ""
-            source = OF_A_LOGIN.get(name) or self.sources.get(name, name)
-            text = f"{source} {error.problem}".lstrip()
-            raise CommandError(f"{text}\n{self._advice(name)}") from error
-
-    def _advice(self, name: str) -> str:
-        if name in OF_A_LOGIN:
-            return "--help shows what the command takes."
-        address = self.values.get(name, "")
-        if name.endswith("_url") and address and "//" not in address and "@" not in address:
-            scheme = "http" if is_loopback(address.partition(":")[0]) else "https"
-            return f"Write {scheme}://{printable(address)}"
-        return "`gateway status` shows the settings in force, with their sources."
+            source, address = self.sources.get(name, name), self.values.get(name, "")
+            advice = "`gateway status` shows the settings in force, with their sources."
+            if name in OF_A_LOGIN:
+                source, advice = OF_A_LOGIN[name], "--help shows what the command takes."
+            elif name.endswith("_url") and address and not any(it in address for it in ("//", "@")):
+                scheme = "http" if is_loopback(address.partition(":")[0]) else "https"
+                advice = f"Write {scheme}://{printable(address)}"
+            raise CommandError(f"{source} {error.problem}".lstrip() + f"\n{advice}") from error
 
 
 def settings_of(
@@ -177,16 +169,8 @@ def find_settings(
 
 
 def _origin(found: Mapping[str, tuple[str, str]]) -> str:
-    """Return scheme, host and port; an invalid address is the same as itself only."""
     address, _ = found.get("base_url", ("", ""))
-    return origin_of_text(address) or address
-
-
-def _without_password(name: str, text: str) -> str:
-    """Leave out what may be a password: an invalid URL may have one before its last @."""
-    if not name.endswith("_url") or "@" not in text or origin_of_text(text):
-        return text
-    return f"…{text[text.rindex('@') :]}"
+    return origin_of_text(address) or address  # an invalid address is the same as itself only
 
 
 def profiles_path() -> Path:

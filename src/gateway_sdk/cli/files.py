@@ -6,8 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -16,8 +15,7 @@ from typing import IO, Any, Final, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
-from gateway_sdk.cli.process import CommandError, printable, say
-from gateway_sdk.errors import GatewayError
+from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.models._base import Model, describe
 
 STDIN: Final = "-"
@@ -110,11 +108,11 @@ def check_place(path: Path) -> None:
     try:
         is_folder, has_folder = path.is_dir(), path.parent.is_dir()
     except OSError as error:  # such as a name that is too long
-        raise _refusal(path, error.strerror or type(error).__name__) from None
+        raise cannot_write(path, error) from None
     if is_folder:
-        raise _refusal(path, "it is a folder")
+        raise cannot_write(path, "it is a folder")
     if not has_folder:
-        raise _refusal(path, f"there is no folder {printable(str(path.parent))}")
+        raise cannot_write(path, f"there is no folder {printable(str(path.parent))}")
 
 
 def make_folder(folder: Path) -> None:
@@ -123,44 +121,35 @@ def make_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise _refusal(folder, error.strerror or "") from error
+        raise cannot_write(folder, error) from error
 
 
 def write_file(path: Path, data: bytes, *, private: bool = False) -> None:
-    with writing(path, private=private) as file:
-        file.write(data)
-
-
-@contextmanager
-def writing(path: Path, *, private: bool = False) -> Generator[IO[bytes]]:
-    """Open a draft, whose content replaces a file at the end; its mode is kept."""
+    """Write a file, whole or not at all; the mode of one that is there is kept."""
     # A pipe or a device cannot be replaced.
     special = path.exists() and not path.is_file()
     part = path if special else path.with_name(f".{path.name}.{token_hex(4)}")
     # Private from the start: whoever opens it before its mode is set could read it later.
     create = partial(os.open, mode=0o600 if private or path.exists() else 0o666)
     try:
-        # Without a name: if the process is killed, nothing is left behind.
-        with tempfile.TemporaryFile(dir=None if special else path.parent) as draft:
-            yield draft
-            draft.seek(0)
-            with open(part, "wb", opener=create) as file:
-                if path.is_file():
-                    shutil.copymode(path, part)
-                shutil.copyfileobj(draft, file)
+        with open(part, "wb", opener=create) as file:
+            if path.is_file():
+                shutil.copymode(path, part)
+            file.write(data)
         if not special:
             part.replace(path)
-    except GatewayError:  # of the caller; one of them is a TimeoutError, and so an OSError
-        raise
     except OSError as error:
-        raise _refusal(path, error.strerror or type(error).__name__) from None
+        raise cannot_write(path, error) from None
     finally:
         if not special:
             part.unlink(missing_ok=True)
 
 
-def _refusal(path: Path, why: str) -> CommandError:
-    return CommandError(f"cannot write {printable(str(path))}: {why}")
+def cannot_write(
+    path: Path, reason: OSError | str, status: Status = Status.MISUSED
+) -> CommandError:
+    why = reason if isinstance(reason, str) else reason.strerror or type(reason).__name__
+    return CommandError(f"cannot write {printable(str(path))}: {why}", status)
 
 
 def to_parquet(columns: Mapping[str, Sequence[Any]]) -> bytes:

@@ -87,19 +87,15 @@ def whole_output() -> Generator[None]:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except OSError as error:
-        if error.errno not in LOST:
+        if error.errno not in LOST or sys.stdout is None:
             raise
-        _discard_the_rest()
+        # Python's exit flushes to nowhere, so that it does not fail again.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
         if error.errno == errno.EPIPE:
             raise SystemExit(Status.READER_LEFT) from None
         raise OutputError(f"cannot write the output: {error.strerror}", Status.FAILED) from None
-
-
-def _discard_the_rest() -> None:
-    """Let Python's exit flush to nowhere, so that it does not fail again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def say(text: str) -> None:

@@ -95,19 +95,6 @@ def _session(
         return GatewaySession(**settings.session(needs_tenant=needs_tenant), **more)
 
 
-STATUSES: Final = {
-    Outcome.NOT_SENT: Status.UNCHANGED,
-    Outcome.REFUSED: Status.REFUSED,
-    Outcome.UNKNOWN: Status.UNKNOWN,
-    Outcome.APPLIED: Status.APPLIED,
-}
-
-MISUSES: Final = (
-    errors.ConfigurationError,
-    errors.InvalidArgumentError,
-    errors.ReceiverUnavailableError,
-)
-
 ADVICE: Final[dict[type[GatewayError], str]] = {
     errors.MissingExtraError: "",
     errors.ConfigurationError: "`gateway status` shows which settings are in force.",
@@ -156,13 +143,16 @@ def explain(error: GatewayError) -> CommandError:
 
 def status_of(error: GatewayError) -> int:
     """Return the exit status, which says what happened to a call."""
-    if isinstance(error, MISUSES):
+    misuses = errors.ConfigurationError, errors.InvalidArgumentError
+    if isinstance(error, (*misuses, errors.ReceiverUnavailableError)):
         return Status.MISUSED
     if error.operation is None or isinstance(error, errors.LoginError):
         return Status.FAILED
-    if error.repeatability is Repeatability.READ and error.outcome is not Outcome.REFUSED:
+    if error.outcome in (Outcome.NOT_SENT, Outcome.REFUSED):
+        return Status.UNCHANGED if error.outcome is Outcome.NOT_SENT else Status.REFUSED
+    if error.repeatability is Repeatability.READ:
         return Status.UNCHANGED
-    return STATUSES[error.outcome]
+    return Status.UNKNOWN if error.outcome is Outcome.UNKNOWN else Status.APPLIED
 
 
 def warning_of(outcome: Outcome, repeatability: Repeatability | None) -> str | None:

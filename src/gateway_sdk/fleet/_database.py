@@ -4,13 +4,12 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, Final, LiteralString, Self
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from gateway_sdk.errors import JournalError
+from gateway_sdk.errors import ConfigurationError, JournalError
 from gateway_sdk.fleet._schema import SCHEMA, VERSION
 
 AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
@@ -31,6 +30,11 @@ returning used_until - extract(epoch from clock_timestamp())
 @asynccontextmanager
 async def connected(address: str, *, checked: bool = True) -> AsyncGenerator[Connection]:
     """Connect, check the tables, and raise what the database raises as a JournalError."""
+    if isinstance(asyncio.get_running_loop(), getattr(asyncio, "ProactorEventLoop", ())):
+        raise ConfigurationError(
+            "psycopg cannot run on Windows' usual event loop: use "
+            "asyncio.Runner(loop_factory=asyncio.SelectorEventLoop)"
+        )
     try:
         async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
             if checked:
@@ -40,8 +44,11 @@ async def connected(address: str, *, checked: bool = True) -> AsyncGenerator[Con
         reason = " ".join(str(error).split()) or type(error).__name__
         raise JournalError(f"the fleet's database cannot be used: {reason}") from None
     except psycopg.Error as error:  # its text may show a part of the address, or a value
-        kind = type(error).__name__
-        raise JournalError(f"the fleet's database cannot be used ({kind})") from None
+        raise unusable(error) from None
+
+
+def unusable(error: psycopg.Error) -> JournalError:
+    return JournalError(f"the fleet's database cannot be used ({type(error).__name__})")
 
 
 async def init(address: str) -> bool:
@@ -96,15 +103,7 @@ class Database:
         await self._quick.open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._pool.close()
         await self._quick.close()
 
@@ -124,6 +123,8 @@ class Database:
                 self.is_away = True
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 1.0)
+            except psycopg.Error as error:  # its text may show a value
+                raise unusable(error) from None
             else:
                 if self.is_away:
                     _logger.warning("the fleet's database is back")

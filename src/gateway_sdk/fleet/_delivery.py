@@ -39,7 +39,7 @@ returning plan.id, plan.size, part.items, c.starts, c.suspect, c.suspicion
 
 _IS_OPEN: Final = """
 select c.open from gateway_fleet.chunk c join gateway_fleet.plan p on p.id = c.plan
-where p.name = %(name)s and c.number = %(number)s and c.queue = %(queue)s
+where p.name = %(name)s and c.number = %(number)s
 """
 
 _RENEW: Final = """
@@ -157,6 +157,8 @@ class Delivery:
         if entry.state is State.INTERRUPTED:
             await self._database.run(_FORGET, {**self._args, "n": [n]})
             return
+        if self.is_lost and not entry.once:
+            return  # another delivery finds it out
         self._rows.append((n, entry))
         if entry.once or len(self._rows) >= _ROWS:
             await self.store()
@@ -206,10 +208,10 @@ class Delivery:
         return bool(rows) and not rows[0][0]
 
 
-async def is_done(database: Database, queue: str, plan: str, number: int) -> bool:
+async def is_done(database: Database, plan: str, number: int) -> bool:
     """Tell whether nothing is left to do of a chunk, also because its plan was deleted."""
-    args = {"queue": queue, "name": plan, "number": number}
-    rows = await database.run(_IS_OPEN, args)
+    # Also of another job or version: who takes the chunk for done here would lose it.
+    rows = await database.run(_IS_OPEN, {"name": plan, "number": number})
     return not rows or not rows[0][0]
 
 

@@ -179,18 +179,16 @@ class Job:
         async with connected(self._database) as connection:
             return await _plans.open_chunks(connection, _plan_name(plan))
 
-    async def failed(self, plan: str) -> AsyncGenerator[dict[str, Any], None]:
+    def failed(self, plan: str) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the items that failed, in order: number, item, error, message, advice, ...
 
         Raises:
             InvalidArgumentError: there is no such plan.
             JournalError: the database cannot be used.
         """
-        async with connected(self._database) as connection:
-            async for row in _plans.read_odd(connection, _plan_name(plan), ["failed"]):
-                yield row
+        return self._in_state("failed", plan)
 
-    async def unknown(self, plan: str) -> AsyncGenerator[dict[str, Any], None]:
+    def unknown(self, plan: str) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the items that may have been carried out, and are never sent again, in order.
 
         Ask the gateway what became of each of them.
@@ -199,8 +197,11 @@ class Job:
             InvalidArgumentError: there is no such plan.
             JournalError: the database cannot be used.
         """
+        return self._in_state("unknown", plan)
+
+    async def _in_state(self, state: str, plan: str) -> AsyncGenerator[dict[str, Any], None]:
         async with connected(self._database) as connection:
-            async for row in _plans.read_odd(connection, _plan_name(plan), ["unknown"]):
+            async for row in _plans.read_items(connection, _plan_name(plan), state):
                 yield row
 
     async def collect(

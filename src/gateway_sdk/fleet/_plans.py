@@ -73,7 +73,7 @@ _ODD: Final = """
 select r.n, a.items->(r.n %% p.size)::int, r.failure
 from gateway_fleet.result r join gateway_fleet.plan p on p.id = r.plan
 join gateway_fleet.part a on a.plan = p.id and a.number = r.n / p.size
-where p.name = %(name)s and r.state = any(%(states)s) and r.n > %(after)s order by r.n limit 500
+where p.name = %(name)s and r.state = %(state)s and r.n > %(after)s order by r.n limit 500
 """
 
 
@@ -221,15 +221,15 @@ async def open_chunks(connection: Connection, name: str) -> list[int]:
     return [row[0] for row in await rows.fetchall()]
 
 
-async def read_odd(
-    connection: Connection, name: str, states: list[str]
+async def read_items(
+    connection: Connection, name: str, state: str
 ) -> AsyncIterator[dict[str, Any]]:
-    """Yield items in one of the states, in order: their number, the item, and the failure."""
+    """Yield the items in a state, in order: their number, the item, and the failure."""
     if await (await connection.execute(_KNOWN, {"name": name})).fetchone() is None:
         raise no_plan(name)
     after = -1
     while True:
-        args = {"name": name, "states": states, "after": after}
+        args = {"name": name, "state": state, "after": after}
         rows = await (await connection.execute(_ODD, args)).fetchall()
         for n, item, failure in rows:
             yield {"number": n, "item": item, **(failure or {})}

@@ -7,7 +7,7 @@ from typing import Any, Final
 import psycopg
 
 from gateway_sdk import bulk
-from gateway_sdk.errors import JournalError
+from gateway_sdk.fleet._database import unusable
 
 _BLOCK: Final = 2000
 """Items that are read at a time, at least one chunk."""
@@ -54,5 +54,4 @@ def write_plan_results(address: str, name: str, out: Path, *, rates: bool | None
             results = PlanResults(connection, found or (0, 1, 0))
             return bulk.write_results(results, out, rates=rates)
     except psycopg.Error as error:
-        kind = type(error).__name__
-        raise JournalError(f"the results cannot be read from the database ({kind})") from None
+        raise unusable(error) from None

@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
-from types import TracebackType
 from typing import Any, Final, Self
 from uuid import uuid4
 
@@ -16,7 +15,7 @@ import psycopg
 
 from gateway_sdk import bulk
 from gateway_sdk.bulk import Entry, Failure, Progress, State
-from gateway_sdk.errors import GatewayError, SessionStateError
+from gateway_sdk.errors import GatewayError, JournalError, SessionStateError
 from gateway_sdk.fleet._database import AWAY, Database
 from gateway_sdk.fleet._delivery import DEATHS, Delivery, OvertakenError, is_done, renew
 from gateway_sdk.fleet._queue import Queue
@@ -117,18 +116,13 @@ class Worker:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._database)
             self._session = await stack.enter_async_context(self._gateway(self._limiter))
-            stack.push_async_callback(self._leave)
             await self._show_alive()
             self._tasks = [asyncio.create_task(work()) for work in (self._keep, self._run_all)]
+            stack.push_async_callback(self._leave)
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.stop()
         await self._stack.aclose()
 
@@ -139,7 +133,7 @@ class Worker:
             await self._turn.wait_for(lambda: not self._deliveries)
         heart.cancel()
         await asyncio.wait([heart])
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, JournalError):
             async with asyncio.timeout(2):
                 await self._database.run(_GONE, {"id": self._id})
         await self._hide()
@@ -190,7 +184,7 @@ class Worker:
             self._database, self._name, plan, number, lease=self._lease, pid=self._pid
         )
         if delivery is None:
-            return await is_done(self._database, self._name, plan, number)
+            return await is_done(self._database, plan, number)
         self._deliveries.add(delivery)
         try:
             await self._do(delivery)

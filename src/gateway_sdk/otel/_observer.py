@@ -20,7 +20,6 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from gateway_sdk._checks import check_switch
 from gateway_sdk._version import __version__
 from gateway_sdk.errors import ConfigurationError
 from gateway_sdk.observer import CallInfo, Observer, RunInfo
@@ -91,7 +90,9 @@ class OpenTelemetry(Observer):
         """
         _check("tracer_provider", tracer_provider, TracerProvider)
         _check("meter_provider", meter_provider, MeterProvider)
-        self._propagate = check_switch("propagate", propagate)
+        if not isinstance(propagate, bool):
+            raise ConfigurationError("must be True or False", setting="propagate")
+        self._propagate = propagate
         self._tracer = get_tracer("gateway_sdk", __version__, tracer_provider, SCHEMA)
         self._metrics = Metrics(meter_provider)
         self._calls: dict[CallInfo, _Call] = {}

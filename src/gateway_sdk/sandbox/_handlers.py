@@ -10,7 +10,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from gateway_sdk.sandbox import _interface as interface
 from gateway_sdk.sandbox._http import drain, parse_json, read_content, read_json, read_text
 from gateway_sdk.sandbox._reference_data import (
     ReferenceRates,
@@ -27,7 +26,7 @@ async def create_customer(request: Request, tenant: Tenant) -> Response:
     # Interface: Endpoints 1; Rules 1
     if not request.headers.get("tenantId", "").strip():
         raise HTTPException(400, "the header tenantId is required")
-    body = await read_json(request, interface.CREATE_REQUEST)
+    body = await read_json(request, "CreateRequest")
     customer = tenant.create_customer(body.get("externalCustomerId"))
     return JSONResponse(
         {
@@ -39,7 +38,7 @@ async def create_customer(request: Request, tenant: Tenant) -> Response:
 
 async def revise_customer(request: Request, tenant: Tenant) -> Response:
     # Interface: Endpoints 2
-    body = await read_json(request, interface.REVISIONS)
+    body = await read_json(request, "Revisions")
     if not body["revisions"]:  # the SDK refuses it too
         raise HTTPException(400, "$.revisions is empty")
     customer = tenant.customer(request.path_params["customerId"])
@@ -50,7 +49,7 @@ async def revise_customer(request: Request, tenant: Tenant) -> Response:
 
 async def exchange_rate_series(request: Request, _: Tenant) -> Response:
     # Interface: Endpoints 3
-    body = await read_json(request, interface.EXCHANGE_RATE_SERIES)
+    body = await read_json(request, "ExchangeRateSeriesRequest")
     base, symbols = body["base"], body["symbols"]
     start, end = _parse_date(body, "startDate"), _parse_date(body, "endDate")
     if start > end:
@@ -69,7 +68,7 @@ async def exchange_rate_series(request: Request, _: Tenant) -> Response:
 
 async def order_history(request: Request, tenant: Tenant) -> Response:
     # Interface: Endpoints 4
-    body = await read_json(request, interface.ORDER_HISTORY_PAGE)
+    body = await read_json(request, "OrderHistoryPage")
     page, take = body["page"], body["take"]
     if page < 1:
         raise HTTPException(400, "$.page must be 1 or more")
@@ -116,7 +115,7 @@ async def change_document_status(request: Request, tenant: Tenant) -> Response:
     # Interface: Endpoints 8
     text = await read_text(request)
     if text.startswith("{"):
-        text = parse_json(text, interface.DOCUMENT_STATUS)["status"].strip()
+        text = parse_json(text, "DocumentStatus")["status"].strip()
     if not text:
         raise HTTPException(400, "the body contains no status")
     document = tenant.document(request.path_params["documentId"])

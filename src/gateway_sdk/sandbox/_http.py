@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope
 
-from gateway_sdk.sandbox._interface import Record, ShapeError, check
+from gateway_sdk.sandbox._interface import ShapeError, check
 
 MAX_BODY_BYTES = 1024 * 1024
 
@@ -26,11 +26,11 @@ class StoredContent(NamedTuple):
     content_type: str | None
 
 
-async def read_json(request: Request, shape: Record) -> Any:
+async def read_json(request: Request, kind: str) -> Any:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         raise HTTPException(415, "Content-Type must be application/json")
-    return parse_json(await read_text(request), shape)
+    return parse_json(await read_text(request), kind)
 
 
 async def read_text(request: Request, limit: int = MAX_BODY_BYTES) -> str:
@@ -46,12 +46,12 @@ async def read_text(request: Request, limit: int = MAX_BODY_BYTES) -> str:
         raise HTTPException(400, "the body is not UTF-8") from None
 
 
-def parse_json(text: str, shape: Record) -> Any:
+def parse_json(text: str, kind: str) -> Any:
     try:
         value = json.loads(text)
         # Python's parser accepts what is not JSON: NaN, 1e999 (infinity) and lone surrogates.
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
-        check(value, shape)
+        check(value, kind)
     except ShapeError as error:
         raise HTTPException(400, str(error)) from None
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """Runs with a journal, and the rows of the journal."""
 
-import resource
 import sqlite3
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,6 +10,9 @@ from typing import Any
 from pydantic_core import from_json
 
 from gateway_sdk import bulk
+
+if sys.platform != "win32":
+    import resource
 
 JOB = "test"
 

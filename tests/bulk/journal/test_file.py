@@ -65,9 +65,9 @@ async def test_two_processes_do_not_share_a_journal(tmp_path: Path) -> None:
         sys.executable, "-c", HOLD, str(path), stdin=pipe, stdout=pipe
     )
     assert process.stdout is not None
-    assert await process.stdout.readline() == b"held\n"
+    assert (await process.stdout.readline()).strip() == b"held"
 
-    for name in (path, link):
+    for name in (path, link) if link.is_symlink() else (path,):  # wine makes no links
         with pytest.raises(JournalError, match="in use by another run"):
             await fetch(name, [2], refused)
     assert process.stdin is not None
@@ -75,11 +75,11 @@ async def test_two_processes_do_not_share_a_journal(tmp_path: Path) -> None:
     await process.wait()
 
     assert process.returncode == 0
-    assert {item: one.from_journal for item, one in (await fetch(link, [1, 2], same)).items()} == {
+    assert {item: one.from_journal for item, one in (await fetch(name, [1, 2], same)).items()} == {
         1: True,
         2: False,
     }
-    assert names(tmp_path) == ["journal.db", "link.db"]
+    assert names(tmp_path) == [path.name, link.name][: 1 + link.is_symlink()]
 
 
 async def test_a_reader_sees_what_was_yielded_and_stops_no_run(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ async def test_a_reader_sees_what_was_yielded_and_stops_no_run(tmp_path: Path) -
     await fetch(path, [], refused)
 
     assert names(tmp_path) == ["journal.db"]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.name == "nt" or stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(rows(path)) == 5
 
 
@@ -107,7 +107,7 @@ async def test_a_reader_that_holds_the_database_ends_the_run_in_time(
     path = tmp_path / "journal.db"
     await fetch(path, [1], same)
     impatient: dict[str, Any] = {**vars(sqlite3), "connect": partial(sqlite3.connect, timeout=0)}
-    monkeypatch.setattr("gateway_sdk.bulk._sqlite.sqlite3", types.SimpleNamespace(**impatient))
+    monkeypatch.setattr("gateway_sdk.bulk._journal.sqlite3", types.SimpleNamespace(**impatient))
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("begin exclusive")
         with pytest.raises(JournalError, match="database is locked; its rows are kept"):
@@ -131,7 +131,7 @@ class Windows(types.ModuleType):
         assert os.fstat(descriptor)
         assert (mode, count) == (7, 1)
         if self.is_taken:
-            raise OSError(errno.EACCES, "denied")
+            raise OSError(errno.ENOENT, "not its reason")
         self.locked += 1
 
 
@@ -168,6 +168,7 @@ async def test_a_disk_without_locks_is_named(
         await fetch(tmp_path / "journal.db", [1], refused)
 
 
+@pytest.mark.posix
 async def test_a_lock_whose_file_was_just_deleted_is_taken_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +239,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_damage_is_an_error_or_changes_nothing(tmp_path: Path, whole: bytes, seed: int) -> None:
     """A cut or overwritten file gives no false value, and no item is taken for a new one."""
     path, chance = tmp_path / "journal.db", random.Random(seed)  # noqa: S311 - repeatable
-    at, junk = chance.randrange(16, len(whole)), chance.choice([b"", b"\0" * 500, b"\xff" * 500])
+    # Damage of several rows: nothing tells a single damaged key from that of another item.
+    at, junk = chance.randrange(16, len(whole) - 500), chance.choice([b"", b"\0", b"\xff"]) * 500
     path.write_bytes(whole[:at] + (junk + whole[at + len(junk) :] if junk else b""))
 
     with suppress(JournalError):
@@ -258,6 +260,7 @@ async def test_a_journal_of_another_job_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.posix
 async def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
     """The error names the file and the reason."""
     with pytest.raises(JournalError, match="No such file or directory"):
@@ -269,6 +272,7 @@ async def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
         await fetch(tmp_path / "pipe", [1], refused)
 
 
+@pytest.mark.posix  # Windows lets nobody take an open file away
 @pytest.mark.parametrize("becomes", ["deleted", "replaced"])
 async def test_a_file_that_others_took_away_ends_the_run(tmp_path: Path, becomes: str) -> None:
     """What would be written now, nobody would find: so it is not yielded either."""
@@ -308,6 +312,21 @@ async def test_a_row_that_others_changed_is_no_result(
         await fetch(path, [3, 1], call, ordered=True, concurrency=1)
 
 
+@pytest.mark.parametrize("load", [None, str])
+async def test_a_value_that_others_damaged_is_no_value(tmp_path: Path, load: Any) -> None:
+    """It is decoded when it is read."""
+    path = tmp_path / "journal.db"
+    await fetch(path, [1], same)
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("update items set value = '{'")
+
+    (result,) = (await fetch(path, [1], refused, load=load)).values()
+
+    with pytest.raises(JournalError, match="is damaged: a value is no JSON"):
+        _ = result.value
+
+
+@pytest.mark.posix
 async def test_a_full_disk_ends_the_run_and_the_next_one_goes_on(tmp_path: Path) -> None:
     """What was yielded is kept."""
     path, yielded = tmp_path / "journal.db", 0
@@ -332,7 +351,8 @@ async def test_a_full_disk_ends_the_run_and_the_next_one_goes_on(tmp_path: Path)
     assert all(one.value == str(item) * 10_000 for item, one in results.items())
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user's rights")
+@pytest.mark.posix
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="needs another user's rights")
 async def test_a_folder_that_may_not_be_written_is_named(tmp_path: Path) -> None:
     """As an ordinary user: for root every folder can be written."""
     folder = tmp_path / "folder"

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -18,10 +19,10 @@ from gateway_sdk import (
     Advice,
     GatewayError,
     GatewaySession,
-    InvalidArgumentError,
     JournalError,
     Outcome,
     RateLimit,
+    RetryPolicy,
     SessionStateError,
     bulk,
 )
@@ -72,27 +73,29 @@ class Disk:
         # Only that of the journal: other connections of a test read it.
         module = SimpleNamespace(**vars(sqlite3))
         module.connect = partial(sqlite3.connect, factory=Connection)
-        monkeypatch.setattr("gateway_sdk.bulk._sqlite.sqlite3", module)
+        monkeypatch.setattr("gateway_sdk.bulk._journal.sqlite3", module)
 
 
 async def test_the_disk_has_the_row_before_the_request_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its transaction is synced; that of the result may wait."""
+    """Its transaction is synced; that of the result may wait for the next one."""
     path = tmp_path / "journal.db"
     disk = Disk(monkeypatch)
     seen: list[Any] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        seen.append((disk.states[-1], rows(path)[-1]["state"]))
+        sync, states = disk.states[-1]
+        seen.append((sync, states[-1], rows(path)[-1]["state"]))
         return created(request)
 
     gateway, _, _ = scripted(monkeypatch, answer)
     async with gateway:
         await fetch(path, ["Ada", "Bob"], creating(gateway), concurrency=1)
 
-    assert seen == [(("full", ["begun"]), "begun")] * 2
-    assert disk.states == [("full", ["begun"]), ("normal", ["done"])] * 2
+    assert seen == [("full", "begun", "begun")] * 2
+    assert disk.states[-1] == ("normal", ["done"])
+    assert [state for _, states in disk.states for state in states] == ["begun", "done"] * 2
 
 
 async def test_reads_do_not_wait_for_the_disk(
@@ -264,41 +267,27 @@ async def test_a_run_that_ends_while_the_disk_is_waited_for_sent_nothing(
     assert len(engine.requests) == 1
 
 
-async def test_an_invalid_request_has_no_row_before_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A wrong argument is found first: the item has failed, and can be repeated."""
-    path = tmp_path / "journal.db"
-    gateway, _, _ = scripted(monkeypatch, created)
-
-    async def create(_: str) -> Any:
-        return await gateway.customer.create_customer({"customerNam": "Ada"})
-
-    async with gateway:
-        results = await fetch(path, ["Ada"], create)
-
-    assert isinstance(results["Ada"].error, InvalidArgumentError)
-    (line,) = rows(path)
-    assert (line["state"], line["outcome"], line["advice"]) == ("failed", "NOT_SENT", "fix")
-
-
-REFUSED: list[Step] = [httpx.ConnectError("no"), httpx.Response(429), created]
+BUSY: Step = httpx.Response(429, headers={"Retry-After": "0"})
+REFUSED: list[Step] = [httpx.ConnectError("no"), BUSY, BUSY, BUSY, created]
 
 
 async def test_a_call_that_waits_after_a_refusal_has_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kill during the wait leaves no doubt."""
+    """A kill during the wait leaves no doubt, be it a wait of the session or of the run."""
+    monkeypatch.setattr("random.random", lambda: 0.0)  # no waiting in real time
     disk = Disk(monkeypatch)
     path = tmp_path / "journal.db"
-    gateway, engine, _ = scripted(monkeypatch, *REFUSED)
+    retry = RetryPolicy(attempts=2, connect_wait=0.0)
+    gateway, engine, _ = scripted(monkeypatch, *REFUSED, retry=retry)
     async with gateway:
         results = await fetch(path, ["Ada"], creating(gateway))
 
-    assert (results["Ada"].error, results["Ada"].attempts) == (None, 3)
-    assert len(engine.requests) == 3
+    assert (results["Ada"].error, results["Ada"].attempts) == (None, 5)
+    assert len(engine.requests) == 5
     states = [state for _, states in disk.states for state in states]
-    assert states == [*["begun", "interrupted"] * 2, "begun", "done"]
+    assert states == [*["begun", "interrupted"] * 4, "begun", "done"]
+    assert [row["state"] for row in rows(path)] == ["done"]
 
 
 async def test_what_another_call_of_the_item_did_stays_begun(
@@ -399,6 +388,35 @@ async def test_a_call_that_goes_on_after_its_item_is_not_repeated(tmp_path: Path
     error = again["Ada"].error
     assert isinstance(error, GatewayError)
     assert (error.outcome, error.advice) == (Outcome.UNKNOWN, Advice.CHECK)
+
+
+async def test_a_call_that_is_sent_after_its_item_is_none_of_the_item(tmp_path: Path) -> None:
+    """Its item has ended: the row says how, and stays."""
+    path = tmp_path / "journal.db"
+    asked, may_send = asyncio.Event(), asyncio.Event()
+    going_on: list[asyncio.Task[Any]] = []
+    replies = iter([httpx.Response(429), created(httpx.Request("POST", "/"))])
+
+    async def token() -> str:
+        asked.set()
+        await may_send.wait()
+        return "t"
+
+    async def call(name: str) -> str:
+        going_on.append(asyncio.create_task(creating(gateway)(name)))
+        await asked.wait()
+        return "left"
+
+    async with GatewaySession(
+        "http://localhost", access_token=token, tenant_id="acme",
+        transport=httpx.MockTransport(lambda _: next(replies)), sleep=AsyncMock(),
+    ) as gateway:  # fmt: skip
+        await fetch(path, ["Ada"], call)
+        may_send.set()
+        (created_later,) = await asyncio.gather(*going_on)
+
+    assert created_later == {"customerId": "c-1"}
+    assert [(row["state"], row["value"]) for row in rows(path)] == [("done", "left")]
 
 
 async def test_a_call_in_another_event_loop_is_not_sent(

@@ -49,63 +49,6 @@ def test_rates_go_into_the_file_and_replies_into_the_journal(call_gateway: Call,
     assert "EUR,USD,2026-10-30,1.1172" in rows
 
 
-def test_same_command_fetches_nothing_twice(call_gateway: Call, served: Sandbox, out: Path) -> None:
-    """What is in the journal counts as done, is told apart, and gives the same file."""
-    assert call_gateway(*JOB, "--out", out, "--concurrency", "6").status == 0
-    assert asked(served) == SERIES
-    before = out.read_bytes()
-    out.unlink()
-
-    ended = call_gateway(*JOB, "--out", out)
-
-    assert (ended.status, ended.err) == (0, told(out, 0, rows=RATES))
-    assert asked(served) == SERIES
-    assert out.read_bytes() == before
-
-
-def test_more_of_the_same_gateway_may_go_into_the_file(
-    call_gateway: Call, served: Sandbox, tmp_path: Path, out: Path
-) -> None:
-    """Only what is new is fetched, and only what is asked for is counted."""
-    kept = ("--journal", tmp_path / "all.db")
-    assert call_gateway(*JOB, "--out", out, *kept).status == 0
-
-    ended = call_gateway(
-        "bulk", "rates", "--base", "EUR,GBP", "--symbols", "USD", *OCTOBER, "--out", out, *kept
-    )
-
-    assert ended.err == told(out, 3, rows=RATES + 22)
-    assert asked(served) == SERIES + 3
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.db", out.name]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".NDJSON", ".jsonl", ".parquet"])
-def test_a_journal_is_exported_in_each_format(call_gateway: Call, out: Path, suffix: str) -> None:
-    """As the command that made it does."""
-    assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
-    again = out.with_suffix(suffix)
-    again.unlink(missing_ok=True)
-
-    ended = call_gateway("bulk", "export", journal_of(out), again)
-
-    assert (ended.status, ended.out, ended.err) == (0, "", f"{again}: {RATES} rows\n")
-    assert again.exists()
-
-
-def test_failed_series_have_no_rows(call_gateway: Call, served: Sandbox, out: Path) -> None:
-    """The rows of the others are written all the same, also by an export, which says so."""
-    served.faults.on(SERIES_OF, Fault.status(404), at=1, times=3)
-
-    ended = call_gateway(*JOB, "--out", out, *ONE_BY_ONE)
-    exported = call_gateway("bulk", "export", journal_of(out), out)
-
-    written = out.read_text(encoding="utf-8").splitlines()
-    assert ended.status == 3
-    assert {line.split(",")[1] for line in written[1:]} == {"GBP"}
-    assert exported.status == 4
-    assert "3 items of the journal have no value" in exported.err
-
-
 def test_replies_of_another_shape_are_told_and_have_no_rows(call_gateway: Call, out: Path) -> None:
     """They stay in the journal as they came, for the interface leaves them open."""
     assert call_gateway(*JOB, "--out", out, "--sandbox").status == 0
@@ -202,18 +145,6 @@ def test_failures_are_counted_by_kind_and_fetched_again_on_request(
     assert again.status == 3
     assert again.err.startswith("5 of 6 series, 1 of them new\n")
     assert asked(served) == after + 1
-
-
-def test_long_waits_of_many_calls_are_not_told(
-    call_gateway: Call, served: Sandbox, unhurried: list[float], out: Path
-) -> None:
-    """A line for each would bury the others; the bar says how fast it goes."""
-    served.faults.on(SERIES_OF, Fault.too_many_requests(retry_after=9), times=2)
-
-    ended = call_gateway(*JOB, "--out", out)
-
-    assert [seconds for seconds in unhurried if seconds >= 9]
-    assert (ended.status, ended.err) == (0, told(out, 6, rows=RATES))
 
 
 def test_digits_that_no_float_holds_are_kept(

@@ -59,13 +59,3 @@ def test_countries_in_a_terminal_fit_80_columns(
     assert lines[0].split() == ["Country", "2", "3", "Cur", "Phone", "Nationality", "Id"]
     assert max(map(len, lines)) <= 80
     assert len(lines) == 238
-
-
-def test_euro_is_found_by_its_name(call_gateway: Call) -> None:
-    """Its countries are those of its code."""
-    by_name = call_gateway("countries", "euro", "--csv", "--sandbox")
-    by_code = call_gateway("countries", "EUR", "--csv", "--sandbox")
-
-    assert by_name.status == 0
-    assert by_name.out == by_code.out
-    assert "Austria,AT," in by_name.out

@@ -1,8 +1,8 @@
 """The commands `gateway fleet ...`, on a real PostgreSQL and the sandbox."""
 
+import asyncio
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gateway_sdk.cli.commands import fleet
 from gateway_sdk.cli.process import Status
 from gateway_sdk.fleet import Status as PlanStatus, Waiting, Worker
 from gateway_sdk.sandbox import Fault, Sandbox
@@ -49,8 +50,11 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dsn: str) -> Iterator[
     ]
     lines = "".join(f"{json.dumps(query)}\n" for query in queries)
     (tmp_path / "queries.ndjson").write_text(lines)
+    before = [(one, signal.getsignal(one)) for one in (signal.SIGTERM, signal.SIGINT)]
     yield
     sys.modules.pop("jobs", None)
+    for one, handler in before:
+        signal.signal(one, handler)
 
 
 @pytest.fixture
@@ -79,7 +83,7 @@ def work(planned: Call) -> Ended:
         seen += 1
         if seen == 3:
             done.set()
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
         return closed
 
     with pytest.MonkeyPatch.context() as patch:
@@ -134,12 +138,12 @@ def test_from_a_plan_to_a_file(planned: Call, served: Sandbox) -> None:
         (("status", "jobs", "p"), "jobs has no fleet.Job of the name job"),
         (("status", "jobs:other", "p"), "jobs has no fleet.Job of the name other"),
         (("status", "nothing:rates", "p"), "there is no module nothing in this folder"),
-        (("status", "a b:rates", "p"), "a job is written as MODULE:NAME"),
-        (("--tenant", "x", "fleet", "status", "jobs:rates", "p"), "--tenant has no effect here"),
+        (("status", "a b:rates", "p"), "'a b:rates' is not a job"),
+        (("--tenant", "x", "fleet", "status", "jobs:rates", "p"), "does not take --tenant"),
         (("plan", "jobs:rates", "p", "missing.ndjson"), "cannot read missing.ndjson"),
         (("plan", "jobs:rates", "p", "jobs.py"), "line 1 of jobs.py is not JSON"),
         (("collect", "jobs:rates", "p", "p.txt"), "must end with one of .csv"),
-        (("worker", "jobs:rates", "--check"), "no worker of jobs:rates is alive on"),
+        (("worker", "jobs:rates", "--check"), "no worker of rates is alive on"),
         (("status", "broken:rates", "p"), "No module named 'nonsense'"),
     ],
 )
@@ -231,13 +235,33 @@ def test_a_bar_shows_the_progress_until_the_plan_is_complete(
         assert worker.wait() == 0
 
 
+@pytest.mark.parametrize(
+    ("settings", "missing"),
+    [
+        ({}, "GATEWAY_BASE_URL"),
+        ({"GATEWAY_BASE_URL": "https://gateway.test"}, "GATEWAY_ACCESS_TOKEN"),
+    ],
+)
 def test_a_worker_that_cannot_start_ends_with_a_line(
-    planned: Call, monkeypatch: pytest.MonkeyPatch
+    planned: Call, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], missing: str
 ) -> None:
-    """It has no address of a gateway; or its token is refused and cannot be renewed."""
-    monkeypatch.delenv("GATEWAY_BASE_URL", raising=False)
+    """It has no address of a gateway, or no token and no way to get one."""
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
 
     ended = planned("worker")
 
     assert ended.status == Status.MISUSED
-    assert "GATEWAY_BASE_URL" in ended.err
+    assert missing in ended.err
+
+
+def test_commands_run_on_the_loop_that_psycopg_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not Windows' usual one."""
+
+    class Needed(asyncio.SelectorEventLoop): ...
+
+    async def kind() -> type:
+        return type(asyncio.get_running_loop())
+
+    monkeypatch.setattr(fleet, "SelectorEventLoop", Needed)
+    assert fleet.run(kind()) is Needed

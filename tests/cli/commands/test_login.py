@@ -9,9 +9,8 @@ import pytest
 
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.cli.config import read_profiles
-from gateway_sdk.sandbox import Visitor
 from tests.cli.ended import Ended
-from tests.cli.logins import Tab, browser_command, kept, record_path
+from tests.cli.logins import Tab, browser_command, kept
 from tests.cli.terminal import Terminal
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -55,49 +54,6 @@ def test_login_serves_a_worker_until_the_logout(
         assert text not in ended.stdout + ended.stderr
 
 
-def test_login_says_what_there_is_now(call_gateway: Call, settings: Settings, tab: Tab) -> None:
-    """For which gateway, until when, where it is kept, and who uses it; the address goes aside."""
-    ended = call_gateway("login")
-
-    assert ended.status == 0
-    assert re.fullmatch(
-        "Logged in.\n\n"
-        f"Gateway    {settings['GATEWAY_BASE_URL']}\n"
-        f"Until      {MOMENT}, in 60 min\n"
-        f"Kept in    {record_path()}\n\n"
-        r"GatewaySession\.from_env\(\) uses it from now on, with the same settings\.\n",
-        ended.out,
-    )
-    start = tab.url.rpartition("/")[0]
-    assert ended.err.startswith(f"Log in at this address, if no browser opens by itself:\n{start}/")
-
-
-def test_login_shows_neither_token_nor_state(
-    call_gateway: Call, settings: Settings, tab: Tab
-) -> None:
-    """Neither is shown anywhere; nor is the address that the browser got, which works once."""
-    ended = call_gateway("login")
-
-    shown = ended.out + ended.err
-    assert len(tab.token) == len(tab.state) == 43
-    assert text_of(kept()) == tab.token
-    assert tab.token not in shown
-    assert tab.state not in shown
-    assert tab.url not in shown
-
-
-def test_end_that_is_not_known_is_said(
-    call_gateway: Call, settings: Settings, let_browse: LetBrowse
-) -> None:
-    """A token without an end is good until it is refused."""
-    let_browse(Visitor(token="unstated"))
-
-    ended = call_gateway("login")
-
-    assert ended.status == 0
-    assert "\nUntil      the gateway refuses it: " in ended.out
-
-
 @pytest.mark.usefixtures("tab")
 def test_settings_from_options_are_told_to_workers(
     call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
@@ -119,28 +75,6 @@ def test_settings_from_options_are_told_to_workers(
     assert call_gateway("status", **settings).status == 0
 
 
-@pytest.mark.usefixtures("tab")
-def test_token_in_the_environment_goes_before_that_of_a_login(
-    call_gateway: Call, settings: Settings
-) -> None:
-    """Nobody is told that sessions use the new token while they use another one."""
-    ended = call_gateway("login", GATEWAY_ACCESS_TOKEN="another")
-
-    assert ended.status == 0
-    assert "from_env() uses it once GATEWAY_ACCESS_TOKEN is unset, with" in ended.out
-    assert "another" not in ended.out
-
-
-def test_scope_that_is_not_granted_is_told(
-    call_gateway: Call, settings: Settings, tmp_path: Path
-) -> None:
-    """The authorization server grants no scope: the interface has none."""
-    command = browser_command(tmp_path)
-    ended = call_gateway("login", "--scope", "read", "--browser", command)
-
-    assert "\nScope      none (not granted: read)\n" in ended.out
-
-
 def test_browser_may_be_a_command(call_gateway: Call, settings: Settings, tmp_path: Path) -> None:
     """A command with %s in it is what opens the address."""
     ended = call_gateway("login", "--browser", browser_command(tmp_path, "any", "minute"))
@@ -158,6 +92,7 @@ def test_no_browser_is_opened_on_request(call_gateway: Call, settings: Settings,
     assert ended.err.startswith("Log in at this address:\nhttp://127.0.0.1:")
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("arguments", [["--no-browser"], ["--paste"]])
 def test_interruption_ends_the_wait_quietly(
     start_gateway: Start, settings: Settings, arguments: list[str]
@@ -181,6 +116,7 @@ def test_interruption_ends_the_wait_quietly(
     assert kept() is None
 
 
+@pytest.mark.posix
 def test_login_in_a_terminal_fits_and_is_coloured(
     start_in_terminal: Callable[..., Terminal], settings: Settings, tmp_path: Path
 ) -> None:
@@ -196,14 +132,6 @@ def test_login_in_a_terminal_fits_and_is_coloured(
     assert "\x1b[1mLogged in.\x1b[0m" in shown
     assert "\x1b[1mGatewaySession" in shown
     assert max(len(line) for line in lines if "://" not in line and "/" not in line) <= 80
-
-
-def test_logins_are_for_one_gateway(call_gateway: Call, settings: Settings, tab: Tab) -> None:
-    """Who asks for another gateway's token does not find this one's."""
-    call_gateway("login")
-
-    assert call_gateway("status").status == 0
-    assert call_gateway("status", "--base-url", "https://other.test").status == 1
 
 
 @pytest.mark.usefixtures("tab")
@@ -230,10 +158,3 @@ def test_login_is_remembered(
     assert f"Gateway    {settings['GATEWAY_BASE_URL']} (profile {name})\n" in status.out
     assert f"Tenant     acme (profile {name})\n" in status.out
     assert set(read_profiles()[name]) == {"base_url", "auth_url", "client_id", "tenant_id"}
-
-
-@pytest.mark.usefixtures("settings", "tab")
-def test_login_by_the_environment_alone_is_not_remembered(call_gateway: Call) -> None:
-    """What the environment says is said there already."""
-    assert "Profile" not in call_gateway("login").out
-    assert read_profiles() == {}

@@ -1,6 +1,5 @@
 from collections.abc import Callable, Mapping
 
-from gateway_sdk.sandbox import Visitor
 from tests.cli.ended import Ended
 from tests.cli.logins import kept
 from tests.cli.terminal import Terminal
@@ -34,22 +33,6 @@ def test_ctrl_c_ends_the_wait_that_keeps_the_port(
     status, _ = terminal.end()
 
     assert status == 1
-
-
-def test_login_that_is_denied_keeps_nothing(
-    call_gateway: Call, settings: Settings, let_browse: LetBrowse
-) -> None:
-    """The authorization server's own words are shown, with the next step."""
-    let_browse(Visitor(decision="deny"))
-
-    ended = call_gateway("login")
-
-    assert (ended.status, ended.out) == (1, "")
-    assert ended.err.splitlines()[2:] == [
-        "gateway: the login was refused (access_denied): “the user denied access”",
-        "Log in again, or ask who runs the authorization server.",
-    ]
-    assert kept() is None
 
 
 def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings: Settings) -> None:

@@ -26,13 +26,34 @@ def log_in_elsewhere(shown: str, visitor: Visitor | None = None) -> Tab:
     return tab
 
 
-def test_pasted_address_logs_in_and_is_not_shown(
-    start_in_terminal: StartInTerminal, settings: Settings
-) -> None:
-    """In a terminal the answer can be pasted, unseen; afterwards keys are seen again."""
+Pasting = Callable[..., tuple[subprocess.Popen[str], str]]
+
+
+@pytest.fixture
+def pasting(start_gateway: Start, settings: Settings) -> Pasting:
+    """Provide a login that waits for an address in a pipe, and what it has shown."""
+
+    def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
+        process = start_gateway("login", "--paste", *arguments)
+        assert process.stderr
+        return process, "".join(process.stderr.readline() for _ in range(3))
+
+    return start
+
+
+@pytest.fixture
+def asked(start_in_terminal: StartInTerminal, settings: Settings) -> tuple[Terminal, str]:
+    """Provide a login in a terminal that waits for an address, and what it has shown."""
     terminal = start_in_terminal("login", "--paste")
-    tab = log_in_elsewhere(terminal.read_until(ASKED))
+    shown = terminal.read_until(ASKED)
     terminal.wait_until_unseen()
+    return terminal, shown
+
+
+def test_pasted_address_logs_in_and_is_not_shown(asked: tuple[Terminal, str]) -> None:
+    """In a terminal the answer can be pasted, unseen; afterwards keys are seen again."""
+    terminal, shown = asked
+    tab = log_in_elsewhere(shown)
 
     terminal.type(f"{tab.answer}\n")
     status, shown = terminal.end()
@@ -45,13 +66,10 @@ def test_pasted_address_logs_in_and_is_not_shown(
     assert text_of(kept()) == tab.token
 
 
-def test_wrong_address_is_asked_for_again(
-    start_in_terminal: StartInTerminal, settings: Settings
-) -> None:
+def test_wrong_address_is_asked_for_again(asked: tuple[Terminal, str]) -> None:
     """An address that is not the answer is said to be none, and costs no login."""
-    terminal = start_in_terminal("login", "--paste")
-    tab = log_in_elsewhere(terminal.read_until(ASKED))
-    terminal.wait_until_unseen()
+    terminal, shown = asked
+    tab = log_in_elsewhere(shown)
 
     terminal.type("https://elsewhere.test/\n")
     terminal.read_until("Not this one")
@@ -60,13 +78,9 @@ def test_wrong_address_is_asked_for_again(
     assert terminal.end()[0] == 0
 
 
-def test_interruption_while_pasting_restores_the_terminal(
-    start_in_terminal: StartInTerminal, settings: Settings
-) -> None:
+def test_interruption_while_pasting_restores_the_terminal(asked: tuple[Terminal, str]) -> None:
     """Ctrl-C is status 130, one line, and keys are seen again."""
-    terminal = start_in_terminal("login", "--paste")
-    terminal.read_until(ASKED)
-    terminal.wait_until_unseen()
+    terminal, _ = asked
 
     terminal.interrupt()
     status, shown = terminal.end()
@@ -77,13 +91,9 @@ def test_interruption_while_pasting_restores_the_terminal(
     assert terminal.echoes
 
 
-def test_end_of_input_ends_the_login(
-    start_in_terminal: StartInTerminal, settings: Settings
-) -> None:
+def test_end_of_input_ends_the_login(asked: tuple[Terminal, str]) -> None:
     """Ctrl-D instead of an address is an error of two lines."""
-    terminal = start_in_terminal("login", "--paste")
-    terminal.read_until(ASKED)
-    terminal.wait_until_unseen()
+    terminal, _ = asked
 
     terminal.type("\x04")
     status, shown = terminal.end()
@@ -95,52 +105,35 @@ def test_end_of_input_ends_the_login(
 @pytest.mark.parametrize(
     "redirect_uri", ["http://127.0.0.1:0/callback", "http://localhost:0/other"]
 )
-def test_address_may_come_from_a_pipe(
-    start_gateway: Start, settings: Settings, redirect_uri: str
-) -> None:
+def test_address_may_come_from_a_pipe(pasting: Pasting, redirect_uri: str) -> None:
     """What a program writes to standard input is taken as what a person pastes."""
-    process = start_gateway("login", "--paste", "--redirect-uri", redirect_uri)
-    assert process.stderr
-    told = [process.stderr.readline() for _ in range(3)]
-    tab = log_in_elsewhere("".join(told))
+    process, told = pasting("--redirect-uri", redirect_uri)
+    tab = log_in_elsewhere(told)
 
     out, err = process.communicate(f"{tab.answer}\n")
 
     assert process.returncode == 0
-    assert ASKED in told[2]
+    assert ASKED in told.splitlines()[2]
     assert err == ""
     assert tab.token not in out
     assert text_of(kept()) == tab.token
 
 
-def test_scope_is_asked_for(start_gateway: Start, settings: Settings) -> None:
+def test_scope_is_asked_for(pasting: Pasting) -> None:
     """The names of --scope are in the address to log in at; without it, there is no scope."""
     for arguments, scope in ([], ""), (["--scope", "write  read"], "&scope=read+write"):
-        process = start_gateway("login", "--paste", *arguments)
-        assert process.stderr
-        address = [process.stderr.readline() for _ in range(3)][1]
+        process, told = pasting(*arguments)
         process.communicate("\n")
+        address = told.splitlines()[1]
 
         assert scope in address
         assert ("scope=" in address) is bool(scope)
 
 
-def test_scope_that_is_none_is_named(call_gateway: Call, settings: Settings) -> None:
-    """A character that no scope has is found before anything is opened or shown."""
-    ended = call_gateway("login", "--scope", "a\\b")
-
-    assert ended.status == 2
-    assert "scope has an invalid name" in ended.err
-    assert "Log in at" not in ended.err
-
-
-def test_denial_may_be_pasted_too(start_gateway: Start, settings: Settings) -> None:
+def test_denial_may_be_pasted_too(pasting: Pasting) -> None:
     """An answer that says no ends the login as it does in a browser."""
-    process = start_gateway("login", "--paste")
-    assert process.stderr
-    tab = log_in_elsewhere(
-        "".join(process.stderr.readline() for _ in range(3)), Visitor(decision="deny")
-    )
+    process, told = pasting()
+    tab = log_in_elsewhere(told, Visitor(decision="deny"))
 
     _, err = process.communicate(f"{tab.answer}\n")
 
@@ -150,11 +143,9 @@ def test_denial_may_be_pasted_too(start_gateway: Start, settings: Settings) -> N
     )
 
 
-def test_answer_may_go_to_another_machine(start_gateway: Start, settings: Settings) -> None:
+def test_answer_may_go_to_another_machine(pasting: Pasting) -> None:
     """A redirect URI that nobody listens at works where the answer is pasted."""
-    process = start_gateway("login", "--paste", "--redirect-uri", "https://app.test/callback")
-    assert process.stderr
-    told = "".join(process.stderr.readline() for _ in range(3))
+    process, told = pasting("--redirect-uri", "https://app.test/callback")
     state = told.partition("state=")[2].split()[0]
     answer = f"access_token=token-1&token_type=Bearer&state={state}"
 

@@ -13,7 +13,6 @@ import pytest
 from gateway_sdk.errors import ReplyLostError, ServerError
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
 from gateway_sdk.session import GatewaySession
-from tests.cli.ended import Ended
 from tests.cli.logins import browser_command
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -88,6 +87,7 @@ async def test_settings_open_a_session(
     assert history["total"] == 57
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_stops_the_sandbox(start_gateway: Start, number: signal.Signals) -> None:
     """Both usual signals end it with status 0, and no traceback."""
@@ -129,20 +129,6 @@ def test_full_disk_is_not_taken_for_an_error_of_the_port() -> None:
     assert ended.stderr == "gateway: cannot write the output: No space left on device\n"
 
 
-def test_address_of_another_machine_is_refused(run_gateway: Run) -> None:
-    """An address that is not here is told with its option, after the warning of the token."""
-    # Of the block that RFC 5737 keeps for documentation.
-    ended = run_gateway("sandbox", "--host", "192.0.2.1", "--port", "0")
-
-    assert ended.returncode == 2
-    warning, error, advice = ended.stderr.splitlines()
-    assert warning == (
-        "gateway: warning: the token is public: whoever can reach 192.0.2.1 can use the sandbox"
-    )
-    assert error.startswith("gateway: cannot listen on port 0 of 192.0.2.1: ")
-    assert advice == "Give another --host or --port."
-
-
 async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None:
     """Each request is a line on standard error: method, path, status and time."""
     process = start_gateway(
@@ -166,12 +152,3 @@ async def test_requests_are_told_and_faults_happen(start_gateway: Start) -> None
         "POST /countrydata/1.0.0/listData: 501",
         "POST /kyc/1.0.0/webhook: no reply",
     ]
-
-
-def test_wrong_fault_is_told(call_gateway: Callable[..., Ended]) -> None:
-    """The option is named, with where to read how one is written."""
-    ended = call_gateway("sandbox", "--fault", "nonsense\x1b")
-
-    assert ended.status == 2
-    assert ended.err.startswith("gateway: --fault nonsense\\x1b is wrong: unknown fault ")
-    assert "`gateway sandbox --help`" in ended.err

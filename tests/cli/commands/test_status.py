@@ -5,9 +5,8 @@ import pytest
 from gateway_sdk.auth import Token
 from gateway_sdk.cli.commands.login import describe_scope
 from gateway_sdk.cli.config import read_profiles, save_profile
-from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, SANDBOX_CLIENT_ID
 from tests.cli.ended import Ended
-from tests.cli.logins import CANARY, keep, record_path
+from tests.cli.logins import keep, record_path
 
 Call = Callable[..., Ended]
 RunInTerminal = Callable[..., tuple[int, str]]
@@ -50,43 +49,6 @@ def test_broken_record_is_status_1(call_gateway: Call, settings: Settings) -> No
     assert second.startswith("Is GATEWAY_TOKEN_STORE right")
 
 
-@pytest.mark.parametrize(
-    ("token", "status", "out", "err"),
-    [
-        (SANDBOX_ACCESS_TOKEN, 0, "Tried      the gateway accepts the token\n", ""),
-        ("wrong", 3, "", "gateway: list_countries: the gateway answered 401 Unauthorized"),
-        (None, 3, "", "gateway: list_countries: the gateway refused the access token"),
-    ],
-)
-def test_a_token_is_tried(
-    call_gateway: Call, settings: Settings, token: str | None, status: int, out: str, err: str
-) -> None:
-    """Only the gateway knows whether it accepts one, also one of a login."""
-    keep()
-    login = ("--auth-url", settings["GATEWAY_AUTH_URL"], "--client-id", SANDBOX_CLIENT_ID)
-    given = {"GATEWAY_ACCESS_TOKEN": token or "", "GATEWAY_AUTH_URL": "", "GATEWAY_CLIENT_ID": ""}
-
-    ended = call_gateway("status", "--try", *login, **given)
-
-    assert ended.status == status
-    assert "Tried" not in ended.out or ended.out.endswith(out)
-    assert ended.err.startswith(err)
-
-
-def test_status_in_a_terminal_has_bold_names(
-    run_in_terminal: RunInTerminal, settings: Settings
-) -> None:
-    """Names stand out in a terminal, and the exit status is the same there."""
-    keep()
-
-    status, shown = run_in_terminal("status")
-
-    assert status == 0
-    for name in ("Gateway", "Login at", "Client", "Kept in", "Since", "Until"):
-        assert f"\x1b[1m{name:<11}\x1b[0m" in shown
-    assert CANARY not in shown
-
-
 def test_profiles_are_listed_and_forgotten(call_gateway: Call) -> None:
     """The one that counts is marked; its token is left where it is."""
     assert call_gateway("profiles").err.startswith("There are no profiles")
@@ -98,7 +60,7 @@ def test_profiles_are_listed_and_forgotten(call_gateway: Call) -> None:
 
     assert listed.out.splitlines()[1:] == [
         "default\t\thttps://a.test\t\t\t",
-        "other\tyes\thttps://b.test\t\t\tacme",
+        "other\tyes\thttps://b.test\tacme\t\t",
     ]
     assert forgotten == (0, "", "The profile default is deleted.\n")
     assert list(read_profiles()) == ["other"]

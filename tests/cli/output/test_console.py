@@ -5,39 +5,48 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from gateway_sdk.auth import Token
-from gateway_sdk.cli.commands.login import describe_end
 from gateway_sdk.cli.output.console import (
     KeyValue,
     describe_moment,
     format_span,
     format_speed,
-    make_console,
     print_key_values,
     to_cell,
     to_json,
 )
 from gateway_sdk.cli.process import printable
 
-
-def printed(capsys: pytest.CaptureFixture[str], pairs: list[KeyValue]) -> list[str]:
-    """Print in a terminal of 19 columns, and return the lines."""
-    console = make_console()
-    console.width = 19
-    print_key_values(console, pairs)
-    return capsys.readouterr().out.splitlines()
+PATH = "/folder" * 20
 
 
-def test_long_facts_are_indented_under_themselves(capsys: pytest.CaptureFixture[str]) -> None:
-    """What does not fit into a line goes on below where it began, and words stay whole."""
-    facts = [("Failed", "AED AFN ALL"), ("", "/a/path/longer-than-that"), ("Took", "1 s")]
+@pytest.mark.parametrize(
+    ("facts", "lines"),
+    [
+        # What does not fit into a line goes on below where it began, and words stay whole: a path
+        # that is longer than any line can be copied as it stands.
+        (
+            [("Failed", "AED AFN ALL AMD AOA ARS AUD AWG"), ("", PATH), ("Took", "1 s")],
+            [
+                "Failed     AED AFN ALL AMD AOA ARS AUD",
+                "           AWG",
+                f"           {PATH}",
+                "Took       1 s",
+            ],
+        ),
+        ([("Client", ""), ("Took", "1 s")], ["Client     ", "Took       1 s"]),
+        ([("Client", " "), ("Took", "1 s")], ["Client     ", "Took       1 s"]),
+    ],
+)
+def test_facts_are_indented_under_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    facts: list[KeyValue],
+    lines: list[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_key_values(facts)
 
-    assert printed(capsys, facts) == [
-        "Failed     AED AFN",
-        "           ALL",
-        "           /a/path/longer-than-that",
-        "Took       1 s",
-    ]
+    assert capsys.readouterr().out.splitlines() == lines
 
 
 @pytest.mark.parametrize(
@@ -54,26 +63,6 @@ def test_long_facts_are_indented_under_themselves(capsys: pytest.CaptureFixture[
 def test_speed_says_something_of_slow_calls_too(speed: float, words: str) -> None:
     """A fraction only below ten, and never nothing a second."""
     assert format_speed(speed) == words
-
-
-@pytest.mark.parametrize("value", ["", " "])
-def test_fact_without_a_word_is_a_line_of_its_own(
-    capsys: pytest.CaptureFixture[str], value: str
-) -> None:
-    """A value of nothing, or of white space, leaves the name alone."""
-    assert printed(capsys, [("Client", value), ("Took", "1 s")]) == [
-        "Client     ",
-        "Took       1 s",
-    ]
-
-
-def test_long_word_is_printed_in_one_piece(capsys: pytest.CaptureFixture[str]) -> None:
-    """A path longer than any line can be copied as it stands."""
-    path = "/folder" * 20
-
-    print_key_values(make_console(), [("Kept in", path)])
-
-    assert capsys.readouterr().out == f"Kept in    {path}\n"
 
 
 NOON = 1_800_014_400.0  # 2027-01-15 12:00 UTC
@@ -111,11 +100,6 @@ def test_span_is_in_the_unit_that_is_large_enough(seconds: float, written: str) 
 def test_moment_is_in_utc_and_relative_to_now(moment: float, written: str) -> None:
     """A moment is a date for the record and a distance for the reader."""
     assert describe_moment(moment, NOON) == written
-
-
-def test_end_may_be_unknown() -> None:
-    """A token whose end was not said is used until it is refused."""
-    assert describe_end(Token("any"), NOON).startswith("the gateway refuses it")
 
 
 VALUES = st.recursive(

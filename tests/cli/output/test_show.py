@@ -55,14 +55,29 @@ def test_other_shapes_are_none(reply: Any) -> None:
     assert find_records(reply) is None
 
 
-@pytest.mark.parametrize("form", ["table", "json"])
-def test_other_shapes_are_shown_as_they_came(
-    capsys: pytest.CaptureFixture[str], form: Form
-) -> None:
-    """The interface leaves replies open, so that is no error."""
-    show_records({"a": {"b": 1}}, form)
+AS_IT_CAME = '{\n  "a": {\n    "b": 1\n  }\n}\n'
 
-    assert capsys.readouterr() == ('{\n  "a": {\n    "b": 1\n  }\n}\n', "")
+
+@pytest.mark.parametrize(
+    ("reply", "form", "out", "err"),
+    [
+        # The interface leaves replies open, so that another shape is no error.
+        ({"a": {"b": 1}}, "table", AS_IT_CAME, ""),
+        ({"a": {"b": 1}}, "json", AS_IT_CAME, ""),
+        # Nobody wonders whether an empty output is a failure.
+        ({"total": 0, "orders": []}, "table", "", "The list is empty.\n"),
+        ({"total": 0, "orders": []}, "csv", "", "The list is empty.\n"),
+        # What stands beside the records is no data of the table.
+        ({"orders": [{"a": 1}], "note": "\x1b[2J"}, "table", "a\n1\n", "note \\x1b[2J\n"),
+        ([{"a": 1}], "table", "a\n1\n", ""),
+    ],
+)
+def test_replies_are_shown(
+    capsys: pytest.CaptureFixture[str], reply: Any, form: Form, out: str, err: str
+) -> None:
+    show_records(reply, form)
+
+    assert capsys.readouterr() == (out, err)
 
 
 def test_other_shapes_are_no_csv() -> None:
@@ -72,28 +87,6 @@ def test_other_shapes_are_no_csv() -> None:
 
     assert caught.value.status == 4
     assert "--json" in str(caught.value)
-
-
-@pytest.mark.parametrize("form", ["table", "csv"])
-def test_no_record_is_said(capsys: pytest.CaptureFixture[str], form: Form) -> None:
-    """Nobody wonders whether an empty output is a failure."""
-    show_records({"total": 0, "orders": []}, form)
-
-    assert capsys.readouterr() == ("", "The list is empty.\n")
-
-
-def test_words_beside_records_are_printable(capsys: pytest.CaptureFixture[str]) -> None:
-    """They go to standard error, as they are no data of the table."""
-    show_records({"orders": [{"a": 1}], "note": "\x1b[2J"}, "table")
-
-    assert capsys.readouterr() == ("a\n1\n", "note \\x1b[2J\n")
-
-
-def test_records_alone_have_no_words_beside(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is said where there is nothing to say."""
-    show_records([{"a": 1}], "table")
-
-    assert capsys.readouterr() == ("a\n1\n", "")
 
 
 def test_bytes_are_printed_as_they_are(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -155,18 +148,3 @@ def test_narrow_terminal_says_what_it_leaves_out(
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.out)
     assert max(map(len, plain.splitlines())) <= int(columns)
     assert "c" * 15 in shown.out
-
-
-def test_narrow_terminal_with_room_for_all_says_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A table of one column fits."""
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-
-    show(Table(("a",), [["a" * 15]]), None, "table")
-
-    shown = capsys.readouterr()
-    assert "a" * 15 in shown.out
-    assert shown.err == ""

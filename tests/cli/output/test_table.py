@@ -88,29 +88,31 @@ def test_word_that_is_wider_than_the_terminal_is_folded(monkeypatch: pytest.Monk
     assert sum(line.count("h") for line in drawn[2:]) == 200
 
 
-def test_switches_are_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only numbers, and texts that are numbers, stand to the right."""
-    table = Table(("switch", "amount"), [[True, "1.5"], [False, "-10"]])
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        # Only numbers, and texts that are numbers, stand to the right.
+        (
+            Table(("switch", "amount"), [[True, "1.5"], [False, "-10"]]),
+            ["switch  amount", "true       1.5", "false    -10"],
+        ),
+        # The header stands in any case.
+        (Table(("name",), []), ["name"]),
+        (Table(("name",), [["only"]]), ["name", "only"]),
+        # Brackets of a gateway are shown, and take no effect.
+        (
+            Table(("[bold]",), [["[red]x[/red] :smile: \x1b[31m"]]),
+            ["[bold]", "[red]x[/red] :smile: \\x1b[31m"],
+        ),
+    ],
+)
+def test_cells_are_drawn(monkeypatch: pytest.MonkeyPatch, table: Table, lines: list[str]) -> None:
+    drawn = draw(table, 80, monkeypatch)
 
-    assert draw(table, 80, monkeypatch)[2:] == ["true       1.5", "false    -10"]
+    assert [drawn[0], *drawn[2:]] == lines
 
 
-@pytest.mark.parametrize("rows", [[], [["only"]]])
-def test_single_column_and_no_row_are_tables(
-    monkeypatch: pytest.MonkeyPatch, rows: list[list[str]]
-) -> None:
-    """The header stands in any case."""
-    assert draw(Table(("name",), rows), 80, monkeypatch)[0] == "name"
-
-
-def test_markup_of_others_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brackets of a gateway are shown, and take no effect."""
-    drawn = draw(Table(("[bold]",), [["[red]x[/red] :smile: \x1b[31m"]]), 80, monkeypatch)
-
-    assert drawn[0] == "[bold]"
-    assert drawn[2] == "[red]x[/red] :smile: \\x1b[31m"
-
-
+@pytest.mark.posix  # rich makes a console of Windows one narrower
 @pytest.mark.parametrize(("columns", "kept"), [(59, 4), (58, 3), (33, 3), (32, 2), (23, 2), (3, 2)])
 def test_terminal_has_the_columns_that_fit(
     monkeypatch: pytest.MonkeyPatch, columns: int, kept: int

@@ -13,10 +13,10 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from gateway_sdk import Multipart
-from gateway_sdk._http.pieces import PIECE
+from gateway_sdk._content.chunks import CHUNK
 from tests.http.uploads.servers import Unseekable, pipe_with, written
 
-CONTENT: Final = random.Random(1).randbytes(5 * PIECE + 3)  # noqa: S311 - the same each time
+CONTENT: Final = random.Random(1).randbytes(5 * CHUNK + 3)  # noqa: S311 - the same each time
 """More than one batch of the thread that reads files, and no two pieces alike."""
 LARGE: Final = CONTENT * 10
 """More than the buffers hold in which files are read."""
@@ -106,11 +106,11 @@ def _form_with_pipe(buffering: int) -> Callable[[Path], Given]:
     return make
 
 
-async def _stream() -> AsyncIterator[bytes]:
+async def _stream() -> AsyncIterator[bytes | bytearray | memoryview]:
     yield b""
-    yield CONTENT[:100]
+    yield bytearray(CONTENT[:100])
     yield b""
-    yield CONTENT[100:]
+    yield memoryview(CONTENT[100:])
 
 
 @dataclass(frozen=True)

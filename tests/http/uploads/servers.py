@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -167,6 +168,7 @@ async def threads_end() -> None:
 
 
 def open_files_below(folder: Path) -> list[Path]:
-    links = Path("/proc/self/fd")
-    targets = [link.resolve() for link in links.iterdir()] if links.exists() else []
+    if sys.platform != "linux":
+        return []
+    targets = [link.resolve() for link in Path("/proc/self/fd").iterdir()]
     return [target for target in targets if folder in target.parents]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from gateway_sdk import GatewaySession, Multipart, Outcome, UploadFailedError
-from gateway_sdk._http import file as body_file
+from gateway_sdk._content import files as body_file
 from tests.http.uploads.servers import Changing, grow, shrink, taking, written
 
 CHANGES: dict[str, Callable[[Any], object]] = {"grows": grow, "shrinks": shrink}
@@ -51,51 +51,39 @@ async def test_an_open_file_that_changes(
         await fails(Multipart({}, {"front": file}) if form else file)
 
 
-@pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
+IN_MEMORY = pytest.mark.skipif(not body_file._WITHOUT_WAIT, reason="it is Linux's")
+
+
+@pytest.mark.parametrize(
+    ("form", "in_memory"),
+    [(False, False), (True, False), pytest.param(False, True, marks=IN_MEMORY)],
+)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 async def test_a_path_whose_file_changes(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     change: Callable[[Any], object],
     form: bool,
+    in_memory: bool,
 ) -> None:
-    """The same goes for a file that is given by its path, while it is open."""
+    """The same goes for a file that is given by its path, wherever it is read from."""
     path = written(tmp_path, "scan.pdf", bytes(5 * 2**20))
-    read = body_file._read_into
+    place, name = (os, "preadv") if in_memory else (body_file, "_read_into")
+    read = getattr(place, name)
     changed: list[object] = []
 
-    def read_and_change(file: Any, buffer: memoryview) -> memoryview:
-        piece = read(file, buffer)
+    def read_and_change(*given: Any) -> Any:
+        found = read(*given)
         if not changed:
             with path.open("r+b") as other:
                 changed.append(change(other))
-        return piece
+        return found
 
-    monkeypatch.setattr(body_file, "_read_into", read_and_change)
-    monkeypatch.setattr(body_file, "_WITHOUT_WAIT", 0)  # all of it is read in the thread
+    monkeypatch.setattr(place, name, read_and_change)
+    if not in_memory:
+        monkeypatch.setattr(body_file, "_WITHOUT_WAIT", 0)  # all of it is read in the thread
 
     await fails(Multipart({}, {"front": path}) if form else path)
-
-
-@pytest.mark.skipif(not body_file._WITHOUT_WAIT, reason="it is Linux's")
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-async def test_a_path_whose_file_changes_while_it_is_read_from_memory(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: Callable[[Any], object]
-) -> None:
-    """The same goes while the system has the file in memory."""
-    path = written(tmp_path, "scan.pdf", bytes(5 * 2**20))
-    read = os.preadv
-    changed: list[object] = []
-
-    def read_and_change(*given: Any) -> int:
-        if not changed:
-            with path.open("r+b") as other:
-                changed.append(change(other))
-        return read(*given)
-
-    monkeypatch.setattr(os, "preadv", read_and_change)
-
-    await fails(path)
     assert changed
 
 

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from tests.http.uploads.servers import taking
 
 FROM_A_PIPE = """
@@ -25,6 +27,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
+@pytest.mark.posix
 async def test_a_program_can_be_interrupted_while_its_pipe_is_silent() -> None:
     """Somebody who writes no more into a pipe does not keep the program that reads it alive."""
     reading, writing = os.pipe()

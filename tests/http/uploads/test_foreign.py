@@ -19,8 +19,8 @@ from gateway_sdk import (
     Outcome,
     UploadFailedError,
 )
-from gateway_sdk._http import file as body_file
-from gateway_sdk._http.pieces import PIECE
+from gateway_sdk._content import files as body_file
+from gateway_sdk._content.chunks import CHUNK
 from tests.http.uploads.kinds import LARGE
 from tests.http.uploads.servers import threads_end, written
 from tests.support.scripted import scripted
@@ -110,7 +110,7 @@ class Keeping(httpx.AsyncBaseTransport):
 
 
 @pytest.mark.parametrize("form", [False, True], ids=["alone", "in a form"])
-@pytest.mark.parametrize("most", [1000, PIECE, PIECE + 1, 2**20 - 1, 2**20])
+@pytest.mark.parametrize("most", [1000, CHUNK, CHUNK + 1, 2**20 - 1, 2**20])
 async def test_a_piece_stays_what_it_was_however_short_the_reads_are(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int, form: bool
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk import GatewaySession, UploadFailedError
-from gateway_sdk._http import file as body_file
+from gateway_sdk._content import files as body_file
 from tests.http.uploads.servers import taking
 
 SIZE = 3 * 2**20 + 5
@@ -56,18 +56,24 @@ class System:
         return piece
 
 
-@pytest.mark.parametrize("in_memory", [0, 1, 2**16, 2**20 + 7, SIZE])
+@pytest.mark.parametrize("in_memory", [None, 0, 1, 2**16, 2**20 + 7, SIZE])
 async def test_a_file_arrives_whole_wherever_the_memory_ends(
-    monkeypatch: pytest.MonkeyPatch, document: Path, in_memory: int
+    monkeypatch: pytest.MonkeyPatch, document: Path, in_memory: int | None
 ) -> None:
-    """What is in memory is read at once, the rest in a thread: each byte once."""
-    system = System(monkeypatch, in_memory)
+    """What is in memory is read at once, the rest in a thread: each byte once.
+
+    All of it where the system cannot tell: None.
+    """
+    system = System(monkeypatch, SIZE if in_memory is None else in_memory)
+    if in_memory is None:
+        monkeypatch.setattr(body_file, "_WITHOUT_WAIT", 0)
 
     async with taking() as (url, taker), GatewaySession(url, access_token="t") as gateway:
         await gateway.aml.update_document("d", document)
 
     assert taker.uploads[0].body == CONTENT
     assert system.here + system.elsewhere == SIZE
+    in_memory = in_memory or 0
     assert system.here == (in_memory if in_memory < SIZE else SIZE // 2**16 * 2**16)
 
 
@@ -89,17 +95,3 @@ async def test_a_file_that_is_replaced_is_not_continued_with_another(
         await taker.ended.wait()
 
     assert not taker.uploads[0].whole
-
-
-async def test_a_system_that_cannot_tell_reads_in_a_thread(
-    monkeypatch: pytest.MonkeyPatch, document: Path
-) -> None:
-    """Nothing is read in the event loop there."""
-    system = System(monkeypatch, SIZE)
-    monkeypatch.setattr(body_file, "_WITHOUT_WAIT", 0)
-
-    async with taking() as (url, taker), GatewaySession(url, access_token="t") as gateway:
-        await gateway.aml.update_document("d", document)
-
-    assert taker.uploads[0].body == CONTENT
-    assert (system.here, system.elsewhere) == (0, SIZE)

@@ -12,7 +12,6 @@ from gateway_sdk import (
     Outcome,
     RetryPolicy,
     ServerError,
-    UnauthorizedError,
     operations,
 )
 from tests.http.uploads.kinds import KINDS, OPEN, given
@@ -45,24 +44,18 @@ def check(name: str, upload: Upload) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 async def test_a_document_arrives_as_it_is(tmp_path: Path, name: str) -> None:
-    """A length is promised where it is known; what cannot go back is sent in chunks."""
-    with given(name, tmp_path) as content:
-        async with taking() as (url, taker), session(url) as gateway:
-            await gateway.aml.upload_document(content)
+    """A length is promised where it is known; what cannot go back is sent in chunks.
 
-    assert len(taker.uploads) == 1
-    check(name, taker.uploads[0])
-
-
-@pytest.mark.parametrize("name", KINDS)
-async def test_progress_ends_at_the_total(tmp_path: Path, name: str) -> None:
-    """Progress only grows, and its last word is the whole document, even if that is empty."""
+    Progress only grows, and its last word is the whole document, even if that is empty.
+    """
     told: list[tuple[int, int | None]] = []
     with given(name, tmp_path) as content:
         async with taking() as (url, taker), session(url) as gateway:
             await gateway.aml.upload_document(content, on_progress=lambda *at: told.append(at))
 
-    size = len(taker.uploads[0].body)
+    (upload,) = taker.uploads
+    check(name, upload)
+    size = len(upload.body)
     numbers = [sent for sent, _ in told]
     assert numbers == sorted(set(numbers))
     assert told[-1] == (size, size if KINDS[name].replayable else None)
@@ -92,37 +85,6 @@ async def test_a_failed_upload_is_sent_again_if_it_can_be(tmp_path: Path, name: 
     assert told == sorted(set(told))
 
 
-class Renewing:
-    """A token source that has a second token."""
-
-    async def token(self, rejected: str | None = None) -> str:
-        """Return the first token, or the second one in place of it."""
-        return "second" if rejected else "first"
-
-
-@pytest.mark.parametrize("name", KINDS)
-async def test_a_rejected_token_costs_only_what_cannot_be_sent_again(
-    tmp_path: Path, name: str
-) -> None:
-    """A 401 for an upload repeats it with a new token, or is the error if it is gone."""
-    with given(name, tmp_path) as content:
-        async with (
-            taking(answer(401), OK) as (url, taker),
-            session(url, access_token=Renewing()) as gateway,
-        ):
-            if KINDS[name].replayable:
-                await gateway.aml.upload_document(content)
-            else:
-                with pytest.raises(UnauthorizedError) as caught:
-                    await gateway.aml.upload_document(content)
-                assert caught.value.outcome is Outcome.REFUSED
-
-    tokens = [upload.headers["authorization"] for upload in taker.uploads]
-    assert tokens == ["Bearer first", "Bearer second"][: 1 + KINDS[name].replayable]
-    for upload in taker.uploads:
-        check(name, upload)
-
-
 @pytest.mark.parametrize("name", KINDS)
 async def test_a_refused_connection_costs_no_document(tmp_path: Path, name: str) -> None:
     """Nothing was read when no connection was made: it is sent by the next one, even a stream."""
@@ -135,7 +97,7 @@ async def test_a_refused_connection_costs_no_document(tmp_path: Path, name: str)
             await asyncio.start_server(taker.serve, sock=sock)
 
         async with session(f"http://127.0.0.1:{sock.getsockname()[1]}") as gateway:
-            gateway._caller.client.sleep = listen
+            gateway._caller.shared.sleep = listen
             reply = await gateway.send(operations.UPLOAD_DOCUMENT, body=content)
 
     assert [attempt.outcome for attempt in reply.attempts] == [Outcome.NOT_SENT, Outcome.APPLIED]

@@ -7,14 +7,14 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
 from gateway_sdk import DeadlineExceededError, GatewayError, GatewaySession, Multipart
-from gateway_sdk._http import file as thread
-from gateway_sdk._http.file import from_thread
-from gateway_sdk._http.pieces import PIECE
+from gateway_sdk._content import files as thread
+from gateway_sdk._content.chunks import CHUNK
+from gateway_sdk._content.files import from_thread
 from tests.http.uploads.servers import open_files_below, taking, threads_end
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import raw_server
@@ -122,7 +122,7 @@ async def test_no_read_of_a_users_file_is_under_way_when_the_call_has_ended(
 ) -> None:
     """The end waits for the read that has begun, and no other one begins."""
     monkeypatch.setattr(thread, "PATIENCE", 20.0)
-    file = Hanging(bytes(4 * PIECE), at_first_look=look)
+    file = Hanging(bytes(4 * CHUNK), at_first_look=look)
     async with taking() as (url, _), session(url) as gateway:
         content = Multipart({}, {"front": file}) if form else file
         call = asyncio.create_task(gateway.aml.upload_document(content))
@@ -148,7 +148,7 @@ async def test_a_read_that_hangs_holds_up_neither_the_loop_nor_the_deadline(
 ) -> None:
     """The call ends after a while; the thread ends with the read, and does not read again."""
     monkeypatch.setattr(thread, "PATIENCE", 0.01)
-    file = Hanging(bytes(4 * PIECE))
+    file = Hanging(bytes(4 * CHUNK))
     async with taking() as (url, _), session(url) as gateway:
         content = Multipart({}, {"front": file}) if form else file
         call = asyncio.create_task(gateway.aml.upload_document(content))
@@ -162,6 +162,35 @@ async def test_a_read_that_hangs_holds_up_neither_the_loop_nor_the_deadline(
     await threads_end()
     assert not file.closed
     assert file.reads == 1
+
+
+async def test_a_file_is_never_waited_for_in_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A read that hangs, as on a dead disk, holds up neither the deadline nor the loop."""
+    document = tmp_path / "document"
+    document.write_bytes(bytes(CHUNK))
+    reading, go_on = threading.Event(), threading.Event()
+    opened: list[BinaryIO] = []
+
+    def hang(file: BinaryIO, _: memoryview) -> bytes:
+        opened.append(file)
+        reading.set()
+        go_on.wait(10)
+        return b""
+
+    monkeypatch.setattr(thread, "_read_into", hang)
+    async with raw_server(Silent().handle) as url, session(url) as gateway:
+        call = asyncio.create_task(gateway.aml.upload_document(document))
+        assert await asyncio.to_thread(reading.wait, 10)
+        pass_deadlines(gateway)
+        with pytest.raises(DeadlineExceededError):
+            await call
+    assert not opened[0].closed
+
+    go_on.set()
+    await threads_end()
+    assert opened[0].closed
 
 
 class Broken(Hanging):
@@ -181,7 +210,7 @@ async def test_a_read_that_fails_after_the_call_is_not_reported(
     """The call has ended by then, and asyncio is not left with an error of its file."""
     noise: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: noise.append(what))
-    file = Broken(bytes(PIECE), at_first_look=look)
+    file = Broken(bytes(CHUNK), at_first_look=look)
     monkeypatch.setattr(thread, "PATIENCE", 20.0)
     async with taking() as (url, _), session(url) as gateway:
         call = asyncio.create_task(gateway.aml.upload_document(file))
@@ -203,7 +232,7 @@ async def test_a_file_that_was_not_looked_at_in_time_is_not_looked_at(
     """All threads are busy until the call has ended: then its file is left alone."""
     monkeypatch.setattr(thread, "PATIENCE", 0.01)
     busy, go_on = threading.Event(), threading.Event()
-    file = Hanging(bytes(PIECE), at_first_look=True)
+    file = Hanging(bytes(CHUNK), at_first_look=True)
 
     def be_busy() -> None:
         busy.set()
@@ -251,20 +280,6 @@ async def test_the_generator_is_closed_in_its_thread_wherever_it_stops(taken: in
     await threads_end()
 
     assert pieces.closed_in == ["gateway-upload"] * bool(taken)
-
-
-async def test_what_the_generator_raises_is_raised_to_who_waits() -> None:
-    """An error in the thread is that of the upload, and ends the thread."""
-
-    def fail() -> Generator[bytes, None, None]:
-        yield bytes(2**20)
-        raise ZeroDivisionError
-
-    reading = from_thread(fail, ahead=False)
-    assert len(await anext(reading)) == 2**20
-    with pytest.raises(ZeroDivisionError):
-        await anext(reading)
-    await threads_end()
 
 
 async def test_nothing_is_read_of_a_users_file_that_nobody_waits_for() -> None:

@@ -103,23 +103,17 @@ def dump(token: Token, key: TokenKey) -> bytes:
 
 def parse(record: bytes | str, key: TokenKey, place: str) -> Token:
     try:
-        return _read(json.loads(record), key)
+        given: Any = json.loads(record)
+        if TokenKey(given["authorization_url"], given["client_id"], given["gateway"]) == key:
+            return Token(
+                given["access_token"],
+                expires_at=given["expires_at"],
+                obtained_at=given["obtained_at"],
+                scope=given["scope"],
+            )
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise UnusableRecordError(
-            f"{place} has no valid token for {key.gateway}: log in again"
-        ) from None
-
-
-def _read(record: Any, key: TokenKey) -> Token:
-    given = (record["authorization_url"], record["client_id"], record["gateway"])
-    if given != (key.authorization_url, key.client_id, key.gateway):
-        raise ValueError
-    return Token(
-        record["access_token"],
-        expires_at=record["expires_at"],
-        obtained_at=record["obtained_at"],
-        scope=record["scope"],
-    )
+        pass
+    raise UnusableRecordError(f"{place} has no valid token for {key.gateway}: log in again")
 
 
 class MemoryStore(NotPickled):

@@ -6,9 +6,10 @@ import os
 import secrets
 import stat
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from gateway_sdk._python import safe_repr
 from gateway_sdk.auth.stores._base import (
@@ -34,6 +35,12 @@ _DRAFTS: Final = 10
 
 _WRITTEN_IN: Final = 60.0
 """Seconds: the draft of a process that was killed is older."""
+
+_TRIES: Final = 100
+_PAUSE: Final = 0.01
+"""Seconds before each further try: other processes read and replace the file in less than all."""
+
+T = TypeVar("T")
 
 
 class PrivateFileStore:
@@ -77,7 +84,7 @@ class PrivateFileStore:
 
     def _load(self) -> Token | None:
         try:
-            descriptor = os.open(self.path, _READ)
+            descriptor = _patiently(lambda: os.open(self.path, _READ))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -125,7 +132,13 @@ class PrivateFileStore:
         # In the same folder, because a file can be replaced only within one file system.
         draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         try:
-            _write(draft, record, self.path)
+            with os.fdopen(os.open(draft, _CREATE, 0o600), "wb") as file:
+                file.write(record)
+                file.flush()
+                os.fsync(file.fileno())
+                if not _HAS_MODES:
+                    file.close()  # Windows cannot replace a file by an open one
+                _patiently(lambda: draft.replace(self.path))
             _sync(self.path.parent)
         finally:
             with suppress(OSError):  # it exists only after an error
@@ -136,7 +149,7 @@ class PrivateFileStore:
             if self.path.parent.exists():
                 _check_folder(self.path.parent)
             self._remove_drafts(math.inf)
-            self.path.unlink(missing_ok=True)
+            _patiently(lambda: self.path.unlink(missing_ok=True))
         except OSError as error:
             raise self._store_error("cannot be removed", error) from None
 
@@ -146,7 +159,7 @@ class PrivateFileStore:
         for draft in self.path.parent.glob(f".{self.path.name}.*"):
             with suppress(FileNotFoundError):
                 if draft.lstat().st_mtime < before:
-                    draft.unlink()
+                    _patiently(draft.unlink)
 
     def _store_error(self, what: str, error: OSError) -> TokenStoreError:
         return TokenStoreError(f"the file {self.path} {what}: {error.strerror}")
@@ -165,7 +178,9 @@ def default_folder() -> Path:
 
 def prepare_folder(folder: Path) -> None:
     """Create a folder if it is missing; raise TokenStoreError if others can write to it."""
-    _make_private_folder(folder)
+    # `Path.mkdir(parents=True)` would create the parents with the umask's mode.
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
     _check_folder(folder)
 
 
@@ -183,22 +198,13 @@ def _check_folder(folder: Path) -> None:
         )
 
 
-def _make_private_folder(folder: Path) -> None:
-    """Create a folder and its missing parents, each with mode 0700 from the start."""
-    # `Path.mkdir(parents=True)` would create the parents with the umask's mode.
-    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
-        missing.mkdir(mode=0o700, exist_ok=True)
-
-
-def _write(draft: Path, content: bytes, path: Path) -> None:
-    """Write a draft, sync it to the disk, and let it replace a file."""
-    with os.fdopen(os.open(draft, _CREATE, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-        if not _HAS_MODES:
-            file.close()  # Windows cannot replace a file by an open one
-        draft.replace(path)
+def _patiently(work: Callable[[], T]) -> T:
+    """Do what Windows refuses as long as another process has the file open."""
+    for _ in range(0 if _HAS_MODES else _TRIES - 1):
+        with suppress(PermissionError):
+            return work()
+        time.sleep(_PAUSE)
+    return work()
 
 
 def _sync(folder: Path) -> None:

@@ -1,15 +1,17 @@
 """The command `gateway countries`."""
 
 import unicodedata
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
-from gateway_sdk.cli.arguments import AsCsv, AsJson, MayBeLeftOut
+from gateway_sdk.cli.arguments import AsCsv, AsJson, argument, examples
 from gateway_sdk.cli.output.show import Table, choose_form, show
 from gateway_sdk.cli.process import CommandError, Status, printable
 from gateway_sdk.cli.session import ask
 from gateway_sdk.models import Country
+
+app = typer.Typer(rich_markup_mode=None)
 
 # Interface: Country record. The name is the first column, and the id the last.
 COLUMNS: Final = {
@@ -27,9 +29,19 @@ NAMES: Final = {"euro": "eur"}
 """Names of currencies that are not part of another column, with their codes."""
 
 
+@app.command(
+    epilog=examples(
+        "gateway countries",
+        "gateway countries austria --sandbox",
+        "gateway countries EUR --csv > euro.csv",
+        "gateway countries --json | jq '.[].countryName'",
+    )
+)
 def countries(
     ctx: typer.Context,
-    search: MayBeLeftOut = None,
+    search: Annotated[
+        str | None, argument("SEARCH", "Part of a name or nationality, or a whole code.")
+    ] = None,
     *,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
@@ -37,15 +49,6 @@ def countries(
     """List the countries of the world, with their codes and currencies.
 
     The exit status is 1 if no country matches.
-
-    Args:
-        search (SEARCH): Part of a name or nationality; or a whole code, currency or dialling code.
-
-    Examples:
-        gateway countries
-        gateway countries austria --sandbox
-        gateway countries EUR --csv > euro.csv
-        gateway countries --json | jq '.[].countryName'
     """
     form = choose_form(as_json=as_json, as_csv=as_csv)
     known = ask(ctx, lambda gateway: gateway.country_data.list_countries())

@@ -10,15 +10,15 @@ from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from rich.console import Console
+import typer
 from rich.text import Text
 
 from gateway_sdk.auth import ImplicitFlow, Token, login
 from gateway_sdk.bulk import BulkResult, export
-from gateway_sdk.cli.arguments import day_of
-from gateway_sdk.cli.commands.bulk import Tally, Wanted, fetch
+from gateway_sdk.cli.arguments import day_of, option
+from gateway_sdk.cli.commands.bulk import Run
 from gateway_sdk.cli.files import check_place, make_folder, write_file
 from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
 from gateway_sdk.cli.output.show import Table, to_terminal
@@ -29,9 +29,10 @@ from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox, Visi
 from gateway_sdk.sandbox._reference_data import reference_rates
 from gateway_sdk.session import GatewaySession
 
+app = typer.Typer(rich_markup_mode=None)
+
 BASE: Final = "EUR"
 ACCOUNT: Final = "ada@example.com"
-FILES: Final = ("rates.csv", "rates.png")
 LOGIN_TIMEOUT: Final = 30.0  # seconds
 LABELLED: Final = 4
 """Currencies with a label in the chart: so many that rose most, and so many that fell most."""
@@ -40,30 +41,31 @@ ROSE, FELL = "dodger_blue2", "dark_orange3"
 """Readable on black and on white, and different for colour-blind readers."""
 
 
-def demo(out: Path = Path("gateway-demo")) -> None:
+@app.command()
+def demo(
+    out: Annotated[
+        Path, option("FOLDER", "The folder for rates.csv and rates.png, which are replaced.")
+    ] = Path("gateway-demo"),
+) -> None:
     """Show the whole SDK at work: a year of exchange rates for every country's currency.
 
     Starts a sandbox, logs in, lists the countries, fetches the rates of all currencies against the
     euro with many calls at a time, and shows them as a table and a chart. It takes some seconds and
     needs no network.
-
-    Args:
-        out (FOLDER): The folder for rates.csv and rates.png. Files of an earlier run are
-            replaced.
     """
     # The chart comes last, so what it needs is looked for first.
     require("matplotlib")
     began, console = time.monotonic(), make_console()
     make_folder(out)
-    rates_path, chart_path = paths = [out / name for name in FILES]
-    for path in paths:
-        check_place(path)
+    rates_path, chart_path = out / "rates.csv", out / "rates.png"
+    check_place(rates_path)
+    check_place(chart_path)
     heading = "Gateway demo: a year of exchange rates, asked from a gateway"
     console.print(heading, style="bold", end="\n\n")
     # A run that is stopped leaves nothing behind.
     with tempfile.TemporaryDirectory() as draft:
         journal = Path(draft) / "rates.db"
-        findings = asyncio.run(_fetch(journal, console))
+        findings = asyncio.run(_fetch(journal))
         export(journal, rates_path, rates=True)
     console.print()
     console.out(to_terminal(make_table(findings), console)[0], highlight=False)
@@ -71,11 +73,10 @@ def demo(out: Path = Path("gateway-demo")) -> None:
     console.print(note, style="dim", end="\n\n")
     with console.status("Drawing the chart"):
         write_file(chart_path, _draw(findings))
-    print_key_values(console, summary(findings))
-    print_key_values(console, [("Files", str(rates_path)), ("", str(chart_path))])
-    seconds, calls = time.monotonic() - began, findings.tally.asked + 1
-    print_key_values(console, [("Took", f"{seconds:.1f} s, for {calls} calls and the chart")])
-    if findings.tally.failed:
+    took = f"{time.monotonic() - began:.1f} s, for {findings.run.asked + 1} calls and the chart"
+    files = [("Files", str(rates_path)), ("", str(chart_path))]
+    print_key_values([*summary(findings), *files, ("Took", took)])
+    if findings.run.failed:
         raise CommandError("calls failed that should not have: see above", Status.FAILED)
 
 
@@ -85,7 +86,7 @@ class Findings:
 
     users: dict[str, str]
     days: tuple[date, date]
-    tally: Tally = field(default_factory=Tally)
+    run: Run
     rates: dict[str, dict[date, Decimal]] = field(default_factory=dict)
 
     def take(self, result: BulkResult[Any, Any]) -> None:
@@ -108,7 +109,7 @@ class Findings:
         return {symbol: day for symbol, day in last.items() if day != self.days[1]}
 
 
-async def _fetch(journal: Path, console: Console) -> Findings:
+async def _fetch(journal: Path) -> Findings:
     """Serve a sandbox on a free port, log in over that socket, and fetch as `bulk rates` does."""
     last = reference_rates().last_day
     async with (
@@ -118,18 +119,18 @@ async def _fetch(journal: Path, console: Console) -> Findings:
         ) as gateway,
     ):
         countries = await gateway.country_data.list_countries()
-        found = Findings(users_of(countries), (day_of("1y", last), last))
+        users, days = users_of(countries), (day_of("1y", last), last)
+        # The gateway answers 404 for the others.
+        quoted = sorted(users.keys() & reference_rates().currencies)
+        found = Findings(users, days, Run([BASE], quoted, days))
         facts = {
             "Gateway": f"{address}, a sandbox on this machine",
             "Login": f"as {ACCOUNT}, by the implicit flow; a script plays the browser",
-            "Countries": f"{len(countries)}, which use {len(found.users)} currencies",
-            "Range": f"{found.days[0]} to {last}, the last twelve months that it has",
+            "Countries": f"{len(countries)}, which use {len(users)} currencies",
+            "Range": f"{days[0]} to {last}, the last twelve months that it has",
         }
-        print_key_values(console, facts.items())
-        # The gateway answers 404 for the others.
-        quoted = [code for code in found.users if code in reference_rates().currencies]
-        wanted = Wanted([BASE], sorted(quoted), *found.days)
-        await fetch(gateway, wanted, found.tally, found.take, journal=journal)
+        print_key_values(facts.items())
+        await found.run.fetch(gateway, found.take, journal=journal)
     return found
 
 
@@ -182,7 +183,7 @@ def _draw(findings: Findings) -> bytes:
 
 def summary(findings: Findings) -> Iterator[KeyValue]:
     """Say what came, and what is missing and why."""
-    tally, rates = findings.tally, findings.rates
+    run, rates = findings.run, findings.rates
     count = sum(map(len, rates.values()))
     yield "Rates", f"{count} daily rates of {len(findings.series.rates)} currencies"
     for symbol, day in findings.ended.items():
@@ -191,5 +192,5 @@ def summary(findings: Findings) -> Iterator[KeyValue]:
         yield "No rates", f"{silent}: known to the gateway, but not quoted in this range"
     if unquoted := len(set(findings.users) - set(rates) - {BASE}):
         yield "Not quoted", f"{unquoted} currencies, of which the ECB publishes no rates"
-    for kind in tally.failures():
+    for kind in run.failures():
         yield "Failed", kind.strip()

@@ -1,27 +1,35 @@
 """The command `gateway kyc webhook`."""
 
+from typing import Annotated
+
 import typer
 
-from gateway_sdk.cli.arguments import MayBeLeftOut
+from gateway_sdk.cli.arguments import ContentType, argument, examples
 from gateway_sdk.cli.files import open_content
 from gateway_sdk.cli.output.show import show_done
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.cli.session import ask
 
+app = typer.Typer(rich_markup_mode=None)
 
+
+@app.command(
+    epilog=examples(
+        "gateway kyc webhook",
+        "gateway kyc webhook event.json --sandbox",
+    )
+)
 def webhook(
-    ctx: typer.Context, file: MayBeLeftOut = None, *, content_type: str | None = None
+    ctx: typer.Context,
+    file: Annotated[
+        str | None, argument("FILE", 'The event, if there is one; "-" is standard input.')
+    ] = None,
+    *,
+    content_type: ContentType = None,
 ) -> None:
     """Call the KYC webhook.
 
     The request is never sent twice: if the reply is lost, the status is 5.
-
-    Args:
-        file (FILE): The event, if there is one; "-" is standard input.
-
-    Examples:
-        gateway kyc webhook
-        gateway kyc webhook event.json --sandbox
     """
     if file is None and content_type is not None:
         raise CommandError("--content-type needs a file")

@@ -19,6 +19,7 @@ from gateway_sdk.auth import (
     login as log_in,
 )
 from gateway_sdk.auth._receiver import can_listen
+from gateway_sdk.cli.arguments import AuthUrl, ClientId, option, switch
 from gateway_sdk.cli.config import (
     OPTIONS,
     Settings,
@@ -34,6 +35,8 @@ from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.session import ask
 from gateway_sdk.errors import GatewayError
 
+app = typer.Typer(rich_markup_mode=None)
+
 ADVICE: Final = "Get one with `gateway login`."
 LOGGED_OUT: Final = (
     "There is no access token here any more. A program that has it can use it until it expires."
@@ -47,17 +50,29 @@ TRIAL_LIFE: Final = 60.0
 """Seconds until the test token expires, if it cannot be deleted."""
 
 
+@app.command()
 def login(
     ctx: typer.Context,
     *,
-    auth_url: str | None = None,
-    client_id: str | None = None,
-    browser: str | None = None,
-    no_browser: bool = False,
-    paste: bool = False,
-    redirect_uri: str = "http://127.0.0.1:0/callback",
-    scope: str = "",
-    timeout: Annotated[float, typer.Option(min=0.1)] = 300,
+    auth_url: AuthUrl = None,
+    client_id: ClientId = None,
+    browser: Annotated[
+        str | None,
+        option(
+            "COMMAND",
+            'The browser, such as "chromium --incognito %s", which keeps no history of the token.',
+        ),
+    ] = None,
+    no_browser: Annotated[bool, switch("--no-browser", "Only show the address.")] = False,
+    paste: Annotated[
+        bool,
+        switch("--paste", "Log in with any browser, and paste (unseen) the address it ends at."),
+    ] = False,
+    redirect_uri: Annotated[
+        str, option("URL", "The client's redirect URI. Port 0, the safest, takes a free one.")
+    ] = "http://127.0.0.1:0/callback",
+    scope: Annotated[str, option("NAMES", "The scope, if one is required.")] = "",
+    timeout: Annotated[float, option("SECONDS", "How long the login may take.", min=0.1)] = 300,
 ) -> None:
     """Log in with a browser, and store the access token for programs.
 
@@ -65,17 +80,6 @@ def login(
     later commands need no settings. `GatewaySession.from_env()` reads the environment only.
     GATEWAY_TOKEN_STORE says where the token is stored: file (the default), file:FOLDER, keyring, or
     the URL of a Redis.
-
-    Args:
-        browser (COMMAND): The browser to use, such as "chromium --incognito %s": a private window
-            keeps the token out of its history.
-        no_browser: Show the address of the login, and open no browser.
-        paste: Without a browser on this machine: log in with any browser, and paste the address at
-            which it ends. What you paste is not shown.
-        redirect_uri (URL): The redirect URI that is registered for the client. Port 0 takes a free
-            one, which is safest.
-        scope (NAMES): The scope, if the authorization server requires one.
-        timeout (SECONDS): How long the login may take.
     """
     if browser and no_browser:
         raise CommandError("give either --browser or --no-browser")
@@ -135,7 +139,7 @@ def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -
     pairs += [("Until", describe_end(token, time.time())), *describe_scope(token, asked)]
     pairs += [("Kept in", settings.place())]
     pairs += [("Profile", settings.profile)] if remembered else []
-    print_key_values(console, pairs)
+    print_key_values(pairs)
     shadowed = "access_token" in settings.values
     when = "once GATEWAY_ACCESS_TOKEN is unset" if shadowed else "from now on"
     told = f"\nGatewaySession.from_env() uses it {when}, with the same settings"
@@ -144,50 +148,44 @@ def _report(settings: Settings, token: Token, asked: str, *, remembered: bool) -
         console.print(f"  export {export}", soft_wrap=True)
 
 
+@app.command()
 def status(
     ctx: typer.Context,
     *,
-    auth_url: str | None = None,
-    client_id: str | None = None,
-    try_out: Annotated[bool, typer.Option("--try")] = False,
+    auth_url: AuthUrl = None,
+    client_id: ClientId = None,
+    try_out: Annotated[bool, switch("--try", "Ask the gateway, too.")] = False,
 ) -> None:
     """Show the settings in force, where each comes from, and how long the access token is valid.
 
     The exit status is 0 if there is an access token that has not expired, else 1. Only --try finds
     out whether the gateway accepts it. The token itself is never shown.
-
-    Args:
-        try_out: Ask the gateway for its countries with the token.
     """
-    settings, console = settings_of(ctx, auth_url=auth_url, client_id=client_id), make_console()
+    settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
+    print_key_values(settings.facts())  # also if others are missing
     if secret := settings.values.get("access_token"):
         # Enough to recognize a token, and no part of it: a token may be short.
         digest = hashlib.sha256(secret.encode()).hexdigest()[:8]
         source = settings.sources["access_token"]
         told = f"{len(secret)} characters, SHA-256 begins with {digest} ({source})"
-        print_key_values(console, [*settings.facts(), ("Token", told)])
-        _try(ctx, settings, wanted=try_out)
-        return
-    print_key_values(console, settings.facts())  # also if others are missing
-    store = settings.store()
-    print_key_values(console, [("Kept in", settings.place())])
-    token, now = asyncio.run(store.load()), time.time()
-    if token is None:
-        raise CommandError(f"there is no access token\n{ADVICE}", Status.FAILED)
-    since = describe_moment(token.obtained_at, now)
-    until = describe_end(token, now)
-    print_key_values(console, [("Since", since), ("Until", until), *describe_scope(token)])
-    if token.expired(now):
-        raise CommandError(f"the access token has expired, or is about to\n{ADVICE}", Status.FAILED)
-    _try(ctx, settings, wanted=try_out)
-
-
-def _try(ctx: typer.Context, settings: Settings, *, wanted: bool) -> None:
-    told = "no; --try asks the gateway whether it accepts the token"
-    if wanted:
+        print_key_values([("Token", told)])
+    else:
+        store = settings.store()
+        print_key_values([("Kept in", settings.place())])
+        token, now = asyncio.run(store.load()), time.time()
+        if token is None:
+            raise CommandError(f"there is no access token\n{ADVICE}", Status.FAILED)
+        since = describe_moment(token.obtained_at, now)
+        until = describe_end(token, now)
+        print_key_values([("Since", since), ("Until", until), *describe_scope(token)])
+        if token.expired(now):
+            problem = "the access token has expired, or is about to"
+            raise CommandError(f"{problem}\n{ADVICE}", Status.FAILED)
+    tried = "no; --try asks the gateway whether it accepts the token"
+    if try_out:
         ask(ctx, lambda gateway: gateway.country_data.list_countries(), settings=settings)
-        told = "the gateway accepts the token"
-    print_key_values(make_console(), [("Tried", told)])
+        tried = "the gateway accepts the token"
+    print_key_values([("Tried", tried)])
 
 
 def describe_end(token: Token, now: float) -> str:
@@ -206,25 +204,27 @@ def describe_scope(token: Token, asked: str = "") -> list[KeyValue]:
     return [("Scope", granted + (f" (not granted: {' '.join(missing)})" if missing else ""))]
 
 
-def logout(ctx: typer.Context, auth_url: str | None = None, client_id: str | None = None) -> None:
+@app.command()
+def logout(ctx: typer.Context, auth_url: AuthUrl = None, client_id: ClientId = None) -> None:
     """Delete the access token that `gateway login` stored.
 
     The token stays valid until it expires: the implicit flow has no way to revoke it.
     """
     settings = settings_of(ctx, auth_url=auth_url, client_id=client_id)
-    store, console = settings.store(), make_console()
-    print_key_values(console, [*settings.facts(), ("Kept in", settings.place())])
+    store = settings.store()
+    print_key_values([*settings.facts(), ("Kept in", settings.place())])
     asyncio.run(store.delete())  # also a damaged record
-    console.print(f"\n{LOGGED_OUT}")
+    make_console().print(f"\n{LOGGED_OUT}")
 
 
-def profiles(ctx: typer.Context, remove: str | None = None) -> None:
+@app.command()
+def profiles(
+    ctx: typer.Context,
+    remove: Annotated[str | None, option("NAME", "Delete a profile, but not its token.")] = None,
+) -> None:
     """List the gateways that `gateway login` has remembered.
 
     A command uses the profile that --profile names, else that of GATEWAY_PROFILE, else "default".
-
-    Args:
-        remove (NAME): Delete a profile, but not its token.
     """
     if remove is not None:
         remove_profile(remove)

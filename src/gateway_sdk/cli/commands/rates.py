@@ -7,13 +7,18 @@ from typing import Annotated, Any, Final
 import typer
 
 from gateway_sdk.cli.arguments import (
-    CODES,
-    DAY,
+    START,
     AsCsv,
     AsJson,
+    End,
+    argument,
     choose_range,
+    complete_codes,
+    examples,
+    option,
     parse_png,
     split_codes,
+    switch,
 )
 from gateway_sdk.cli.files import check_place, to_parquet, write_file
 from gateway_sdk.cli.output.show import Form, choose_form, show, show_json
@@ -21,38 +26,42 @@ from gateway_sdk.cli.process import CommandError, Status, printable, require, sa
 from gateway_sdk.cli.series import Series, draw_curves, read_series
 from gateway_sdk.cli.session import ask
 
+app = typer.Typer(rich_markup_mode=None)
+
 OTHER_SHAPE: Final = "the reply has another shape than days with rates"
 
 
+@app.command(
+    epilog=examples(
+        "gateway rates EUR USD --sandbox --start 2026-10-01",
+        "gateway rates EUR USD,GBP --start 1m --end yesterday --csv > rates.csv",
+        "gateway rates EUR USD JPY --start 2026-01-01 --end 2026-10-30 --plot",
+        "gateway rates EUR USD --start 2026-01-01 --png usd.png --parquet usd.parquet",
+    )
+)
 def rates(
     ctx: typer.Context,
-    base: Annotated[str, CODES],
-    symbols: Annotated[list[str], CODES],
+    base: Annotated[str, argument("BASE", "The base currency.", autocompletion=complete_codes)],
+    symbols: Annotated[
+        list[str],
+        argument("SYMBOLS", "The others: USD,GBP or USD GBP.", autocompletion=complete_codes),
+    ],
     *,
-    start: Annotated[date | None, DAY] = None,
-    end: Annotated[date | None, DAY] = None,
+    start: Annotated[date | None, START] = None,
+    end: End = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
-    plot: bool = False,
-    png: Annotated[Path | None, typer.Option(parser=parse_png)] = None,
-    parquet: Path | None = None,
+    plot: Annotated[bool, switch("--plot", "Draw curves in the terminal.")] = False,
+    png: Annotated[
+        Path | None, option("FILE.png", "Draw a chart. Needs the extra [plot].", parser=parse_png)
+    ] = None,
+    parquet: Annotated[
+        Path | None, option("FILE", "Write a Parquet file. Needs the extra [parquet].")
+    ] = None,
 ) -> None:
     """Fetch the exchange rates of currencies against another, day by day.
 
     The default is the last 30 days. Days without rates, such as Sundays, have no row.
-
-    Args:
-        base (BASE): The base currency.
-        symbols (SYMBOLS): The other currencies, such as USD,GBP or USD GBP.
-        plot: Draw a curve for each currency in the terminal.
-        png (FILE.png): Draw a chart into this file. Needs the extra [plot].
-        parquet (FILE): Write a Parquet file, with exact decimals. Needs the extra [parquet].
-
-    Examples:
-        gateway rates EUR USD --sandbox --start 2026-10-01
-        gateway rates EUR USD,GBP --start 1m --end yesterday --csv > rates.csv
-        gateway rates EUR USD JPY --start 2026-01-01 --end 2026-10-30 --plot
-        gateway rates EUR USD --start 2026-01-01 --png usd.png --parquet usd.parquet
     """
     form = choose_form(as_json=as_json, as_csv=as_csv, plot=plot)
     first, last = choose_range(start, end, days=30)

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from gateway_sdk._url import is_loopback
+from gateway_sdk.cli.arguments import option
 from gateway_sdk.cli.output.console import make_console, print_key_values
 from gateway_sdk.cli.process import CommandError, printable, say, whole_output
 from gateway_sdk.sandbox import (
@@ -18,6 +19,8 @@ from gateway_sdk.sandbox import (
     Sandbox,
 )
 from gateway_sdk.sandbox._reference_data import country_list, reference_rates
+
+app = typer.Typer(rich_markup_mode=None)
 
 SETTINGS: Final = f"""
 For GatewaySession.from_env():
@@ -32,11 +35,16 @@ or with the token of a login:
 """
 
 
+@app.command()
 def sandbox(
-    host: str = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8080,
-    seed: int = 0,
-    fault: list[str] | None = None,
+    host: Annotated[
+        str, option("ADDRESS", "Where to listen. Its token is public: who reaches it can use it.")
+    ] = "127.0.0.1",
+    port: Annotated[int, option("PORT", "The port; 0 takes a free one.", min=0, max=65535)] = 8080,
+    seed: Annotated[int, option("N", "The same seed gives the same data and random faults.")] = 0,
+    fault: Annotated[
+        list[str] | None, option("FAULT", "Make calls fail, as described above; may be repeated.")
+    ] = None,
 ) -> None:
     """Run a gateway on this machine: all twelve operations, on real data, in memory.
 
@@ -46,13 +54,6 @@ def sandbox(
     all. at is the number of the first call, times how many calls, rate a probability. The kinds:
     latency=SECONDS, status=CODE, malformed_error=CODE, too_many_requests=SECONDS,
     unavailable=SECONDS, unauthorized, drop_before_read, drop_after_read, cut_body, drip=SECONDS.
-
-    Args:
-        host (ADDRESS): The address to listen on. The sandbox's token is public: whoever can reach
-            another address than 127.0.0.1 can use the sandbox.
-        port (PORT): The port to listen on; 0 takes a free one.
-        seed (N): The same seed gives the same customers, orders, balances and random faults.
-        fault (FAULT): Make calls fail, as described above. May be given several times.
     """
     faults = Faults(seed=seed)
     for text in fault or ():
@@ -90,7 +91,7 @@ def _greet(base_url: str) -> None:
         ("", f"{rates.first_day} to {rates.last_day}"),
     ]
     with whole_output():  # else its error would be taken for one of the port
-        print_key_values(console, facts)
+        print_key_values(facts)
         # Not wrapped, so that each line can be copied.
         console.print(SETTINGS.format(url=base_url), soft_wrap=True)
         console.print("Ready; Ctrl-C stops it.", style="bold")

@@ -35,8 +35,9 @@ def make_console(
     return console
 
 
-def print_key_values(console: Console, pairs: Iterable[KeyValue]) -> None:
+def print_key_values(pairs: Iterable[KeyValue]) -> None:
     """Print keys in bold with their values; a long word such as a path is not broken."""
+    console = make_console()
     for key, value in pairs:
         room = console.width - KEY_COLUMNS
         texts = wrap(value, room, break_long_words=False, break_on_hyphens=False) or [""]

@@ -4,8 +4,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import accumulate
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
@@ -31,8 +30,7 @@ WRAPPED: Final = 16  # characters that a column of words keeps at least
 _AMOUNT: Final = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows under names; a cell is a value, None if it is empty, or a Text if it has a style."""
 
     columns: Sequence[str]
@@ -55,63 +53,45 @@ def to_csv(table: Table) -> str:
 
 def to_terminal(table: Table, console: Console) -> tuple[str, list[str]]:
     """Draw the columns that fit, at least two, and name the others."""
-    columns = list(_columns(table))
-    ends = accumulate(column.least + GAP for column in columns)
-    count = max(2, sum(end - GAP <= console.width for end in ends))
-    with console.capture() as drawn:
-        console.print(_draw(columns[:count], console.width))
-    return drawn.get(), [column.name.strip() for column in columns[count:]]
+    columns = [_column(*column) for column in zip(table.columns, *table.rows, strict=True)]
+    ends = [end - GAP for end in accumulate(least + GAP for _, least, _ in columns)]
+    count = max(2, sum(end <= console.width for end in ends))
+    fits = all(end <= console.width for end in ends[:count])
+    # The box adds a column to the padding between two columns.
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False
+    )
+    for number, ((heading, *_), _, wraps) in enumerate(columns[:count]):
+        style, no_wrap = "" if number else "bold", not wraps and fits
+        drawn.add_column(heading, style=style, overflow="fold", no_wrap=no_wrap)
+    for row in zip(*(cells[1:] for cells, _, _ in columns[:count]), strict=True):
+        drawn.add_row(*row)
+    with console.capture() as shown:
+        console.print(drawn)
+    return shown.get(), [printable(name) for name in table.columns[count:]]
 
 
-class _Column(NamedTuple):
-    name: str
-    cells: Sequence[Text]
-    least: int  # the width that it needs
-    wraps: bool
+def _column(heading: str, *values: Any) -> tuple[list[Text], int, bool]:
+    """Write a heading and its cells; also the width that they need, and whether they may wrap."""
+    texts = [printable(heading), *(printable(to_cell(value)) for value in values)]
+    # Gateways may write exact amounts as text.
+    if all(it is None or isinstance(it, Decimal) or _AMOUNT.fullmatch(str(it)) for it in values):
+        texts = _aligned(*texts)
+    width = max(map(cell_len, texts))
+    # Only words wrap: an id on two lines cannot be copied.
+    wraps = width > WRAPPED and any(" " in text for text in texts[1:])
+    pairs = zip((heading, *values), texts, strict=True)
+    cells = [value if isinstance(value, Text) else Text(text) for value, text in pairs]
+    return cells, WRAPPED if wraps else width, wraps
 
 
-def _columns(table: Table) -> Iterator[_Column]:
-    for place, heading in enumerate(table.columns):
-        values = [row[place] for row in table.rows]
-        name, cells = printable(heading), [printable(to_cell(value)) for value in values]
-        if all(map(_is_amount, values)):
-            name, *cells = _aligned(name, cells)
-        width = max(map(cell_len, (name, *cells)))
-        # Only words wrap: an id on two lines cannot be copied.
-        wraps = width > WRAPPED and any(" " in cell for cell in cells)
-        texts = [
-            value if isinstance(value, Text) else Text(cell)
-            for value, cell in zip(values, cells, strict=True)
-        ]
-        yield _Column(name, texts, WRAPPED if wraps else width, wraps)
-
-
-def _is_amount(value: Any) -> bool:
-    """Whether a cell is a number; gateways may write exact amounts as text."""
-    return value is None or isinstance(value, Decimal) or bool(_AMOUNT.fullmatch(str(value)))
-
-
-def _aligned(name: str, numbers: Sequence[str]) -> list[str]:
+def _aligned(name: str, *numbers: str) -> list[str]:
     """Align numbers at their points, and the name to the right."""
     fractions = [len(number) - len(number.partition(".")[0]) for number in numbers]
     ends = [max(fractions, default=0) - fraction for fraction in fractions]
     aligned = [name, *(number + " " * end for number, end in zip(numbers, ends, strict=True))]
     width = max(map(len, aligned))
     return [text.rjust(width) for text in aligned]
-
-
-def _draw(columns: Sequence[_Column], width: int) -> RichTable:
-    fits = sum(column.least + GAP for column in columns) - GAP <= width
-    # The box adds a column to the padding between two columns.
-    drawn = RichTable(
-        box=box.SIMPLE_HEAD, padding=(0, GAP - 1, 0, 0), pad_edge=False, show_edge=False
-    )
-    for number, column in enumerate(columns):
-        style, no_wrap = "" if number else "bold", not column.wraps and fits
-        drawn.add_column(Text(column.name), style=style, overflow="fold", no_wrap=no_wrap)
-    for cells in zip(*(column.cells for column in columns), strict=True):
-        drawn.add_row(*cells)
-    return drawn
 
 
 Form: TypeAlias = Literal["table", "json", "csv", "plot"]

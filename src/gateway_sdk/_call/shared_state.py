@@ -1,0 +1,299 @@
+"""What a session and all its views share: the transport, the state, the calls in flight."""
+
+import asyncio
+import inspect
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, suppress
+from copy import copy
+from enum import Enum
+from typing import Any, Final, TypedDict
+
+import httpx
+
+from gateway_sdk._call.deadline import CallsInFlight
+from gateway_sdk._call.events import ITEMS, LogObserver, Watch, check_observers
+from gateway_sdk._call.retry import Bucket, RetryBudget, bucket_of
+from gateway_sdk._checks import check_count, check_switch, check_wait, checked, is_async
+from gateway_sdk._everywhere import with_added
+from gateway_sdk._http.reply import ParseFloat
+from gateway_sdk._python import safe_repr
+from gateway_sdk._transport.config import EngineConfig
+from gateway_sdk._transport.public import make_transport
+from gateway_sdk._transport.transmission import Transport
+from gateway_sdk._url import parse_base_url, port_of
+from gateway_sdk.errors import (
+    ConfigurationError,
+    SessionStateError,
+)
+from gateway_sdk.observer import CallInfo, Observer
+from gateway_sdk.operations import Operation
+from gateway_sdk.outcome import Advice
+
+_logger = logging.getLogger("gateway_sdk")
+
+_LOG: Final = LogObserver()
+
+
+class _Forks:
+    """Whether this process is a fork of the one before: to ask for its id is a system call."""
+
+    count = 0
+
+    @classmethod
+    def add(cls) -> None:
+        cls.count += 1
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no forks
+    os.register_at_fork(after_in_child=_Forks.add)
+
+
+class SessionState(Enum):
+    NEW = "new"
+    """Not used yet; the first call opens it."""
+    OPEN = "open"
+    """Calls are accepted."""
+    CLOSING = "closing"
+    """Calls in flight may still end; new calls are refused."""
+    CLOSED = "closed"
+    """Closed for good."""
+
+
+class SharedSettings(TypedDict, total=False):
+    """The settings that all views of a session share."""
+
+    retry_budget: RetryBudget | None
+    allow_insecure_http: bool
+    max_reply_bytes: int
+    parse_float: ParseFloat | None
+    drain: float
+    observers: Iterable[Observer]
+    sleep: Callable[[float], Awaitable[None]] | None
+
+
+def _check_parse_float(name: str, function: object) -> object:
+    if function is not None and not callable(function):
+        raise ConfigurationError("must be a function of a string, such as Decimal", setting=name)
+    return function
+
+
+def _check_sleep(name: str, function: object) -> object:
+    if function is None:
+        return asyncio.sleep
+    if not is_async(function):
+        raise ConfigurationError("must be a coroutine function of seconds", setting=name)
+    return function
+
+
+SHARED: Final[dict[str, tuple[Any, Callable[[str, Any], Any]]]] = {
+    "retry_budget": (RetryBudget(), bucket_of),
+    "allow_insecure_http": (False, check_switch),
+    # Decompressed: much more than a page of orders, much less than the memory of a worker.
+    "max_reply_bytes": (64 * 2**20, check_count),
+    "parse_float": (None, _check_parse_float),
+    # Seconds that closing waits for calls in flight: Kubernetes gives a process 30 to end.
+    "drain": (5.0, check_wait),
+    "observers": ((), check_observers),
+    "sleep": (None, _check_sleep),
+}
+
+DEFAULT_CUT: Final = 1.0
+"""Seconds that calls have to end after closing has cut them. Then closing goes on without them."""
+
+
+class SharedState:
+    def __init__(self, base_url: object, settings: Mapping[str, Any]) -> None:
+        given = checked(SHARED, settings)
+        self.base_url: httpx.URL = parse_base_url(
+            base_url, allow_insecure_http=given["allow_insecure_http"]
+        )
+        self._engine = EngineConfig.of(settings)
+        # Whether the transport sets `Transmission.sent`.
+        self.tells_what_was_sent: bool = self._engine.is_ours
+        self.max_reply_bytes: int = given["max_reply_bytes"]
+        self.parse_float: ParseFloat | None = given["parse_float"]
+        self.sleep: Callable[[float], Awaitable[None]] = given["sleep"]
+        self.calls: CallsInFlight = CallsInFlight()
+        self._bucket: Bucket | None = given["retry_budget"]
+        self.observers: tuple[Observer, ...] = with_added(given["observers"])
+        url = self.base_url
+        self._place = str(url).rstrip("/"), url.host, port_of(url)
+        self._number = 0
+        self._drain: float = given["drain"]
+        self._transport: Transport | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._forks = 0
+        self._making: asyncio.Task[Transport] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self.state: SessionState = SessionState.NEW
+        self._closers = 0
+        self._made_at = f", made at {_place_of_user()}" if sys.flags.dev_mode else ""
+
+    def __del__(self) -> None:
+        is_connected = getattr(vars(self).get("_transport"), "is_connected", False)
+        if is_connected and _Forks.count == self._forks:
+            warnings.warn(
+                f"the session of {self.base_url}{self._made_at} was not closed: use `async with`, "
+                "or await its aclose()",
+                ResourceWarning,
+                source=self,
+                stacklevel=1,
+            )
+
+    def open(self, made: Transport | None = None) -> Transport:
+        """Return the transport; the first use creates it, or takes the one that was made."""
+        if self.state is not SessionState.OPEN or self._engine.http_client is not None:
+            self._check_open()
+        if self._transport is None:
+            self._loop = _running_loop()
+            self._transport = made or make_transport(self._engine, self.base_url)
+            self._forks = _Forks.count
+            self.state = SessionState.OPEN
+        self._check_place()
+        return self._transport
+
+    def _check_open(self) -> None:
+        if self.state in (SessionState.CLOSING, SessionState.CLOSED):
+            closed = SessionStateError("the session is closed: open a new one")
+            closed.advice = Advice.REPEAT
+            raise closed
+        if self._engine.http_client is not None and self._engine.http_client.is_closed:
+            raise SessionStateError("the http_client of the session was closed by its owner")
+
+    def open_now(self) -> Transport | None:
+        """Open as `open` does; None if `prepare` has to, to load authorities for 30 ms."""
+        if self._transport is not None or not self.tells_what_was_sent:
+            return self.open()
+        if self.base_url.scheme != "https":
+            return self.open()
+        _running_loop()  # without one, asyncio.to_thread would not say what to do
+        self._check_open()
+        return None
+
+    async def prepare(self) -> Transport:
+        """Open as `open` does; what is slow is loaded in a thread, once for all that wait."""
+        opened = self.open_now()
+        if opened is not None:
+            return opened
+        loop, making = asyncio.get_running_loop(), self._making
+        if making is None or making.done() or making.get_loop() is not loop:
+            work = asyncio.to_thread(make_transport, self._engine, self.base_url)
+            making = self._making = loop.create_task(work)
+            making.add_done_callback(_take_error)
+        await asyncio.wait([making])  # it goes on if this caller is cancelled
+        try:
+            return self.open(making.result())
+        except ConfigurationError as error:
+            raise copy(error) from error.__cause__  # other calls have it too
+        except (RuntimeError, asyncio.CancelledError):
+            return self.open()  # no thread can be started
+
+    def begin_call(self, operation: Operation[Any]) -> Watch | None:
+        self._number += 1
+        if self._bucket is not None:
+            self._bucket.calls += 1
+        observers = self.observers
+        if items := ITEMS.get():
+            observers = (*observers, *(item for item in items if item.is_open))
+        if _logger.isEnabledFor(logging.INFO):
+            observers = (*observers, _LOG)
+        if not observers:
+            return None
+        return Watch(observers, CallInfo(operation, self._number, *self._place))
+
+    def take_retry(self) -> bool:
+        """Take a retry out of the budget, or out of that of a bulk run; False if none is left."""
+        if self._bucket is None:
+            return True
+        runs = [item for item in ITEMS.get() if item.is_open]
+        return runs[-1].take_retry() if runs else self._bucket.take()
+
+    def _check_place(self) -> None:
+        """Refuse another event loop and a child process, which cannot use these connections."""
+        if _Forks.count != self._forks:
+            raise SessionStateError(
+                "the session was opened in the parent process: open a new one after the fork"
+            )
+        if _running_loop() is not self._loop:
+            raise SessionStateError(
+                "the session was opened in another event loop: use one session per event loop"
+            )
+
+    async def aclose(self) -> None:
+        """Refuse new calls, wait for the calls in flight, cut the rest, close the transport."""
+        # Several tasks may close the session: all wait for the same end, and cancelling one does
+        # not affect the others. When the last of them is cancelled, the calls are cut at once,
+        # and this task waits until the transport is closed. A second cancellation ends that wait
+        # too.
+        if self.state is SessionState.CLOSED:
+            return
+        _running_loop()  # without one, asyncio.to_thread would not say what to do
+        if self._transport is not None:
+            self._check_place()
+        self.state = SessionState.CLOSING
+        self._closers += 1
+        try:
+            await self._wait_closed()
+        except asyncio.CancelledError:
+            if self._closers == 1:
+                self.calls.cut()
+                with suppress(Exception):  # of the user's transport; the cancellation matters more
+                    await self._wait_closed()
+            raise
+        finally:
+            self._closers -= 1
+
+    async def _wait_closed(self) -> None:
+        """Wait until the session is closed, in a task of its own that no caller cancels."""
+        # The end of `asyncio.run` may cancel this task before its first step; then a second task
+        # does the work.
+        while self.state is not SessionState.CLOSED:
+            if self._closing is None or self._closing.done():
+                self._closing = asyncio.create_task(self._close())
+                self._closing.add_done_callback(_take_error)
+            await asyncio.wait([self._closing])
+            if not self._closing.cancelled():
+                self._closing.result()
+
+    async def _close(self) -> None:
+        transport = self._transport or self._engine.transport
+        async with AsyncExitStack() as steps:
+            steps.callback(setattr, self, "state", SessionState.CLOSED)
+            if transport is not None:
+                steps.push_async_callback(transport.aclose)
+            steps.push_async_callback(self.calls.wait, DEFAULT_CUT)
+            steps.callback(self.calls.cut)
+            await self.calls.drain(self._drain)
+
+    @safe_repr
+    def __repr__(self) -> str:
+        calls = f"{len(self.calls)} calls in flight"
+        return f"<SharedState of {self.base_url} ({self.state.value}, {calls})>"
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise SessionStateError(
+            "gateway_sdk needs asyncio, and no event loop of asyncio runs here: use asyncio.run, "
+            "or anyio.run with the backend 'asyncio' in place of trio"
+        ) from None
+
+
+def _take_error(ended: asyncio.Task[Any]) -> None:
+    """Mark an error as seen: asyncio would report it because no task awaits it."""
+    if not ended.cancelled():
+        ended.exception()
+
+
+def _place_of_user() -> str:
+    """Return the file and the line in which the user's code called the package."""
+    frame = inspect.currentframe()
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == "gateway_sdk":
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "an unknown place"

@@ -1,0 +1,1 @@
+"""What is sent: documents from disk, iterators and forms."""

@@ -1,0 +1,315 @@
+"""The body of a request: made of the user's content, sent in chunks, and again where possible."""
+
+import asyncio
+import mimetypes
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Mapping,
+)
+from contextlib import aclosing, suppress
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import AsyncGeneratorType, coroutine
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+import httpx
+from pydantic import BaseModel
+
+from gateway_sdk._checks import is_async
+from gateway_sdk._content.chunks import CHUNK, Chunk, cut
+from gateway_sdk._content.files import (
+    OpenFile,
+    from_thread,
+    in_thread,
+    may_be_path,
+    names_file,
+    read_file,
+    read_open,
+    size_of,
+    span_of,
+)
+from gateway_sdk._content.form import CheckedForm, Multipart
+from gateway_sdk._http.request import (
+    JSON,
+    OnProgress,
+    PreparedRequest,
+    RequestTemplate,
+    check_argument,
+    encode_json,
+    framing,
+)
+from gateway_sdk._python import tell_progress
+from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
+from gateway_sdk.operations import UPDATE_DOCUMENT, UPLOAD_DOCUMENT
+
+BodyContent: TypeAlias = (
+    bytes
+    | bytearray
+    | memoryview
+    | str
+    | Path
+    | OpenFile
+    | Multipart
+    | AsyncIterable[bytes]
+    | Mapping[str, Any]
+    | list[Any]
+    | BaseModel
+)
+"""The content of operations with any type of entity body: a `str` is text, a `Path` or an open file
+is a file, a mapping, list or model is JSON. A `str` that names an existing file is refused."""
+
+BINARY: Final = "application/octet-stream"
+TEXT: Final = "text/plain; charset=utf-8"
+
+T = TypeVar("T")
+
+_TURN: Final = 2**20
+"""Bytes after which the event loop gets a turn, which costs about 30 µs: content that never waits,
+sent to a server that is fast, would hold the loop until its end."""
+
+
+@dataclass(slots=True, eq=False)
+class Body(httpx.AsyncByteStream):
+    """A body with its length; it says whether it can be sent a second time."""
+
+    chunks: Callable[[], AsyncGenerator[Chunk, None]]  # from the beginning each time
+    content_type: str
+    length: int | None  # bytes; None if unknown until the end
+    replayable: bool
+    whole: bytes | None = None  # a small one is sent in one chunk
+    on_progress: OnProgress | None = None
+    context: Context = field(default_factory=copy_context)  # of the caller; see `_Reading`
+    _reported: int = -1
+    _begun: "_Reading | None" = None
+    _sending: "list[_Reading]" = field(default_factory=list)
+
+    @property
+    def can_be_sent(self) -> bool:
+        return self.replayable or not self._sending
+
+    async def begin(self) -> None:
+        """Wait for the first chunk of what can be read only once, before a connection does."""
+        # Servers close a connection that is silent for some seconds: the stream would be lost.
+        if not self.replayable:
+            self._begun = _Reading(self._send(), self.context)
+            await self._begun.begin()
+
+    async def end(self) -> None:
+        """Close what was begun and never sent."""
+        if self._begun is not None and not self._sending:
+            await self._begun.aclose()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        if not self.can_be_sent:
+            raise UploadFailedError("the content was sent once, and cannot be sent again")
+        self._sending.append(self._begun or _Reading(self._send(), self.context))
+        return self._sending[-1]
+
+    async def aclose(self) -> None:
+        for reading in self._sending:
+            if not reading.is_running:  # else the user's transport reads it in another task
+                await reading.aclose()
+
+    async def _send(self) -> AsyncGenerator[bytes, None]:
+        sent, pause = 0, _TURN
+        try:
+            async with aclosing(self.chunks()) as chunks:
+                async for given in chunks:
+                    for chunk in cut(given, sent):
+                        yield chunk
+                        sent += len(chunk)
+                        if sent:
+                            self._report(sent)
+                        if sent >= pause:
+                            pause = sent + _TURN
+                            await asyncio.sleep(0)
+            self._report(sent)  # also for an empty document, which has no chunk
+        except Exception as error:  # it is the user's, and may be anything
+            if isinstance(error, UploadFailedError) and error.operation is None:
+                raise  # else it is that of another call
+            raise UploadFailedError(
+                f"the content raised {type(error).__name__} while it was sent"
+            ) from None
+
+    def _report(self, sent: int) -> None:
+        if self.on_progress and sent > self._reported:
+            self._reported = sent
+            tell_progress(self.on_progress, sent, self.length)
+
+
+class _Reading(AsyncIterator[bytes]):
+    """A generator whose every step runs in one context, in the task that asks for it."""
+
+    # Observers set things in the context of the call, and the content is the caller's. A task runs
+    # in one context, and another task would be cancelled and traced differently; so the steps
+    # between two waits enter the context and leave it again.
+
+    def __init__(self, generator: AsyncGenerator[bytes, None], context: Context) -> None:
+        self._generator = cast("AsyncGeneratorType[bytes, None]", generator)
+        self._context = context
+        self._first: list[bytes] = []  # taken ahead
+
+    @property
+    def is_running(self) -> bool:
+        return self._generator.ag_running
+
+    async def begin(self) -> None:
+        with suppress(StopAsyncIteration):
+            self._first.append(await anext(self))
+
+    async def __anext__(self) -> bytes:
+        if self._first:
+            return self._first.pop()
+        return await _within(self._context, self._generator.__anext__())
+
+    async def aclose(self) -> None:
+        await _within(self._context, self._generator.aclose())
+
+
+@coroutine
+def _within(context: Context, awaitable: Awaitable[T]) -> Generator[Any, Any, T]:
+    """Await something, with all its steps in a context."""
+    steps = awaitable.__await__()
+    step: Callable[[Any], Any] = steps.send
+    given: list[Any] = [None]
+    while True:
+        try:
+            # Keep no reference: the traceback of an error refers to this frame (a cycle).
+            waits_for = context.run(step, given.pop())
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        try:
+            given.append((yield waits_for))
+            step = steps.send
+        except BaseException as error:  # noqa: BLE001 - a cancellation; it is raised in there
+            given.append(error)
+            step = steps.throw
+
+
+async def prepare_document(
+    template: RequestTemplate,
+    target: bytes,
+    content: object,
+    *,
+    content_type: str | None,
+    on_progress: OnProgress | None,
+) -> PreparedRequest:
+    if isinstance(content, str):
+        # A status may happen to be the name of a file, so only texts that look like a path
+        # are refused there.
+        plain = template.operation in (UPDATE_DOCUMENT, UPLOAD_DOCUMENT)
+        await _refuse_path(content, plain_words=plain)
+    body = await _body_of(content)
+    if content_type is not None:
+        if isinstance(content, Multipart):
+            raise InvalidArgumentError("content_type follows from Multipart: leave it out")
+        body.content_type = check_argument("content_type", content_type)
+    if on_progress is not None and not callable(on_progress):
+        raise InvalidArgumentError("on_progress must be a function of (sent, total)")
+    if is_async(on_progress):
+        raise InvalidArgumentError("on_progress must be a plain function, not async")
+    body.on_progress = on_progress
+    fields = framing(template.operation.method, body.length, body.content_type)
+    is_small = body.whole is not None and len(body.whole) <= CHUNK and on_progress is None
+    sent = body.whole if is_small and body.whole is not None else body
+    return PreparedRequest(template, target, sent, body.length, fields)
+
+
+async def _refuse_path(text: str, *, plain_words: bool) -> None:
+    """Refuse the path of a file as a str: the gateway would store the path as the document."""
+    if may_be_path(text, plain_words=plain_words) and await asyncio.to_thread(names_file, text):
+        raise InvalidArgumentError(
+            "content is a str that names an existing file: give pathlib.Path(...) to send the "
+            "file, or bytes, as from .encode(), to send the text itself"
+        )
+
+
+async def _body_of(content: Any) -> Body:  # noqa: PLR0911 - one for each kind
+    match content:
+        case bytes() | bytearray() | memoryview():
+            return _of_bytes(bytes(content), BINARY)
+        case str():
+            return _of_text(content)
+        case Mapping() | list() | BaseModel():
+            return _of_bytes(encode_json(content), JSON)
+        case Path():
+            return await _of_file(content)
+        case Multipart():
+            return await _of_form(content)
+        case AsyncIterable():
+            return _of_stream(content)
+        case _ if callable(getattr(content, "read", None)):
+            return await _of_open_file(content)
+        case _:
+            raise InvalidArgumentError(
+                "content must be bytes, a str (text), a Path or open file, a Multipart, a mapping, "
+                "list or model (JSON) or an async iterable of bytes, "
+                f"not {type(content).__name__}"
+            )
+
+
+def _of_bytes(content: bytes, content_type: str) -> Body:
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        yield content
+
+    return Body(chunks, content_type, len(content), replayable=True, whole=content)
+
+
+def _of_text(text: str) -> Body:
+    try:
+        return _of_bytes(text.encode(), TEXT)
+    except UnicodeEncodeError:
+        raise InvalidArgumentError("content is text with half of a surrogate pair") from None
+
+
+async def _of_file(path: Path) -> Body:
+    length = await in_thread(size_of, path)
+    return Body(lambda: read_file(path, length), _guess(path.name), length, replayable=True)
+
+
+async def _of_open_file(file: OpenFile) -> Body:
+    """Make a body of the rest of an open file; it can be sent again if the file can seek."""
+    span = await in_thread(span_of, file)
+    return Body(
+        lambda: from_thread(lambda: read_open(file, span), ahead=False),
+        _guess(getattr(file, "name", None)),
+        None if span is None else span[1],
+        replayable=span is not None,
+    )
+
+
+async def _of_form(multipart: Multipart) -> Body:
+    form = await in_thread(CheckedForm.of, multipart)
+    return Body(
+        lambda: from_thread(form.read, ahead=form.ahead),
+        form.content_type,
+        form.length,
+        replayable=form.length is not None,
+    )
+
+
+def _guess(name: object) -> str:
+    guessed, compression = mimetypes.guess_type(name) if isinstance(name, str) else (None, None)
+    return guessed if guessed and not compression else BINARY
+
+
+def _of_stream(content: AsyncIterable[Any]) -> Body:
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        iterator = aiter(content)
+        try:
+            async for chunk in iterator:
+                if not isinstance(chunk, bytes | bytearray | memoryview):
+                    raise UploadFailedError("content is a stream, but not of bytes")
+                yield bytes(chunk)
+        finally:
+            if isinstance(iterator, AsyncGenerator):
+                await iterator.aclose()
+
+    return Body(chunks, BINARY, length=None, replayable=False)

@@ -1,0 +1,222 @@
+"""One item of a run: what its calls did, and what may be done with it next."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic
+
+from gateway_sdk._call.events import RunItem
+from gateway_sdk._call.retry import Bucket
+from gateway_sdk.bulk._limit import FixedLimit
+from gateway_sdk.bulk.results import BulkResult, Item, Value
+from gateway_sdk.errors import (
+    DeadlineExceededError,
+    GatewayError,
+    RateLimitedError,
+    SessionStateError,
+    StatusError,
+)
+from gateway_sdk.observer import CallInfo
+from gateway_sdk.outcome import Advice, Attempt, Outcome, Repeatability, outcome_of
+
+_FIRST_WAIT: Final = 0.5
+"""Seconds, as in `RetryPolicy.backoff`, if the gateway does not say; each refusal doubles them."""
+
+_LONGEST_WAIT: Final = 30.0
+"""Seconds at which the doubling stops: an item is then tried twice a minute."""
+
+_MAY_PASS: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
+
+_SPREAD: Final = 1.0
+"""The largest random addition in seconds, so that items are not repeated together."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfRun:
+    """What the items of a run have in common."""
+
+    limit: FixedLimit
+    budget: Bucket
+    record_intent: Callable[["ItemRun[Any, Any]"], Awaitable[None]]
+    withdraw: Callable[["ItemRun[Any, Any]"], None]
+    wake: Callable[[], None]
+
+
+class ItemRun(RunItem, Generic[Item, Value]):
+    """It observes its calls, over all its rounds, while one of them is made."""
+
+    is_open = False
+    result: BulkResult[Item, Value] | None = None
+    error: Exception | None = None  # of its last call
+    failures = 0  # outside of outages
+    has_failed = False  # also within one
+    is_probe = False
+    sends_once = False  # whether a request is sent that must not be sent twice
+    intent: asyncio.Future[None] | None = None  # done when this is on the disk
+    attempts = 0
+    elapsed = 0.0
+    began: float | None = None  # the call; None before its first step
+    _intended = 0  # calls whose request is sent, or was, and was not refused
+    _was_reported = False  # whether the limit has learned from an attempt of its call
+
+    def __init__(self, run: OfRun, item: Item, digest: bytes | None) -> None:
+        self._run = run
+        self._loop = asyncio.get_running_loop()
+        self.item = item
+        self.digest = digest
+        self.followers: list[ItemRun[Item, Value]] = []
+        self._calls: dict[CallInfo, tuple[Attempt, ...]] = {}
+        self._in_flight: set[CallInfo] = set()
+
+    def begin(self, *, is_probe: bool) -> None:
+        self.is_open, self.is_probe, self.began, self._was_reported = True, is_probe, None, False
+        self._run.budget.calls += 1
+        self._slot = self._run.limit.begin()
+
+    def end(self, error: Exception | None) -> None:
+        self.is_open, self.error = False, error
+        if self.began is not None:
+            self.elapsed += time.monotonic() - self.began
+        if not self._calls and isinstance(error, GatewayError):
+            self.attempts += len(error.attempts)
+        if not self._was_reported:
+            self._report(error)
+        self._run.limit.ended(self._slot)
+
+    def _report(self, error: Exception | None) -> None:
+        """Let the limit learn from a whole call, none of whose attempts a session reported."""
+        status = error.status if isinstance(error, StatusError) else None if error else 200
+        self._run.limit.attempt_ended(self._slot, status, type(error).__name__)
+
+    def result_with(self, value: Any, *, from_journal: bool = False) -> BulkResult[Item, Value]:
+        return BulkResult(
+            item=self.item,
+            error=self.error,
+            attempts=self.attempts,
+            elapsed=self.elapsed,
+            from_journal=from_journal,
+            _value=value,
+        )
+
+    def take_retry(self) -> bool:
+        return self._run.budget.take()
+
+    async def record_intent(self) -> None:
+        if self.is_open:
+            self._intended += 1
+            self.sends_once = True
+            await self._run.record_intent(self)
+
+    async def withdraw_intent(self) -> None:
+        if self.is_open:
+            self._intended -= 1
+            if not self._intended:
+                self._run.withdraw(self)
+
+    def refused(self, error: RateLimitedError, seconds: float) -> None:
+        """Note that the item waits, with no call in flight: it has not begun."""
+        if not self._calls:
+            self._report(error)
+        self._intended, self.is_probe = 0, False
+        self._run.withdraw(self)
+        self._wait(seconds)
+
+    def _wait(self, seconds: float) -> None:
+        self._run.limit.waits(self._slot, seconds)
+        self._run.wake()
+
+    def call_started(self, call: CallInfo) -> None:
+        self._calls[call] = ()
+        self._in_flight.add(call)
+
+    def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
+        if not self.is_open:
+            return
+        self.attempts += 1
+        self._calls[call] += (attempt,)
+        if self._is_here():
+            self._was_reported = True
+            self._run.limit.attempt_ended(self._slot, attempt.status, attempt.error)
+
+    def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
+        del call, attempt
+        if self.is_open and self._is_here():
+            self._wait(seconds)
+
+    def _is_here(self) -> bool:
+        """Whether this is the run's event loop; calls may be made in those of other threads."""
+        return asyncio.get_running_loop() is self._loop
+
+    def call_finished(
+        self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
+    ) -> None:
+        del outcome, error, elapsed
+        if self.is_open:  # else it was in flight when the item ended
+            self._in_flight.discard(call)
+
+    def _outcome_of(self, call: CallInfo) -> Outcome:
+        outcome = outcome_of(self._calls[call], call.operation.repeatability)
+        return max(outcome, Outcome.UNKNOWN) if call in self._in_flight else outcome
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self._calls)
+
+    @property
+    def outcome(self) -> Outcome:
+        outcomes = [(call.operation.repeatability, self._outcome_of(call)) for call in self._calls]
+        changing = [outcome for kind, outcome in outcomes if kind is not Repeatability.READ]
+        return max(changing or [outcome for _, outcome in outcomes[-1:]], default=Outcome.NOT_SENT)
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether it is safe to repeat the item, as far as the observed calls show."""
+        return not self.sends_once or self.outcome in (Outcome.NOT_SENT, Outcome.REFUSED)
+
+    def advice(self, by_error: Advice) -> Advice:
+        """What to do next about the item, whose error may come from one of several calls."""
+        return by_error if self.may_repeat else Advice.CHECK
+
+    def may_begin_again(self, error: GatewayError) -> bool:
+        """Whether the item may be repeated after this error, and may succeed then."""
+        # An error of a call that was not observed here proves nothing. A session that is closed
+        # stays closed.
+        observed = error.operation is None or error.operation in {
+            call.operation.name for call in self._calls
+        }
+        may_pass = self.advice(error.advice) in _MAY_PASS
+        return observed and may_pass and not isinstance(error, SessionStateError)
+
+    def interrupted(self, message: str, *, by_deadline: bool) -> GatewayError:
+        error = DeadlineExceededError(message) if by_deadline else GatewayError(message)
+        if not self._calls:  # without a session, its outcome is unknown
+            error.outcome = Outcome.UNKNOWN
+            return error
+        call, attempts = list(self._calls.items())[-1]
+        error.of_call(call.operation.name, call.operation.repeatability, attempts)
+        error.outcome = self.outcome
+        if self.sends_once:
+            error.repeatability = Repeatability.ONCE
+        return error
+
+
+class Backoff:
+    """The waits of an item after refusals with 429."""
+
+    def __init__(self, patience: float | None) -> None:
+        self._patience = patience  # seconds in total; None for no limit
+        self._next_wait = _FIRST_WAIT
+        self._waited = 0.0
+
+    def after(self, error: RateLimitedError) -> float | None:
+        """Return the seconds to wait, at least those asked for; None if they are too many."""
+        asked = self._next_wait if error.retry_after is None else error.retry_after
+        self._next_wait = min(2 * self._next_wait, _LONGEST_WAIT)
+        # No security needed here: the random part only spreads the items.
+        wait = asked + random.random() * min(max(asked, _FIRST_WAIT), _SPREAD)  # noqa: S311
+        self._waited += wait
+        if self._patience is not None and self._waited > self._patience:
+            return None
+        return wait

@@ -1,0 +1,253 @@
+"""The ledger of one machine: an SQLite file, written by one thread."""
+
+import asyncio
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from gateway_sdk._lock_file import LockFile
+from gateway_sdk.bulk.ledger import Entry, Failure, State
+from gateway_sdk.errors import JournalError
+from gateway_sdk.outcome import Advice
+
+T = TypeVar("T")
+
+_APPLICATION: Final = 0x67776A6C  # "gwjl", which tells a journal from other SQLite files
+_VERSION: Final = 1
+_HEAD: Final = b"SQLite format 3\0"
+_LOG_PAGES: Final = 4000
+"""Pages of 4 kB in the write-ahead log before they are copied into the file and synced."""
+
+_SCHEMA: Final = f"""
+begin;
+pragma application_id = {_APPLICATION};
+pragma user_version = {_VERSION};
+create table run(job text not null);
+create table items(
+  id integer primary key, key blob not null, state text not null, once integer not null,
+  error text, message text, operation text, outcome text, status integer, advice text,
+  attempts integer not null, elapsed real not null, time text not null,
+  item text, value text
+);
+"""
+
+_FAILURE: Final = tuple(column.name for column in fields(Failure))
+_COLUMNS: Final = (
+    "key", "state", "once", *_FAILURE, "attempts", "elapsed", "time", "item", "value",
+)  # fmt: skip
+
+# An item keeps the place of its first entry: rows that are appended in order, with an index in
+# memory, take a quarter of the time and of the space of rows in the order of random keys.
+_WRITE: Final = f"""
+insert into items values(?, {", ".join("?" for _ in _COLUMNS)}) on conflict(id) do update
+set {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)} where state <> 'done'
+"""
+
+_PLACES: Final = "select id, key, state, advice from items"
+_END_BEGUN: Final = """
+update items set state = 'unknown', error = 'ReplyLostError',
+  message = 'an earlier run ended before the call did', outcome = 'UNKNOWN', advice = 'check'
+where state = 'begun'
+"""
+
+_NOT_ENDED: Final = (State.BEGUN, State.INTERRUPTED)
+_NO_FAILURE: Final = (None,) * len(_FAILURE)
+_REPEATED: Final = frozenset({Advice.REPEAT, Advice.LOG_IN})
+
+
+class SqliteLedger:
+    _database: sqlite3.Connection
+
+    def __init__(self, path: Path, job: str, *, retry_failed: bool) -> None:
+        self._path = path
+        self._job = job
+        self._retry_failed = retry_failed
+        self._thread = ThreadPoolExecutor(1, "gateway_sdk.journal")
+        self._places: dict[bytes, int] = {}  # of the rows; negative if the item is begun again
+        self._last = 0  # the last place
+        self._file: os.stat_result | None = None
+        self._opened = ExitStack()
+
+    async def open(self) -> None:
+        await self._in_thread(self._open)
+
+    def has(self, key: bytes) -> bool:
+        return self._places.get(key, 0) > 0
+
+    async def read(self, keys: Sequence[bytes]) -> Sequence[Entry]:
+        return await self._in_thread(lambda: [self._read(key) for key in keys])
+
+    async def write(self, entries: Sequence[Entry]) -> None:
+        await self._in_thread(lambda: self._write(entries))
+
+    async def aclose(self) -> None:
+        await self._in_thread(self._opened.close)
+        self._thread.shutdown(wait=False)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        working = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            await asyncio.wait([working])  # a thread cannot be cancelled, and uses the file
+            raise
+
+    def _open(self) -> None:
+        # SQLite puts its own files beside the file that a link leads to.
+        path = Path(os.path.realpath(self._path))
+        # Not the lock of SQLite, which would keep readers out too.
+        lock = LockFile(path.with_name(f"{path.name}-lock"))
+        try:
+            if not lock.acquire():
+                raise self._error(
+                    "is in use by another run: wait for its end; if it is a run of this program "
+                    "whose loop you left early, use contextlib.aclosing there"
+                )
+            self._opened.callback(lock.release)
+            # After the lock: to close a file ends all locks that SQLite has on it in this process.
+            head = self._look_at(path)
+        except OSError as error:
+            raise self._error(f"cannot be opened: {error.strerror}") from None
+        if head and head != _HEAD:
+            raise self._error("is not a journal, because it is no SQLite file: give another file")
+        with self._errors("cannot be opened"):
+            self._database = database = sqlite3.connect(path, isolation_level=None)
+            self._opened.callback(_close, database)
+            self._check_origin(database)
+            database.execute("pragma journal_mode = wal")
+            database.execute("pragma synchronous = normal")
+            database.execute(f"pragma wal_autocheckpoint = {_LOG_PAGES}")
+            database.execute(_END_BEGUN)
+            for place, key, state, advice in database.execute(_PLACES):
+                self._places[key] = place if self._counts(state, advice) else -place
+                self._last = max(self._last, place)
+            if len(self._places) != self._last:
+                raise self._error("is damaged: rows are missing; give another file")
+
+    def _look_at(self, path: Path) -> bytes:
+        """Create the file if it is missing; return its first bytes."""
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(path, flags, 0o600), "rb", 0) as file:
+            self._file = os.fstat(file.fileno())
+            if not stat.S_ISREG(self._file.st_mode):
+                raise self._error("is not an ordinary file")
+            return file.read(len(_HEAD))
+
+    def _check_origin(self, database: sqlite3.Connection) -> None:
+        (application,) = database.execute("pragma application_id").fetchone()
+        (version,) = database.execute("pragma user_version").fetchone()
+        (tables,) = database.execute("select count(*) from sqlite_schema").fetchone()
+        if not (application or tables):
+            database.executescript(_SCHEMA)
+            database.execute("insert into run values(?)", (self._job,))
+            database.execute("commit")
+        elif application != _APPLICATION:
+            raise self._error("is an SQLite file of another program: give another file")
+        elif version != _VERSION:
+            raise self._error("is of another version of gateway_sdk: give another file")
+        ((job,),) = database.execute("select job from run").fetchall() or [("",)]
+        if job != self._job:
+            raise self._error(
+                f"belongs to the job {job!r}, not to {self._job!r}: give another file"
+            )
+
+    def _counts(self, state: str, advice: str | None) -> bool:
+        """Tell whether an entry of an earlier run is the result of its item."""
+        if state == State.FAILED:
+            return not (self._retry_failed and advice in _REPEATED)
+        return state != State.INTERRUPTED
+
+    def _read(self, key: bytes) -> Entry:
+        with self._errors("cannot be read"):
+            found = self._database.execute("select * from items where id = ?", (self._places[key],))
+            row: dict[str, Any] = dict(zip(("id", *_COLUMNS), found.fetchone() or (), strict=False))
+        if row.get("key") != key:
+            raise self._error("was changed by others during the run")
+        try:
+            failure = {name: row.pop(name) for name in _FAILURE}
+            advice = failure.pop("advice")
+            return Entry(
+                key=key,
+                state=State(row["state"]),
+                once=bool(row["once"]),
+                item=row["item"],
+                value=row["value"],
+                failure=None if advice is None else Failure(**failure, advice=Advice(advice)),
+                attempts=row["attempts"],
+                elapsed=row["elapsed"],
+            )
+        except ValueError:
+            raise self._error("is damaged: a row has an unknown state; give another file") from None
+
+    def _write(self, entries: Sequence[Entry]) -> None:
+        self._check_file()
+        is_synced = any(entry.state is State.BEGUN for entry in entries)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        rows = [self._row(entry, now) for entry in entries]
+        with self._errors("cannot be written"):
+            # "full" syncs the write-ahead log with each transaction, "normal" when it is copied.
+            self._database.execute(f"pragma synchronous = {'full' if is_synced else 'normal'}")
+            self._database.execute("begin immediate")
+            try:
+                self._database.executemany(_WRITE, rows)
+                self._database.execute("commit")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._database.execute("rollback")
+                raise
+        for entry, row in zip(entries, rows, strict=True):
+            has_ended = entry.state not in _NOT_ENDED or self.has(entry.key)  # for good
+            self._places[entry.key] = row[0] if has_ended else -row[0]
+
+    def _row(self, entry: Entry, now: str) -> tuple[Any, ...]:
+        if entry.key not in self._places:
+            self._last += 1
+            self._places[entry.key] = -self._last
+        failure = entry.failure
+        return (
+            abs(self._places[entry.key]),
+            entry.key,
+            entry.state.value,
+            entry.once,
+            *(_NO_FAILURE if failure is None else [getattr(failure, name) for name in _FAILURE]),
+            entry.attempts,
+            round(entry.elapsed, 6),
+            now,
+            entry.item,
+            entry.value,
+        )
+
+    def _check_file(self) -> None:
+        """Refuse to write to a file that was deleted or replaced: nobody would find the rows."""
+        with suppress(OSError):
+            if self._file and os.path.samestat(self._file, self._path.stat()):
+                return
+        raise self._error("was deleted or replaced during the run")
+
+    @contextmanager
+    def _errors(self, what: str) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:  # of the disk, or of another program's lock
+            raise self._error(f"{what}: {error}; its rows are kept: run the same again") from None
+        except (sqlite3.Error, MemoryError) as error:  # a damaged length asks for any memory
+            raise self._error(
+                f"is damaged: {error or 'no such length'}; give another file"
+            ) from None
+
+    def _error(self, what: str) -> JournalError:
+        return JournalError(f"the journal {self._path} {what}")
+
+
+def _close(database: sqlite3.Connection) -> None:
+    # Copies the log into the file and deletes it, unless another program reads the file.
+    with suppress(sqlite3.Error, MemoryError):
+        database.execute("pragma journal_mode = delete")
+    database.close()

@@ -1,0 +1,417 @@
+"""Hostile pages and browsers during a login; who has its port before and after it."""
+
+import asyncio
+import sys
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from gateway_sdk import LoginError, LoginTimeoutError
+from gateway_sdk.auth import ImplicitFlow, _loopback, _receiver as receiver
+from tests.auth.traces import release_ports
+from tests.browser.chromium import Launch
+from tests.browser.logins import LOGGED_IN, NOT_OURS, Witness, decide, log_in, shows, under_way
+from tests.browser.sites import ICON, Site
+from tests.support.ports import free_port
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+FORGED = "access_token=evil&token_type=Bearer&state=forged"
+
+
+class Attack(NamedTuple):
+    """The page's script, given the receiver's URL; the expected results in the page and there."""
+
+    script: str
+    outcome: str
+    seen: tuple[str, int]
+
+
+# Each returns what the page learns.
+ATTACKS = {
+    "picture": Attack(
+        """(target) => new Promise((done) => {
+            const image = new Image();
+            image.onload = () => done("loaded");
+            image.onerror = () => done("refused");
+            image.src = target;
+        })""",
+        "refused",
+        ("GET", 403),
+    ),
+    "script": Attack(
+        """(target) => new Promise((done) => {
+            const script = document.createElement("script");
+            script.onload = () => done("loaded");
+            script.onerror = () => done("refused");
+            script.src = target;
+            document.body.append(script);
+        })""",
+        "refused",
+        ("GET", 403),
+    ),
+    "frame": Attack(
+        """(target) => new Promise((done) => {
+            const frame = document.createElement("iframe");
+            frame.onload = () => done(frame.contentDocument ? "loaded" : "refused");
+            frame.src = `${target}#FORGED`;
+            document.body.append(frame);
+        })""",
+        "refused",
+        ("GET", 403),
+    ),
+    "fetch": Attack(
+        """(target) => fetch(target).then(() => "loaded", () => "refused")""",
+        "refused",
+        ("GET", 403),
+    ),
+    "fetch without CORS": Attack(
+        """(target) => fetch(target, {
+            method: "POST", mode: "no-cors", body: JSON.stringify({fragment: "FORGED", query: ""}),
+        }).then(() => "sent", () => "refused")""",
+        "refused",
+        ("POST", 403),
+    ),
+    "fetch of JSON": Attack(
+        """(target) => fetch(target, {
+            method: "POST", headers: {"Content-Type": "application/json"},
+            body: JSON.stringify({fragment: "FORGED", query: ""}),
+        }).then(() => "sent", () => "refused")""",
+        "refused",
+        ("OPTIONS", 405),
+    ),
+}
+
+
+async def test_requests_of_another_page_are_refused(
+    context: BrowserContext, flow: ImplicitFlow, witness: Witness, hostile: Site
+) -> None:
+    """Nothing that a page can send is read, of the same site (another port) or of another one."""
+    async with under_way(flow) as waiting:
+        await waiting.open(await context.new_page())
+        origins = (hostile.url, hostile.url.replace("127.0.0.1", "localhost"))
+        for done, origin in enumerate(origins):
+            page = await context.new_page()
+            witness.requests.clear()
+            for number, (name, attack) in enumerate(ATTACKS.items()):
+                await page.goto(origin)
+                script = attack.script.replace("FORGED", FORGED)
+                outcome = await page.evaluate(script, waiting.redirect_uri)
+                assert (name, outcome) == (name, attack.outcome)
+                assert witness.at("/callback")[number:] == [attack.seen], name
+
+            # A form that looks like JSON navigates the tab.
+            await page.goto(origin)
+            async with page.expect_navigation():
+                await page.evaluate(
+                    """([target, forged]) => {
+                        const form = document.createElement("form");
+                        Object.assign(form,
+                            {method: "post", enctype: "text/plain", action: target});
+                        const input = document.createElement("input");
+                        input.name = `{"fragment": "${forged}", "query": "`;
+                        input.value = `"}`;
+                        form.append(input);
+                        document.body.append(form);
+                        form.submit();
+                    }""",
+                    [waiting.redirect_uri, FORGED],
+                )
+            assert witness.at("/callback")[-1] == ("POST", 403)
+            assert await page.text_content("body") == "Only this address's own page may do that.\n"
+            assert witness.refused == done
+
+            # Our own page posts what it is redirected with: there the state decides.
+            await page.goto(origin)
+            forged = f"{waiting.redirect_uri}#{FORGED}"
+            await page.evaluate("(target) => { location = target; }", forged)
+            await shows(page, NOT_OURS, "another state")
+            assert witness.at("/callback")[-2:] == [("GET", 200), ("POST", 400)]
+            assert witness.refused == done + 1
+        assert await log_in(await context.new_page(), waiting) != "evil"
+
+
+async def test_the_opener_of_the_page_cannot_read_it(
+    context: BrowserContext, flow: ImplicitFlow, hostile: Site
+) -> None:
+    """When the response arrives in a window, the page that opened the window is cut off from it."""
+    async with under_way(flow) as waiting:
+        page = await context.new_page()
+        await page.goto(hostile.url)
+        async with page.expect_popup() as opened:
+            await page.evaluate("(url) => { window.popup = open(url); }", waiting.url)
+        popup = await opened.value
+        await popup.click("#allow")
+        await shows(popup, LOGGED_IN)
+        await waiting.token
+        assert await popup.evaluate("window.opener") is None
+        assert await page.evaluate("window.popup.closed")
+
+
+async def test_another_name_for_this_machine_is_refused(
+    launch: Launch, flow: ImplicitFlow, witness: Witness
+) -> None:
+    """A name that resolves to 127.0.0.1 makes a page of the receiver's origin, and no more."""
+    browser = await launch("--host-resolver-rules=MAP evil.test 127.0.0.1")
+    async with under_way(flow) as waiting:
+        evil = waiting.redirect_uri.replace("127.0.0.1", "evil.test")
+        page = await browser.new_page()
+        reply = await page.goto(f"{evil}#{FORGED}")
+        assert reply is not None
+        assert reply.status == 421
+        # For the browser this is the page of that origin: it reads the reply.
+        status = await page.evaluate(
+            """async (url) => (await fetch(url, {
+                method: "POST", headers: {"Content-Type": "application/json"},
+                body: JSON.stringify({fragment: "access_token=evil&state=forged", query: ""}),
+            })).status""",
+            evil,
+        )
+        assert status == 421
+        # Chromium sends a request again after this status (RFC 9110, 15.5.20).
+        assert set(witness.at("/callback")) == {("GET", 421), ("POST", 421)}
+        assert witness.refused == 0
+        await log_in(await browser.new_page(), waiting)
+
+
+# --- another browser --------------------------------------------------------------------------
+
+
+async def test_the_cookie_is_protected_and_deleted(
+    context: BrowserContext, page: Page, flow: ImplicitFlow
+) -> None:
+    """Scripts and other sites cannot read it, its name is unique, and it is deleted at the end."""
+    async with under_way(flow) as waiting:
+        await waiting.open(page)
+        (cookie,) = await context.cookies()
+        async with under_way(flow) as other:
+            await page.goto(other.url)
+            names = {cookie["name"] for cookie in await context.cookies()}
+        assert (cookie["httpOnly"], cookie["sameSite"], len(names)) == (True, "Strict", 2)
+        await log_in(page, waiting)
+    left = {kept["name"] for kept in await context.cookies()}
+    assert left == names - {cookie["name"]}
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+async def test_a_second_opening_ends_the_login(
+    browser: Browser, page: Page, flow: ImplicitFlow, witness: Witness, is_same: bool
+) -> None:
+    """It is not known which of the two is the user's, so both are refused, even with the cookie."""
+    second = page.context if is_same else await browser.new_context()
+    async with under_way(flow) as waiting:
+        await page.goto(waiting.url)
+        thief = await second.new_page()
+        await thief.goto(waiting.url)
+        with pytest.raises(LoginError, match="was opened twice"):
+            await waiting.token
+    assert "opened twice" in await thief.inner_text("body")
+    assert witness.starts == [302, 409]
+    await thief.close()
+
+
+async def test_another_browser_cannot_finish_the_login(
+    browser: Browser, context: BrowserContext, page: Page, flow: ImplicitFlow
+) -> None:
+    """A response from another browser is refused, even with the right state."""
+    thief = await browser.new_page()
+    async with under_way(flow) as waiting:
+        await waiting.open(page)
+        await decide(thief, waiting)  # at the authorization URL with the state
+        await shows(thief, "The login was started in another browser", "Open the address that the")
+        assert not waiting.token.done()
+        await log_in(await context.new_page(), waiting)
+    await thief.close()
+
+
+async def test_an_image_and_a_prefetch_open_nothing(
+    page: Page, browser: Browser, flow: ImplicitFlow, witness: Witness
+) -> None:
+    """Requests that a browser makes without the user do not open the address."""
+    early = await browser.new_page(extra_http_headers={"Sec-Purpose": "prefetch;prerender"})
+    async with under_way(flow) as waiting:
+        reply = await early.goto(waiting.url)
+        assert reply is not None
+        assert reply.status == 503
+        assert await early.evaluate(ATTACKS["picture"].script, waiting.url) == "refused"
+        await log_in(page, waiting)
+    await early.close()
+    assert witness.starts == [503, 403, 302]
+
+
+# --- what earlier servers have left at the port, and other ports -----------------------------
+
+_THIEF = f"{ICON}<script>document.title = `stolen ${{location.hash}}`</script>"
+
+
+def cacheable(_: Request) -> Response:
+    """Reply with a page that takes the fragment and may be cached for a year."""
+    return HTMLResponse(_THIEF, headers={"Cache-Control": "max-age=31536000"})
+
+
+async def leave_page(page: Page) -> str:
+    """Let the browser cache the page at the path of the answer; return the redirect URI."""
+    async with Site(cacheable).serve() as site:
+        await page.goto(f"{site.url}/callback")
+    target = f"{site.url}/callback#access_token=CANARY"
+    async with Site(cacheable).serve() as other:  # a page of the same site, as a login's often is
+        await page.goto(other.url)
+        await page.evaluate("(target) => { location = target; }", target)
+        await page.wait_for_url(target)
+    # It runs without asking the port, where nothing listens: the danger is real.
+    assert await page.title() == "stolen #access_token=CANARY"
+    return f"{site.url}/callback"
+
+
+@pytest.mark.parametrize("is_fixed", [True, False])
+async def test_a_cached_page_gets_no_token(
+    page: Page,
+    flow: ImplicitFlow,
+    witness: Witness,
+    monkeypatch: pytest.MonkeyPatch,
+    is_fixed: bool,
+) -> None:
+    """The start address deletes it, and the program gets the response, at any kind of port."""
+    redirect_uri, listen = await leave_page(page), _loopback.listen
+    if not is_fixed:
+        left, redirect_uri = httpx.URL(redirect_uri), receiver.DEFAULT_REDIRECT_URI
+        # The free port that the system chooses is the one at which the page was left.
+        monkeypatch.setattr(receiver, "listen", lambda _, bind: listen(left, bind))
+    async with under_way(flow, redirect_uri=redirect_uri) as waiting:
+        await log_in(page, waiting)
+    assert [method for method, _ in witness.at("/callback")] == ["GET", "POST"]
+
+
+async def test_a_server_at_another_port_cannot_use_the_login(
+    page: Page, flow: ImplicitFlow, witness: Witness
+) -> None:
+    """Its pages get no cookie, except at the answer's path; with that one it gets no state."""
+    async with Site(cacheable).serve() as other, under_way(flow) as waiting:
+        await page.goto(waiting.url)
+        await page.goto(other.url)
+        await page.goto(f"{other.url}/callback")
+        nothing, cookie = (request.headers.get("cookie", "") for request in other.requests)
+        assert (nothing, cookie.startswith("login-")) == ("", True)
+        async with httpx.AsyncClient() as thief:
+            reply = await thief.get(waiting.url, headers={"Cookie": cookie})
+        with pytest.raises(LoginError, match="opened twice"):
+            await waiting.token
+    assert (reply.status_code, "location" in reply.headers) == (409, False)
+    assert witness.starts == [302, 409]
+
+
+# Handles the requests of TAKES, and shows its own page; the fragment is its title.
+_WORKER = """
+self.addEventListener("install", () => self.skipWaiting());
+self.addEventListener("activate", (event) => event.waitUntil(clients.claim()));
+self.addEventListener("fetch", (event) => {
+  if (event.request.mode !== "navigate") return;
+  const isAnswer = new URL(event.request.url).pathname === "/callback";
+  const robbed = () => new Response("<script>document.title = location.hash</script>",
+    {headers: {"Content-Type": "text/html"}});
+  TAKES
+});
+"""
+TAKES = {
+    "the response": "if (isAnswer) event.respondWith(robbed());",
+    "everything": "event.respondWith(robbed());",
+    "everything, and passes on": "event.respondWith(isAnswer ? robbed() : fetch(event.request));",
+}
+
+
+async def plant(page: Page, takes: str) -> str:
+    """Leave a service worker in a browser; return the redirect URI at its port."""
+
+    def reply(request: Request) -> Response:
+        if request.url.path != "/deep/worker.js":
+            return HTMLResponse(ICON)
+        headers = {"Service-Worker-Allowed": "/"}  # so the path of the script does not matter
+        worker = _WORKER.replace("TAKES", TAKES[takes])
+        return Response(worker, media_type="text/javascript", headers=headers)
+
+    async with Site(reply).serve() as site:
+        await page.goto(site.url)
+        await page.evaluate(
+            """async () => {
+                await navigator.serviceWorker.register("/deep/worker.js", {scope: "/"});
+                await navigator.serviceWorker.ready;
+            }"""
+        )
+    return f"{site.url}/callback"
+
+
+@pytest.mark.parametrize("takes", TAKES)
+async def test_an_old_service_worker_gets_no_token(
+    page: Page, flow: ImplicitFlow, witness: Witness, takes: str
+) -> None:
+    """Without a login it would: the danger is real.
+
+    The start address removes one that lets it through; any other is not redirected to the
+    authorization server, so it gets neither state nor token.
+    """
+    redirect_uri = await plant(page, takes)
+    await page.goto(f"{redirect_uri}#access_token=CANARY")
+    assert await page.title() == "#access_token=CANARY"
+    async with under_way(flow, redirect_uri=redirect_uri) as waiting:
+        if takes == "the response":
+            await log_in(page, waiting)
+            assert [method for method, _ in witness.at("/callback")] == ["GET", "POST"]
+        else:
+            await page.goto(waiting.url)
+            assert page.url == waiting.url
+            assert 302 not in witness.starts
+            assert not waiting.token.done()
+
+
+# --- the port after the login ------------------------------------------------------------------
+
+# Another user tries to bind the port in every way, as soon as it may be free.
+THIEF = """
+import os, socket, sys
+if os.geteuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+for option in (None, socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+    with socket.socket() as thief:
+        if option:
+            thief.setsockopt(socket.SOL_SOCKET, option, 1)
+        try:
+            thief.bind(("127.0.0.1", int(sys.argv[1])))
+            thief.listen()
+        except OSError:
+            continue
+        sys.exit("it has the port")
+"""
+
+
+@pytest.mark.parametrize("is_fixed", [True, False])
+@pytest.mark.parametrize("how", ["a time-out", "a cancellation", "a second opening"])
+async def test_nobody_gets_the_port_while_the_tab_is_open(
+    page: Page, flow: ImplicitFlow, how: str, is_fixed: bool
+) -> None:
+    """A tab that goes on after the end of the login hands its token to nobody, and is told so."""
+    more: dict[str, Any] = {"timeout": 2} if how == "a time-out" else {}
+    if is_fixed:
+        more["redirect_uri"] = f"http://127.0.0.1:{free_port()}/callback"
+    async with under_way(flow, **more) as waiting:
+        await waiting.open(page)
+        if how == "a cancellation":
+            waiting.token.cancel()
+        elif how == "a second opening":
+            async with httpx.AsyncClient() as thief:
+                await thief.get(waiting.url)
+        await asyncio.wait([waiting.token])
+        ended = waiting.token.cancelled() or type(waiting.token.exception())
+
+    assert ended is {"a time-out": LoginTimeoutError, "a second opening": LoginError}.get(how, True)
+    port = str(urlsplit(waiting.redirect_uri).port)
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", THIEF, port)
+    assert await process.wait() == 0
+    await page.click("#allow")
+    await shows(page, "This login has ended", "Close this tab")
+    assert page.url == waiting.redirect_uri
+    release_ports()

@@ -1,0 +1,315 @@
+"""Wrong settings: a ConfigurationError that names the setting, when the session is made."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings, strategies as st
+from pydantic import SecretStr
+
+from gateway_sdk import ConfigurationError, GatewaySession, RetryBudget, RetryPolicy
+from gateway_sdk._settings import EnvironmentSettings
+from tests.support.secrecy import CANARY, texts_of
+
+
+def session(base_url: Any = "https://gateway.test", **settings: Any) -> GatewaySession:
+    return GatewaySession(base_url, **{"access_token": CANARY, **settings})
+
+
+MISSING, NO_TEXT = "is missing", "must be a str"
+USER, QUERY = "user name or password", "a query or a fragment"
+BRACES, SPACE = "placeholder in braces", "a space or a newline"
+NO_SCHEME, NO_URL = "must start with https://", "not a URL"
+BASE_URLS: list[tuple[Any, str]] = [
+    ("", MISSING),
+    (None, MISSING),
+    (5, NO_TEXT),
+    (b"https://gateway.test", NO_TEXT),
+    (httpx.URL("https://g.test"), NO_TEXT),
+    (f"https://{CANARY}:{CANARY}@gateway.test", USER),
+    (f"https://{CANARY}@gateway.test", USER),
+    (f"https://@gateway.test/{CANARY}", USER),
+    (f"https://gateway.test?key={CANARY}", QUERY),
+    ("https://gateway.test?", QUERY),
+    ("https://gateway.test#", QUERY),
+    (f"https://{{host}}/{CANARY}", BRACES),
+    ("https://gateway.test/area}", BRACES),
+    (f"https://gateway.test/{CANARY}\n", SPACE),
+    ("https://gateway.test/\N{LINE SEPARATOR}", SPACE),
+    ("gateway.test", NO_SCHEME),
+    ("//gateway.test", NO_SCHEME),
+    ("https:///path", NO_SCHEME),
+    ("ftp://gateway.test", NO_SCHEME),
+    ("https://gateway.test:port", NO_URL),
+    ("https://gateway.test:99999", NO_URL),
+    ("https://gateway.test:0", NO_URL),
+    ("https://[::1", NO_URL),
+    ("https://gateway\x00.test", NO_URL),
+    ("https://" + "a" * 70_000, NO_URL),
+    ("https://\ud800", NO_URL),
+    ("https://gateway.test/\ud800", NO_URL),
+    ("https://xn--a", NO_URL),  # broken punycode
+    ("https://a\\b.test", NO_URL),
+    ("http://localhost%2eevil.com", NO_URL),
+    ("http://[fe80::1%25eth0]", NO_URL),
+    # They look like this machine.
+    ("http://localho\u017ft", NO_URL),
+    ("http://\uff11\uff12\uff17.0.0.1", NO_URL),
+    ("http://0177.0.0.1", NO_URL),
+]
+
+
+@pytest.mark.parametrize(("base_url", "message"), BASE_URLS, ids=lambda value: repr(value)[:40])
+@pytest.mark.parametrize("insecure", [False, True])
+def test_base_url_that_is_none(base_url: Any, message: str, insecure: bool) -> None:
+    """A base URL that is missing or wrong is refused, by name and without being printed."""
+    with pytest.raises(ConfigurationError, match=r"^base_url ") as caught:
+        session(base_url, allow_insecure_http=insecure)
+
+    assert message in str(caught.value)
+    assert CANARY not in texts_of(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "is_here"),
+    [
+        ("http://127.0.0.1:8080/base", True),
+        ("http://127.8.9.10", True),
+        ("http://localhost:8080", True),
+        ("http://[::1]", True),
+        ("HTTP://LOCALHOST", True),
+        ("http://gateway.test", False),
+        ("HTTP://GATEWAY.TEST", False),
+        ("http://localhost.evil.com", False),
+        ("http://127.0.0.1.evil.com", False),
+        ("http://2130706433", False),
+        ("http://127.1", False),
+        ("http://0.0.0.0", False),
+        ("http://localhost.", False),
+        ("http://[::]", False),
+        ("http://[::ffff:10.0.0.1]", False),
+    ],
+)
+def test_plain_http_goes_to_this_machine_only(base_url: str, is_here: bool) -> None:
+    """To anything that is not surely this machine it is refused, unless it is allowed."""
+    if is_here:
+        assert session(base_url)._caller.shared.base_url.scheme == "http"
+    else:
+        with pytest.raises(ConfigurationError, match=r"plain http .* allow_insecure_http=True"):
+            session(base_url)
+    assert session(base_url, allow_insecure_http=True)._caller.shared.base_url.scheme == "http"
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.text(max_size=40))
+def test_any_text_as_base_url_is_taken_or_refused_as_ours(text: str) -> None:
+    """Whatever follows the scheme, there is a session or a ConfigurationError, nothing else."""
+    for scheme in ("https://", "http://", ""):
+        try:
+            made = session(scheme + text)
+        except ConfigurationError as error:
+            assert error.operation is None  # noqa: PT017 - either may happen
+        else:
+            url = made._caller.shared.base_url
+            assert url.scheme == "https" or url.host in ("localhost", "127.0.0.1", "::1")
+
+
+NOT_FINITE: list[Any] = [-1, 1e9, True, "5", [], float("nan"), float("inf"), 10**400]
+NOT_SECONDS = [0, *NOT_FINITE]
+NOT_COUNTS: list[Any] = [0, -1, True, "5", 1.0, None]
+NOT_SWITCHES: list[Any] = ["false", 1, 0, None]
+SETTINGS: dict[str, list[Any]] = {
+    "access_token": [None, "", 5, b"token", {}, dict, "two words", "line\n", "ünicode"],
+    "tenant_id": ["", " acme", "acme\n", "a\r\nb", "a\x00b", "\u20ac", "\ud800", 5, b"acme"],
+    "token_header": ["", "tok\n", "a\r\nb", 5, SecretStr(""), SecretStr("a\nb")],
+    "timeout": [
+        *NOT_SECONDS,
+        httpx.Timeout("5"),  # type: ignore[arg-type]
+        httpx.Timeout(-1),
+        httpx.Timeout(5, pool=True),
+    ],
+    "deadline": NOT_SECONDS,
+    "drain": [None, *NOT_FINITE],
+    "retry": [5, True, {}, RetryPolicy],
+    "headers": [[("X", "1")], "X: 1", 5, {"X": 1}, {"X": b"1"}, {"X": ""}, {"X": "a\nb"}],
+    "transport": [5, httpx.AsyncHTTPTransport, httpx.HTTPTransport()],
+    "http_client": [5, httpx.Client(), httpx.AsyncClient],
+    "max_connections": NOT_COUNTS,
+    "max_reply_bytes": NOT_COUNTS,
+    "verify": [False, None, 1, b"ca.pem", []],
+    "parse_float": [5, "Decimal", []],
+    "allow_insecure_http": NOT_SWITCHES,
+    "retry_budget": [0, 0.1, True, "20", RetryBudget, {"reserve": 20}],
+}
+OF_A_POLICY: dict[str, list[Any]] = {
+    "attempts": [0, 1.5, *NOT_FINITE[:-1], None],
+    **{name: [None, *NOT_FINITE] for name in ("backoff", "backoff_max", "retry_after_max")},
+    "connect_wait": [None, *NOT_FINITE],
+    "jitter": [1.1, None, *NOT_FINITE],
+    "repeat_idempotent": NOT_SWITCHES,
+}
+OF_A_BUDGET: dict[str, list[Any]] = {
+    "reserve": [0, -1, 1.5, True, None, "20", float("inf")],
+    **{name: [-0.1, None, True, "1", *NOT_FINITE[-3:]] for name in ("share", "per_second")},
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "value"),
+    [
+        pytest.param(make, name, value, id=f"{name}={repr(value).partition(' at 0x')[0][:30]}")
+        for make, table in (
+            (session, SETTINGS),
+            (RetryPolicy, OF_A_POLICY),
+            (RetryBudget, OF_A_BUDGET),
+        )
+        for name, values in table.items()
+        for value in values
+    ],
+)
+def test_setting_of_a_wrong_value(make: Callable[..., Any], name: str, value: Any) -> None:
+    """Also one that would only fail in a call, or mean its opposite, as the text "no" would."""
+    with pytest.raises(ConfigurationError, match=rf"\b{name}\b"):
+        make(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "message"),
+    [
+        # A wait may be 0 and must be a number, unlike a time-out.
+        (session, {"drain": -1}, "drain must be at least 0 seconds and finite"),
+        (session, {"deadline": 0}, "deadline must be more than 0 seconds and finite; None is"),
+        (RetryPolicy, {"attempts": 0}, "attempts must be a whole number of at least 1"),
+    ],
+)
+def test_error_says_what_may_be(make: Callable[..., Any], given: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{message}"):
+        make(**given)
+
+
+async def test_ca_file_that_is_none() -> None:
+    """A path of authorities that cannot be read is refused when the session opens."""
+    for verify in ("/nonexistent/ca.pem", Path(__file__), "\x00"):
+        made = session(verify=verify)
+        with pytest.raises(ConfigurationError, match="verify names no readable CA file"):
+            await made.__aenter__()
+
+
+BY_ITSELF = "must not set"
+OURS = {
+    "Authorization": "give access_token= instead",
+    "token": "give token_header= instead",
+    "tenantId": "give tenant_id= instead",
+    "Host": "it follows from base_url",
+    "Content-Length": "it follows from the body",
+    "Transfer-Encoding": "it follows from the body",
+    "Content-Type": "give content_type= with the call instead",
+    **dict.fromkeys(("Accept-Encoding", "Connection", "Expect", "Keep-Alive"), BY_ITSELF),
+    **dict.fromkeys(("Proxy-Authorization", "TE", "Trailer", "Upgrade"), BY_ITSELF),
+}
+
+
+@pytest.mark.parametrize(("name", "message"), OURS.items())
+@pytest.mark.parametrize("case", [str, str.lower, str.upper, str.swapcase, str.title])
+def test_header_that_is_ours(name: str, message: str, case: Callable[[str], str]) -> None:
+    """A header that follows from something else is refused in any case, with what to do."""
+    for value in (CANARY, None):
+        with pytest.raises(ConfigurationError, match=message) as caught:
+            session().with_options(headers={case(name): value})
+        assert f"must not set {case(name)}: " in str(caught.value)
+        assert CANARY not in str(caught.value)
+    with pytest.raises(ConfigurationError, match=message):
+        session(headers={case(name): CANARY})
+
+
+@pytest.mark.parametrize(
+    "name", ["", "X Y", "X:", "X\n", "\r\nX", "é", "X\x00", "\ud800", 1, None, b"X"]
+)
+def test_header_name_that_no_header_can_have(name: Any) -> None:
+    """A header name that the protocol does not allow is refused."""
+    with pytest.raises(ConfigurationError, match="headers holds a name that no header can have"):
+        session(headers={name: "x"})
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Provide an environment in which everything that a session needs is set."""
+    for name in list(os.environ):
+        if name.startswith("GATEWAY_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("GATEWAY_BASE_URL", "https://gateway.test/api")
+    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", CANARY)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("GATEWAY_BASE_URL", "", "GATEWAY_BASE_URL is not set"),
+        ("GATEWAY_ACCESS_TOKEN", "", "GATEWAY_ACCESS_TOKEN is not set"),
+        # What the environment holds is checked like an argument.
+        ("GATEWAY_BASE_URL", "gateway.test", "base_url must start"),
+        ("GATEWAY_ACCESS_TOKEN", f"{CANARY}\n", "access_token has white space"),
+        ("GATEWAY_TENANT_ID", f"{CANARY}\n", "tenant_id has white space"),
+        ("GATEWAY_TOKEN_HEADER", f" {CANARY}", "token_header has white space"),
+    ],
+)
+def test_variable_that_is_missing_or_wrong_is_named(
+    environment: pytest.MonkeyPatch, name: str, value: str, message: str
+) -> None:
+    """An empty one counts as missing."""
+    environment.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        GatewaySession.from_env()
+    if not value:
+        environment.delenv(name)
+        with pytest.raises(ConfigurationError, match=message):
+            GatewaySession.from_env()
+
+    assert CANARY not in texts_of(caught.value)
+
+
+@pytest.mark.parametrize("name", ["access_token", "token_header"])
+def test_secret_of_the_environment_goes_to_no_other_gateway(
+    environment: pytest.MonkeyPatch, name: str
+) -> None:
+    """A token that is for the gateway of the environment has to be replaced as well."""
+    environment.setenv("GATEWAY_TOKEN_HEADER", CANARY)
+    complete: EnvironmentSettings = {
+        "base_url": "https://other.test",
+        "access_token": "other",
+        "token_header": None,
+    }
+    lacking: Any = {key: value for key, value in complete.items() if key != name}
+
+    with pytest.raises(ConfigurationError, match=f"another one: give {name}= too") as caught:
+        GatewaySession.from_env(**lacking)
+
+    assert CANARY not in str(caught.value)
+    GatewaySession.from_env(**complete)
+    GatewaySession.from_env(base_url="https://gateway.test:443/other-path")
+    with pytest.raises(ConfigurationError, match="base_url must start with https://"):
+        GatewaySession.from_env(base_url="other.test")
+
+
+def test_argument_stands_in_for_a_variable(environment: pytest.MonkeyPatch) -> None:
+    """An argument takes the place of a variable, missing or not."""
+    environment.delenv("GATEWAY_BASE_URL")
+    environment.setenv("GATEWAY_TENANT_ID", "from-env")
+
+    made = GatewaySession.from_env(base_url="https://other.test", tenant_id=None)
+
+    assert made._caller.shared.base_url == "https://other.test"
+    assert made._caller.options.tenant_id is None
+
+
+def test_transport_and_client_exclude_each_other() -> None:
+    """A transport and a client at once are refused, naming both."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(200))
+    client = httpx.AsyncClient(transport=transport)
+
+    with pytest.raises(ConfigurationError, match=r"transport= or http_client=, not both"):
+        session(transport=transport, http_client=client)

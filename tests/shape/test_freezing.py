@@ -1,0 +1,39 @@
+"""What PyInstaller is told, and what all freezers see; tests/frozen makes the apps themselves."""
+
+import ast
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from gateway_sdk._pyinstaller import hook_dirs
+from gateway_sdk.cli import commands
+
+
+def test_the_hooks_name_the_files_of_each_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    hooks = {
+        path.stem.removeprefix("hook-"): path
+        for folder in hook_dirs()
+        for path in Path(folder).glob("hook-*.py")
+    }
+    fake = SimpleNamespace(collect_data_files=lambda package: [package])
+    monkeypatch.setitem(sys.modules, "PyInstaller.utils.hooks", fake)
+
+    files = {name: runpy.run_path(str(path))["datas"] for name, path in hooks.items()}
+
+    assert files == {
+        "gateway_sdk": ["gateway_sdk"],
+        "gateway_sdk.sandbox": ["currency_converter"],
+    }
+
+
+def test_freezers_see_every_command() -> None:
+    """They follow the import statements of a module, and no names in strings."""
+    tree = ast.walk(ast.parse(Path(commands.__file__).read_text(encoding="utf-8")))
+    imports = (node for node in tree if isinstance(node, ast.ImportFrom))
+    seen = {alias.name for one in imports if one.module == commands.__name__ for alias in one.names}
+
+    modules = {path.stem for path in Path(commands.__file__).parent.glob("[a-z]*.py")}
+    assert seen == modules

@@ -1,0 +1,131 @@
+"""The public names and signatures: a change of them is a decision, and is written down.
+
+`python -m tests.shape.test_public` writes them to public.txt.
+"""
+
+import enum
+import importlib
+import inspect
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, get_args, get_origin
+
+import pytest
+from pydantic import BaseModel
+
+from gateway_sdk import errors
+
+WRITTEN = Path(__file__).with_name("public.txt")
+MODULES = (
+    "gateway_sdk", "gateway_sdk.auth", "gateway_sdk.bulk", "gateway_sdk.fleet",
+    "gateway_sdk.models", "gateway_sdk.operations", "gateway_sdk.otel", "gateway_sdk.sandbox",
+    "gateway_sdk.sentry",
+    *(f"gateway_sdk.areas.{area}" for area in
+      ("aml", "country_data", "currency", "customer", "kyc", "wallet")),
+)  # fmt: skip
+
+
+def names_of(module: ModuleType) -> list[str]:
+    """Return the names in __all__, or those that a module without one defines."""
+    if (listed := getattr(module, "__all__", None)) is not None:
+        return sorted(listed)
+    return sorted(
+        name
+        for name, it in vars(module).items()
+        if getattr(it, "__module__", None) == module.__name__ and name[0] != "_" and len(name) > 2
+    )
+
+
+def lines_of(name: str, it: Any) -> Iterator[str]:
+    """Yield a name with its parameters, and then what its class adds to its bases."""
+    if isinstance(it, ModuleType):
+        return
+    if not isinstance(it, type):
+        yield name + (parameters_of(it) if isinstance(it, FunctionType) else "")
+        return
+    is_error = issubclass(it, Exception)
+    bases = ", ".join(base.__name__ for base in it.__bases__ if is_error and base in ours(it))
+    made = "" if getattr(it, "_is_protocol", False) else parameters_of(it)
+    members = sorted(it.__members__) if issubclass(it, enum.Enum) else []
+    if issubclass(it, BaseModel):
+        members = sorted(it.model_fields)
+    had: dict[str, Any] = {}
+    for base in [it] if is_error else reversed(ours(it)):
+        had.update(vars(base))
+    own = [member for member in sorted(had) if member[0] != "_" and member not in members]
+    yield f"{name}{'' if members else made}{f' of {bases}' if bases else ''}"
+    for member in own:
+        function = getattr(had[member], "__func__", had[member])
+        if not isinstance(function, FunctionType):
+            members.append(member)
+        elif member != "of_call":
+            yield f"    .{member}{parameters_of(function)}"
+    if members:
+        yield f"    {' '.join(sorted({*members} - {'model_config'}))}"
+
+
+def parameters_of(it: Any) -> str:
+    """Return the names of parameters; `=` after one that may be left out, `**` expanded."""
+    if isinstance(it, type) and not {"__init__", "__new__"} & {*chain(*map(vars, ours(it)))}:
+        return ""
+    shown: list[str] = []
+    for one in inspect.signature(it).parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not any(name.startswith("*") for name in shown):
+            shown.append("*")
+        if one.kind is one.VAR_POSITIONAL:
+            shown.append(f"*{one.name}")
+        elif one.kind is one.VAR_KEYWORD:
+            shown += expanded(one)
+        elif one.name not in ("self", "cls"):
+            shown.append(one.name + ("" if one.default is one.empty else "="))
+    return f"({', '.join(shown)})"
+
+
+def ours(kind: type) -> list[type]:
+    return [base for base in kind.__mro__ if base.__module__.partition(".")[0] == "gateway_sdk"]
+
+
+def expanded(parameter: inspect.Parameter) -> list[str]:
+    """Return the keys of a TypedDict."""
+    given = get_args(parameter.annotation)
+    settings = (get_origin(given[0]) or given[0]) if given else None
+    keys = sorted(getattr(settings, "__optional_keys__", ()))
+    return [f"{key}=" for key in keys] or [f"**{parameter.name}"]
+
+
+def public() -> str:
+    written: list[str] = []
+    for place in MODULES:
+        module = importlib.import_module(place)
+        written.append(f"# {place}")
+        for name in names_of(module):
+            written += lines_of(name, getattr(module, name))
+    return "\n".join(written) + "\n"
+
+
+def test_they_are_those_that_are_written_down() -> None:
+    assert public() == WRITTEN.read_text(encoding="utf-8"), __doc__
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_linter_need_not_be_asked(module: str) -> None:
+    names = getattr(importlib.import_module(module), "__all__", ())
+
+    assert len(names) == len(set(names))
+
+
+def test_every_error_can_be_imported_from_the_top() -> None:
+    """Whoever catches an error finds it where the session is."""
+    kinds = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, Exception) and not name.startswith("_")
+    }
+
+    assert kinds - set(importlib.import_module("gateway_sdk").__all__) == set()
+
+
+if __name__ == "__main__":
+    WRITTEN.write_text(public(), encoding="utf-8")

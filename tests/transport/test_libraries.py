@@ -1,0 +1,196 @@
+"""Transports and clients of httpx, and of httpx2, which has its classes under another name."""
+
+import gzip
+import importlib
+import importlib.util
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway_sdk import (
+    ConflictError,
+    ConnectionFailedError,
+    GatewaySession,
+    Outcome,
+    ReplyLostError,
+    SessionStateError,
+)
+from tests.support.calls import CALLS
+from tests.support.raw_server import raw_server, serve_always
+
+BASE_URL = "https://gateway.test"
+
+
+# The real one is there in the nox session beside_httpx2.
+LIBRARIES = [*filter(importlib.util.find_spec, ["httpx", "httpx2"]), "a copy of httpx"]
+
+
+@pytest.fixture(params=LIBRARIES)
+def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Provide httpx, httpx2 where it is installed, and something like it everywhere."""
+    if request.param != LIBRARIES[-1]:
+        yield importlib.import_module(request.param)
+        return
+    spec = importlib.util.spec_from_file_location(
+        "httpx2", httpx.__file__, submodule_search_locations=list(httpx.__path__)
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    for name in [name for name in sys.modules if name.partition(".")[0] == "httpx2"]:
+        monkeypatch.delitem(sys.modules, name)
+    copy = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "httpx2", copy)
+    spec.loader.exec_module(copy)
+    yield copy
+    for name in [name for name in sys.modules if name.startswith("httpx2.")]:
+        del sys.modules[name]  # not by monkeypatch, which would put it back at its end
+
+
+def session(base_url: str = BASE_URL, **settings: Any) -> GatewaySession:
+    return GatewaySession(
+        base_url, access_token="token-1", tenant_id="acme", retry=None, **settings
+    )
+
+
+def answering(library: Any, seen: list[Any], **reply: Any) -> Any:
+    """Make a transport that keeps the requests."""
+
+    async def answer(request: Any) -> Any:
+        await request.aread()
+        seen.append(request)
+        return library.Response(**{"status_code": 200, "json": [1], **reply})
+
+    return library.MockTransport(answer)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("way", ["transport", "http_client"])
+async def test_every_operation_goes_through_it(library: Any, name: str, way: str) -> None:
+    """What is sent is the same as through httpx."""
+    seen: list[Any] = []
+    theirs, ours = answering(library, seen, json=[]), answering(httpx, seen, json=[])
+    if way == "http_client":
+        theirs = library.AsyncClient(transport=theirs)
+
+    value = await CALLS[name](session(**{way: theirs}))
+    assert value == await CALLS[name](session(transport=ours))
+
+    one, other = seen
+    assert (one.method, str(one.url), one.content) == (other.method, str(other.url), other.content)
+    assert one.headers.raw == other.headers.raw
+
+
+async def test_a_stream_is_sent_piece_by_piece(library: Any) -> None:
+    """Content without a length goes in chunks."""
+    seen: list[Any] = []
+
+    async def content() -> AsyncIterator[bytes]:
+        yield b"one"
+        yield b"two"
+
+    gateway = session(transport=answering(library, seen))
+    assert await gateway.aml.upload_document(content(), content_type="text/plain") == [1]
+
+    assert seen[0].content == b"onetwo"
+    assert seen[0].headers["transfer-encoding"] == "chunked"
+    assert "content-length" not in seen[0].headers
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ConnectError", "ReadTimeout", "PoolTimeout", "TooManyRedirects", "InvalidURL", "OSError"],
+)
+async def test_its_failures_are_failures(library: Any, name: str) -> None:
+    """Of what a foreign transport raises, the outcome is unknown."""
+
+    class Own(getattr(library, name, OSError)):  # type: ignore[misc] # as users derive theirs
+        pass
+
+    def fail(_: Any) -> Any:
+        raise Own("CANARY")
+
+    with pytest.raises(ReplyLostError) as caught:
+        await CALLS["create_customer"](session(transport=library.MockTransport(fail)))
+
+    assert not isinstance(caught.value, ConnectionFailedError)
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert "CANARY" not in str(caught.value)
+
+
+async def test_a_reply_that_is_cut(library: Any) -> None:
+    """A failure within a body is one of the reply, whose head has come."""
+
+    class Cut(library.AsyncByteStream):  # type: ignore[misc] # of a library that is given
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b"["
+            raise library.ReadError("CANARY")
+
+    transport = answering(library, [], json=None, stream=Cut())
+    with pytest.raises(ReplyLostError) as caught:
+        await CALLS["create_customer"](session(transport=transport))
+
+    assert caught.value.outcome is Outcome.APPLIED
+
+
+@pytest.mark.parametrize("reads", [True, False])
+async def test_a_hook_that_raises_for_status(library: Any, reads: bool) -> None:
+    """What a hook of its client has read before it raised is the body of our error, or nothing."""
+
+    class Body(library.AsyncByteStream):  # type: ignore[misc] # of a library that is given
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b'{"message": "taken"}'
+
+    async def check(response: Any) -> None:
+        if reads:
+            await response.aread()
+        response.raise_for_status()
+
+    async with library.AsyncClient(
+        transport=answering(library, [], status_code=409, json=None, stream=Body()),
+        event_hooks={"response": [check]},
+    ) as client:
+        with pytest.raises(ConflictError) as caught:
+            await session(http_client=client).wallet.cancel_order("w", "o")
+
+    payload = caught.value.payload
+    assert (payload and payload.message) == ("taken" if reads else None)
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_a_transport_that_reads_the_reply(library: Any, encoding: str) -> None:
+    """What it has read is the reply; its stream has ended, and is not read a second time."""
+    body = gzip.compress(b"{}") if encoding else b"{}"
+    head = f"HTTP/1.1 200 -\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n"
+
+    class Reading(library.AsyncHTTPTransport):  # type: ignore[misc] # of a library that is given
+        async def handle_async_request(self, request: Any) -> Any:
+            response = await super().handle_async_request(request)
+            await response.aread()
+            return response
+
+    async with (
+        raw_server(serve_always(head.encode() + body)) as url,
+        session(url, transport=Reading(), timeout=2.0) as gateway,
+    ):
+        values = [await CALLS["spot_trading_available_balance"](gateway) for _ in range(2)]
+
+    assert values == [{}, {}]
+
+
+async def test_its_client_is_never_closed(library: Any) -> None:
+    """Nor used when its owner has closed it, or after the session was."""
+    seen: list[Any] = []
+    client = library.AsyncClient(transport=answering(library, seen))
+    async with session(http_client=client) as gateway:
+        await CALLS["order_history"](gateway)
+    assert not client.is_closed
+    with pytest.raises(SessionStateError):
+        await CALLS["order_history"](gateway)
+
+    await client.aclose()
+    with pytest.raises(SessionStateError):
+        await CALLS["order_history"](session(http_client=client))
+    assert len(seen) == 1
