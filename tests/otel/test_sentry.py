@@ -1,6 +1,6 @@
 """Sentry is told of calls, and not of what they carry."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -34,18 +34,16 @@ def init(*integrations: GatewayIntegration) -> None:
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def _installed() -> Iterator[None]:
-    """Sentry installs an integration once in a process."""
-    init(GatewayIntegration())
-    yield
-    del makers["sentry"]
+installed: dict[str, Callable[[], Any]] = {}
+"""What Sentry installs once in a process: these tests may run in several turns."""
 
 
 @pytest.fixture(autouse=True)
-def _sentry(_installed: None) -> Iterator[None]:
+def _sentry() -> Iterator[None]:
     init(GatewayIntegration())
+    makers.update(installed)
     yield
+    installed["sentry"] = makers.pop("sentry")
     sentry_sdk.get_global_scope().set_client(None)
     sent.clear()
 
