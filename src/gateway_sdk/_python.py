@@ -62,10 +62,3 @@ class NotPickled:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} may hold a secret: it cannot be pickled")
-
-
-def slot_setters(kind: type) -> tuple[Callable[[Any, Any], None], ...]:
-    """Return what sets each slot of a class, in their order, also if its instances are frozen."""
-    # The `__init__` that dataclass writes for a frozen class looks each of them up by its name.
-    slots: tuple[str, ...] = vars(kind)["__slots__"]
-    return tuple(vars(kind)[name].__set__ for name in slots)

@@ -1,15 +1,14 @@
 """Hooks to observe calls and bulk runs: for logging, tracing and metrics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gateway_sdk._python import slot_setters
 from gateway_sdk.operations import Operation
 from gateway_sdk.outcome import Attempt, Outcome
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # made for each call: a frozen one takes three times as long
 class CallInfo:
     """A call, as observers see it; all hooks of one call get the same object.
 
@@ -27,19 +26,6 @@ class CallInfo:
     host: str
     port: int
 
-    def __init__(
-        self, operation: Operation[Any], number: int, base_url: str, host: str, port: int
-    ) -> None:
-        _set_operation(self, operation)
-        _set_number(self, number)
-        _set_base_url(self, base_url)
-        _set_host(self, host)
-        _set_port(self, port)
-
-
-# One is made for each call: what dataclass writes for a frozen class takes twice as long.
-_set_operation, _set_number, _set_base_url, _set_host, _set_port = slot_setters(CallInfo)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunInfo:
@@ -50,28 +36,6 @@ class RunInfo:
     """
 
     total: int | None
-
-
-class CheckedField(Mapping[str, str]):
-    """A header field of our own, which has only what a header can have."""
-
-    # To check it, as that of an observer of the user's, would take a microsecond of each attempt.
-
-    __slots__ = ("raw",)
-
-    def __init__(self, name: bytes, value: bytes) -> None:
-        self.raw: tuple[bytes, bytes] = name, value  # the name and the value as they are sent
-
-    def __getitem__(self, name: str) -> str:
-        if name not in list(self):
-            raise KeyError(name)
-        return self.raw[1].decode("ascii")
-
-    def __iter__(self) -> Iterator[str]:
-        yield self.raw[0].decode("ascii")
-
-    def __len__(self) -> int:
-        return 1
 
 
 class Observer:

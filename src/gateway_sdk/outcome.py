@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
-from typing import Generic, TypeVar
-
-from gateway_sdk._python import slot_setters
+from typing import Generic, NamedTuple, TypeVar
 
 
 class Outcome(IntEnum):
@@ -50,8 +48,7 @@ class Repeatability(Enum):
     """The same effect again: a second customer, a second document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One attempt to send a request, after its end.
 
     Attributes:
@@ -73,36 +70,6 @@ class Attempt:
     number: int = 1
     slot_wait: float = 0.0
     rate_wait: float = 0.0
-
-    def __init__(  # noqa: PLR0917 - as dataclass would make it
-        self,
-        outcome: Outcome,
-        status: int | None,
-        error: str | None,
-        elapsed: float,
-        number: int = 1,
-        slot_wait: float = 0.0,
-        rate_wait: float = 0.0,
-    ) -> None:
-        _set_outcome(self, outcome)
-        _set_status(self, status)
-        _set_error(self, error)
-        _set_elapsed(self, elapsed)
-        _set_number(self, number)
-        _set_slot_wait(self, slot_wait)
-        _set_rate_wait(self, rate_wait)
-
-
-# One is made for each attempt: what dataclass writes for a frozen class takes twice as long.
-(
-    _set_outcome,
-    _set_status,
-    _set_error,
-    _set_elapsed,
-    _set_number,
-    _set_slot_wait,
-    _set_rate_wait,
-) = slot_setters(Attempt)
 
 
 def outcome_of(attempts: tuple[Attempt, ...], repeatability: Repeatability) -> Outcome:

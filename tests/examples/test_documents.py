@@ -164,6 +164,8 @@ def _named(name: str) -> Any:
         return getattr(import_module(module), rest)
     except ModuleNotFoundError:  # a member of a class
         return getattr(_named(module), rest)
+    except AttributeError:  # a module that nothing has imported before
+        return import_module(name)
 
 
 def test_the_table_of_operations_is_that_of_the_interface() -> None:

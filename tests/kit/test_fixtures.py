@@ -17,7 +17,6 @@ from gateway_sdk import (
     ReplyLostError,
     UnauthorizedError,
 )
-from gateway_sdk.areas.wallet import WalletArea
 from gateway_sdk.sandbox import (
     SANDBOX_ACCESS_TOKEN,
     Fault,
@@ -373,13 +372,6 @@ async def test_a_session_can_be_mocked() -> None:
         gateway.customer.create_customer()
     with pytest.raises(AttributeError):
         _ = gateway.country_data.list_planets
-
-
-def test_a_session_has_areas_of_its_own() -> None:
-    """Of the class, an area is a class; a session that was not made has none."""
-    assert GatewaySession.wallet is WalletArea
-    with pytest.raises(AttributeError, match="not fully made"):
-        _ = object.__new__(GatewaySession).wallet
 
 
 def test_without_the_extra_the_error_says_what_to_install(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from gateway_sdk import GatewaySession, InvalidArgumentError, bulk
+from gateway_sdk import GatewaySession, InvalidArgumentError
 from gateway_sdk.models import (
     Address,
     AddressesItem,
@@ -92,17 +92,6 @@ def test_codes_and_dates_are_kept_as_strings() -> None:
     assert [part.end_date for part in query.split(days=16)] == ["2026-01-16", "2026-01-31"]
 
 
-def test_list_that_was_given_may_change() -> None:
-    """The model has its own string: later changes of the list do not change it."""
-    symbols = ["USD"]
-    query = _query(symbols=symbols)
-    before = hash(query)
-    symbols.append("GBP")
-
-    assert query.symbols == "USD"
-    assert hash(query) == before
-
-
 @pytest.mark.parametrize("kind", [set, frozenset])
 def test_sets_are_sorted(kind: Callable[[list[str]], Any]) -> None:
     """The order of a set differs between processes, and a journal identifies items by it."""
@@ -136,18 +125,6 @@ def test_copy_with_other_values_is_validated_when_it_is_sent() -> None:
     assert copied.to_wire()["endDate"] == "2026-01-01"
     with pytest.raises(ValidationError, match=r"symbols\n  must hold strings .* not 5"):
         copied.model_copy(update={"symbols": [5]}).to_wire()
-
-
-async def test_bulk_takes_them() -> None:
-    """Queries with codes and dates are fetched like those with strings."""
-    gateway, bodies = _session()
-    queries = [_query(symbols=["USD", "GBP"])]
-
-    results = [one async for one in gateway.currency.exchange_rate_series_bulk(queries)]
-
-    assert [result.error for result in results] == [None]
-    assert bodies == [_query(symbols="USD,GBP").model_dump_json(by_alias=True).encode()]
-    assert bulk.rate_rows(results[0].value, base="EUR") is None
 
 
 # --- errors -----------------------------------------------------------------------------------

@@ -1,14 +1,11 @@
 """Secrets and personal data: in clear text only where necessary."""
 
-import io
 import json
-import logging
 import pprint
 from typing import Any
 
 import pytest
 from pydantic import SecretStr, ValidationError
-from rich.console import Console
 from rich.pretty import pretty_repr
 
 from gateway_sdk import models
@@ -53,20 +50,14 @@ def _model(name: str) -> Any:
 @pytest.mark.parametrize("show", SHOWS.values(), ids=SHOWS)
 @pytest.mark.parametrize("name", CUSTOMER_MODELS)
 def test_no_text_of_a_customer_model_shows_a_value(name: str, show: Any) -> None:
-    """In each form of output of a customer model, no value is shown, at any depth."""
-    shown = show(_model(name))
+    """Each form of output names the fields that were set, and shows no value, at any depth."""
+    model = _model(name)
+
+    shown = show(model)
 
     assert CANARY not in shown
     assert "471147114711" not in shown
-    assert "=…" in shown
-
-
-@pytest.mark.parametrize("name", CUSTOMER_MODELS)
-def test_repr_names_the_fields_that_are_set(name: str) -> None:
-    """The repr names each field that was set."""
-    model = _model(name)
-
-    assert all(f"{field}=" in repr(model) for field in type(model).model_fields)
+    assert all(f"{field}=…" in shown for field in type(model).model_fields)
 
 
 def test_repr_leaves_out_what_was_not_set() -> None:
@@ -74,21 +65,13 @@ def test_repr_leaves_out_what_was_not_set() -> None:
     assert repr(PersonData(email=CANARY)) == "PersonData(email=…)"
 
 
-def test_rich_console_and_log_show_no_value() -> None:
-    """Printing a model to a rich console, or logging it, shows no value."""
-    out = io.StringIO()
-    Console(file=out, width=200).print(_model("CreateRequest"))
-    record = logging.LogRecord("x", 10, "x", 1, "%s %r", (_model("PersonData"),) * 2, None)
-
-    assert CANARY not in out.getvalue()
-    assert CANARY not in record.getMessage()
-
-
 @pytest.mark.parametrize(("name", "wire_name"), SECRETS)
-def test_secret_is_masked_in_every_dump(name: str, wire_name: str) -> None:
+@pytest.mark.parametrize("given", [CANARY, SecretStr(CANARY)])
+def test_secret_is_masked_in_every_dump(name: str, wire_name: str, given: Any) -> None:
     """A secret field is masked in both kinds of dump and in the JSON, and clear in to_wire."""
-    model = getattr(models, name).model_validate({wire_name: CANARY})
+    model = getattr(models, name).model_validate({wire_name: given})
 
+    assert all(isinstance(value, SecretStr) for _, value in model if value is not None)
     assert CANARY not in repr(model.model_dump())
     assert CANARY not in repr(model.model_dump(by_alias=True, exclude_unset=True))
     assert model.model_dump(mode="json", by_alias=True, exclude_unset=True) == {wire_name: MASK}
@@ -122,16 +105,6 @@ def test_dumped_request_read_back_is_refused() -> None:
     assert str(caught.value).count("is the mask of a secret") == 3
 
 
-@pytest.mark.parametrize(("name", "wire_name"), SECRETS)
-@pytest.mark.parametrize("given", [CANARY, SecretStr(CANARY)])
-def test_secret_may_be_given_as_text_or_wrapped(name: str, wire_name: str, given: Any) -> None:
-    """A plain string and a SecretStr are both accepted, and kept wrapped."""
-    model = getattr(models, name).model_validate({wire_name: given})
-
-    assert model.to_wire() == {wire_name: CANARY}
-    assert all(isinstance(value, SecretStr) for _, value in model if value is not None)
-
-
 @pytest.mark.parametrize("name", CUSTOMER_MODELS)
 def test_validation_error_shows_no_value(name: str) -> None:
     """The text of a ValidationError names fields and never repeats values."""
@@ -144,12 +117,6 @@ def test_validation_error_shows_no_value(name: str) -> None:
 
     assert CANARY not in str(caught.value)
     assert CANARY not in repr(caught.value)
-
-
-def test_unset_and_null_secrets_are_told_apart() -> None:
-    """A secret that is not set is not sent; one set to None is sent as null."""
-    assert PersonData(pin_code=None).to_wire() == {"pinCode": None}
-    assert PersonData().to_wire() == {}
 
 
 def test_to_wire_failure_shows_no_secret() -> None:

@@ -1,31 +1,71 @@
-"""Files are worth a door and can be read in one go."""
+"""Files can be read in one go; a public name has its docstring, what is private a line or none."""
 
+import ast
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 import gateway_sdk
+from gateway_sdk import auth, bulk, fleet, models, otel, sandbox
+from gateway_sdk.auth import stores
 
-ROOT = Path(gateway_sdk.__file__).parent
-FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
+ROOT: Final = Path(gateway_sdk.__file__).parent
+FILES: Final = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
 LONGEST, SHORTEST = 500, 30  # lines
-
-DATA = {
+SHORT_ALL_THE_SAME: Final = {
     "_everywhere.py",
     "_extras.py",
     "_pyinstaller/hook-gateway_sdk.py",  # their names are PyInstaller's
     "_pyinstaller/hook-gateway_sdk.sandbox.py",
     "_version.py",
-    "areas/country_data.py",  # each area has a file
-    "areas/kyc.py",
     "cli/__main__.py",  # what `python -m gateway_sdk.cli` runs
 }
+FACES: Final = (gateway_sdk, auth, stores, bulk, fleet, models, otel, sandbox)
+# Public too: the bases of the models, whose methods users call, and the text of `gateway --help`.
+PUBLIC: Final = {"Model", "RequestModel", "gateway"}.union(
+    *(vars(face)["__all__"] for face in FACES)
+)
+Documented = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__")
+
+
+def private_ones(body: list[ast.stmt], *, private: bool) -> Iterator[Documented]:
+    """Yield the classes and functions that no user sees, with those inside of them."""
+    for node in body:
+        if isinstance(node, Documented):
+            hidden = is_private(node.name) or (private and node.name not in PUBLIC)
+            if hidden:
+                yield node
+            yield from private_ones(node.body, private=hidden)
+        elif isinstance(node, ast.If | ast.Try):
+            yield from private_ones(node.body, private=private)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_neither_long_nor_tiny(name: str) -> None:
     """Packages' faces and data may be short."""
-    lines = len(FILES[name].read_text().splitlines())
+    lines = len(FILES[name].read_text("utf-8").splitlines())
 
     assert lines <= LONGEST
-    assert lines >= SHORTEST or name in DATA or name.endswith("__init__.py")
+    assert lines >= SHORTEST or name in SHORT_ALL_THE_SAME or name.endswith("__init__.py")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_private_docstring_is_one_line_at_most(name: str) -> None:
+    """Reasons, units and traps stand in comments, where they are needed."""
+    module = ast.parse(FILES[name].read_text("utf-8"))
+    parts = Path(name).with_suffix("").parts
+    # Nobody imports the command line; the docstrings of its commands are the texts of `--help`.
+    is_cli = parts[0] == "cli" and parts[1] != "commands"
+    hidden = is_cli or any(map(is_private, parts))
+    long = [
+        f"{name}:{node.lineno}: {node.name}"
+        for node in private_ones(module.body, private=hidden)
+        if "\n" in (ast.get_docstring(node) or "")
+    ]
+    assert not long

@@ -155,6 +155,7 @@ async def every_result() -> None:
     GatewaySession.from_env(tenant="acme")  # type: ignore[call-arg]
     async for result in bulk.run(gateway.wallet.trading_order_history, ["c-1", "c-2"]):
         assert_type(result.item, str)
+        assert_type(result.value, Any)  # a method that is generic in `into` would leave it unknown
         assert_type(result.attempts, int)
     query = ExchangeRateSeriesRequest(
         base="EUR", symbols="USD", start_date="2026-01-01", end_date="2026-01-31"

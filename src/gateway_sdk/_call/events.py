@@ -16,7 +16,7 @@ from gateway_sdk._http.request import (
     replace_fields,
 )
 from gateway_sdk.errors import ConfigurationError
-from gateway_sdk.observer import CallInfo, CheckedField, Observer
+from gateway_sdk.observer import CallInfo, Observer
 from gateway_sdk.outcome import Attempt, Outcome
 
 _logger = logging.getLogger("gateway_sdk")
@@ -98,8 +98,6 @@ def tell(hook: Callable[..., Any], *what: object) -> Any:
 
 def _checked_fields(given: object) -> RawHeaders:
     """Return the header fields that an observer gives to one request."""
-    if isinstance(given, CheckedField):
-        return [given.raw]
     if not isinstance(given, (dict, Mapping)):  # dict first: it is told apart faster
         raise ConfigurationError("attempt_started must return a mapping of names to values")
     fields: RawHeaders = []

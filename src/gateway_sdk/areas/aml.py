@@ -70,8 +70,7 @@ class AmlArea(Area):
             content: The new status, in whatever shape your gateway takes it.
             content_type: The media type, in place of the one that follows from the content.
             into: The type of your gateway's replies: any that pydantic can validate.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
@@ -146,8 +145,7 @@ class AmlArea(Area):
             content_type: The media type, in place of the one that follows from the content.
             on_progress: Called with the bytes sent so far and the total; what it raises is logged.
             into: The type of your gateway's replies: any that pydantic can validate.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
@@ -219,8 +217,7 @@ class AmlArea(Area):
             content_type: The media type, in place of the one that follows from the content.
             on_progress: Called with the bytes sent so far and the total; what it raises is logged.
             into: The type of your gateway's replies: any that pydantic can validate.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.

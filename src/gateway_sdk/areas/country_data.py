@@ -23,8 +23,7 @@ class CountryDataArea(Area):
         ```
 
         Args:
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The countries; the list may be empty.

@@ -72,8 +72,7 @@ class CurrencyArea(Area):
             start_date: The first day: a string, or a date that is sent in ISO 8601.
             end_date: The last day, likewise.
             into: The type of your gateway's replies: any that pydantic can validate.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.

@@ -1,4 +1,4 @@
-"""The customer and KYC areas: create customers, revise them, and call the webhook."""
+"""The customer area: creates customers and revises them."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
@@ -52,8 +52,7 @@ class CustomerArea(Area):
         Args:
             request: The model, or a mapping with its Python or wire names.
             into: The type of your gateway's replies: any that pydantic can validate.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
@@ -113,8 +112,7 @@ class CustomerArea(Area):
             customer_id: The gateway's id of the customer.
             revisions: A mapping of keys to new values, or `Revision` objects; sent in this order.
             into: The type of your gateway's replies: any that pydantic can validate.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.

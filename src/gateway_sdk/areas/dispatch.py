@@ -18,34 +18,28 @@ from gateway_sdk.errors import InvalidArgumentError
 from gateway_sdk.models._base import MASK, Model
 from gateway_sdk.operations import CREATE_CUSTOMER, Content, Operation
 
-_AREAS: Final[tuple[tuple[str, type[Area]], ...]] = (
-    ("customer", CustomerArea),
-    ("currency", CurrencyArea),
-    ("wallet", WalletArea),
-    ("aml", AmlArea),
-    ("kyc", KycArea),
-    ("country_data", CountryDataArea),
-)
+_AREAS: Final[Mapping[str, type[Area]]] = {
+    "customer": CustomerArea,
+    "currency": CurrencyArea,
+    "wallet": WalletArea,
+    "aml": AmlArea,
+    "kyc": KycArea,
+    "country_data": CountryDataArea,
+}
 
 
 class OperationMethod:
-    """The coroutine method of an operation, for callers that have its arguments as data.
+    """The coroutine method of an operation, for callers that store its arguments as data.
 
     The arguments are a mapping by the names of the method's parameters, as JSON has them; of
     `create_customer` they are the request itself.
-
-    Args:
-        operation: One of `gateway_sdk.operations`.
-        secrets: Whether the arguments may hold secrets, such as a pin code.
     """
 
-    def __init__(self, operation: Operation[Any], *, secrets: bool = True) -> None:
+    def __init__(self, operation: Operation[Any]) -> None:
         self.operation: Final = operation
-        self._takes_request = operation is CREATE_CUSTOMER
-        self._attribute, area = next(
-            (attribute, area) for attribute, area in _AREAS if hasattr(area, operation.name)
-        )
-        self._checked = getattr(area(cast("Any", _Checking(secrets=secrets))), operation.name)
+        self._area = next(name for name, area in _AREAS.items() if hasattr(area, operation.name))
+        checking = _AREAS[self._area](cast("Any", _Checking()))
+        self._checked = getattr(checking, operation.name)
         parameters = inspect.signature(self._checked).parameters.values()
         # Without the options of a single call.
         self._signature = inspect.Signature(
@@ -56,38 +50,35 @@ class OperationMethod:
         """Check the arguments as a call does, without sending anything.
 
         Raises:
-            InvalidArgumentError: they do not fit; the message names what is wrong.
+            InvalidArgumentError: they do not fit, or hold a secret; the message says what is wrong.
         """
         with suppress(StopIteration):  # it never waits
             self._start(self._checked, arguments).send(None)
 
     def call(self, gateway: Any, arguments: Mapping[str, Any]) -> Coroutine[Any, Any, Any]:
         """Return the call of a GatewaySession, to be awaited, as its method does."""
-        area = getattr(gateway, self._attribute)
+        area = getattr(gateway, self._area)
         return self._start(getattr(area, self.operation.name), arguments)
 
     def _start(
-        self, method: Callable[..., Any], arguments: Mapping[str, Any]
+        self, method: Callable[..., Coroutine[Any, Any, Any]], arguments: Mapping[str, Any]
     ) -> Coroutine[Any, Any, Any]:
         if not isinstance(cast("object", arguments), Mapping):
             names = ", ".join(self._signature.parameters) or "none"
             raise InvalidArgumentError(
                 f"must be a mapping of the arguments of {self.operation.name}: {names}"
             )
-        if self._takes_request:
-            return cast("Coroutine[Any, Any, Any]", method(arguments))
+        if self.operation is CREATE_CUSTOMER:
+            return method(arguments)
         try:
             self._signature.bind(**arguments)
         except TypeError as error:
             raise InvalidArgumentError(f"{self.operation.name}: {error}") from None
-        return cast("Coroutine[Any, Any, Any]", method(**arguments))
+        return method(**arguments)
 
 
 class _Checking:
     """Takes the place of what sends, and checks what would be sent."""
-
-    def __init__(self, *, secrets: bool) -> None:
-        self._secrets = secrets
 
     async def call(
         self,
@@ -100,5 +91,5 @@ class _Checking:
         check_path(operation, path)
         if operation.content is Content.JSON:
             encode_json(body)
-        if isinstance(body, Model) and not self._secrets and MASK in body.model_dump_json():
+        if isinstance(body, Model) and MASK in body.model_dump_json():
             raise InvalidArgumentError("it holds a secret, which would be kept in clear")

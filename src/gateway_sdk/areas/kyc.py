@@ -24,8 +24,7 @@ class KycArea(Area):
         Args:
             content: The event; the interface does not describe events. None sends no body.
             content_type: The media type, in place of the one that follows from the content.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Raises:
             InvalidArgumentError: the content is of no such type or cannot be read.

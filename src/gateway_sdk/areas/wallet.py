@@ -44,8 +44,7 @@ class WalletArea(Area):
             page: The number of the page; the interface does not say whether the first is 0 or 1.
             take: The number of orders in a page; the interface gives no bounds.
             into: The type of your gateway's replies: any that pydantic can validate.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
@@ -131,8 +130,7 @@ class WalletArea(Area):
         Args:
             customer_id: The gateway's id of the customer.
             into: The type of your gateway's replies: any that pydantic can validate.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
@@ -176,8 +174,7 @@ class WalletArea(Area):
 
         Args:
             into: The type of your gateway's replies: any that pydantic can validate.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.
@@ -224,8 +221,7 @@ class WalletArea(Area):
             wallet_id: The gateway's id of the wallet.
             order_id: The gateway's id of the order.
             into: The type of your gateway's replies: any that pydantic can validate.
-            call: `headers`, more headers for this call, and `deadline`, seconds for it in place
-                of the session's.
+            call: For this call alone: more `headers`, and its `deadline` in seconds.
 
         Returns:
             The decoded body, which the interface leaves open; None if it is empty.

@@ -42,7 +42,7 @@ class OperationWork(Work):
         self.name = operation.name
         self.is_once = operation.repeatability is Repeatability.ONCE
         self._takes_request = operation is CREATE_CUSTOMER
-        self._method = OperationMethod(operation, secrets=False)
+        self._method = OperationMethod(operation)
 
     def dump(self, item: Any) -> bytes:
         if isinstance(item, BaseModel):

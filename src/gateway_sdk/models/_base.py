@@ -257,20 +257,15 @@ def problem(message: str, in_json: str = "") -> PydanticCustomError:
     return PydanticCustomError(PROBLEM, "{message}", words)
 
 
-def shown(value: object) -> str:
-    """Show a value that is not secret or personal, or name its type if it is long or unusual."""
+def shown(value: object, *, personal: bool = False) -> str:
+    """Show a value, or name its type if it may be secret or personal, is long or unusual."""
     if value is None:
         return "None"
     try:
-        text = repr(value) if type(value) in _SHOWN_TYPES else ""
+        text = repr(value) if type(value) in _SHOWN_TYPES and not personal else ""
     except ValueError:  # an int with more digits than Python converts
         text = ""
     return text if 0 < len(text) <= _LONGEST_VALUE else type(value).__name__
-
-
-def type_of(value: object) -> str:
-    """Name the type of a value that may be secret or personal."""
-    return "None" if value is None else type(value).__name__
 
 
 def in_plain_words(
@@ -317,9 +312,8 @@ def _words(
     vowel = context.get("class_name", "").startswith(tuple("AEIOU"))
     parts = {"article": "an" if vowel else "a", **context}
     wanted, in_json = (words.format_map(parts) for words in _WANTED[kind])
-    given = (type_of if personal else shown)(value)
     return (
-        f"must be {wanted}, not {given}",
+        f"must be {wanted}, not {shown(value, personal=personal)}",
         f"must be {in_json}, not {_GIVEN_IN_JSON.get(type(value), 'null')}",
     )
 

@@ -11,8 +11,6 @@ from opentelemetry import context
 from opentelemetry.trace import Span, get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from gateway_sdk.observer import CheckedField
-
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
 
@@ -22,11 +20,12 @@ def fields_of(span: Span) -> Mapping[str, str]:
     place = span.get_span_context()
     if not place.is_valid:
         return {}
-    ids = place.trace_id, place.span_id, place.trace_flags
-    field = b"00-%032x-%016x-%02x" % ids  # as bytes: it takes less time than the same as str
+    fields = {
+        "traceparent": f"00-{place.trace_id:032x}-{place.span_id:016x}-{place.trace_flags:02x}"
+    }
     if place.trace_state:
-        return {"traceparent": field.decode("ascii"), "tracestate": place.trace_state.to_header()}
-    return CheckedField(b"traceparent", field)
+        fields["tracestate"] = place.trace_state.to_header()
+    return fields
 
 
 def inject() -> dict[str, str]:
