@@ -56,27 +56,6 @@ def test_login_serves_a_worker_until_the_logout(
         assert text not in ended.stdout + ended.stderr
 
 
-@pytest.mark.usefixtures("tab")
-def test_settings_from_options_are_told_to_workers(
-    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was given as an option has to be set for sessions, in a form to be copied."""
-    for name in settings:
-        monkeypatch.delenv(name)
-    base_url, auth_url, client_id = settings.values()
-
-    ended = call_gateway(
-        "login", "--base-url", base_url, "--auth-url", auth_url, "--client-id", client_id
-    )
-
-    assert ended.status == 0
-    assert ended.out.endswith(
-        "uses it from now on, with the same settings:\n"
-        + "".join(f"  export {name}={text}\n" for name, text in settings.items())
-    )
-    assert call_gateway("status", **settings).status == 0
-
-
 def test_browser_may_be_a_command(call_gateway: Call, settings: Settings, tmp_path: Path) -> None:
     """A command with %s in it is what opens the address."""
     ended = call_gateway("login", "--browser", browser_command(tmp_path, "any", "minute"))
@@ -141,7 +120,7 @@ def test_login_in_a_terminal_fits_and_is_coloured(
 def test_login_is_remembered(
     call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Later commands need no settings but the profile's name, and no token is among them."""
+    """Later commands need only the profile's name; what sessions need is told, to be copied."""
     for variable in settings:
         monkeypatch.delenv(variable)
     chosen = [] if name == "default" else ["--profile", name]
@@ -157,6 +136,8 @@ def test_login_is_remembered(
 
     assert (logged_in.status, asked.status, status.status, out.status) == (0, 0, 0, 0)
     assert f"\nProfile    {name}\n" in logged_in.out
+    exports = "".join(f"  export {name}={text}\n" for name, text in settings.items())
+    assert logged_in.out.endswith(f"uses it from now on, with the same settings:\n{exports}")
     assert f"Gateway    {settings['GATEWAY_BASE_URL']} (profile {name})\n" in status.out
     assert f"Tenant     acme (profile {name})\n" in status.out
     assert set(read_profiles()[name]) == {"base_url", "auth_url", "client_id", "tenant_id"}

@@ -66,7 +66,7 @@ def rates(
     if others:
         raise typer.BadParameter("give one base currency; `gateway bulk rates` takes several")
     if png and png.suffix.lower() != ".png":
-        problem = f"'{png}' does not end in .png: write a name such as rates.png"
+        problem = f"{str(png)!r} does not end in .png: write a name such as rates.png"
         raise typer.BadParameter(problem, param_hint="'--png'")
     for file, module in ((png, "matplotlib"), (parquet, "pyarrow")):
         if file is not None:
