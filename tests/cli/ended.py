@@ -1,6 +1,10 @@
-"""How a command came out."""
+"""How a command came out, and the fixtures that run one."""
 
+import subprocess
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
+
+from tests.cli.terminal import Terminal
 
 
 class Ended(NamedTuple):
@@ -9,3 +13,11 @@ class Ended(NamedTuple):
     status: int
     out: str
     err: str
+
+
+Call = Callable[..., Ended]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., subprocess.Popen[str]]
+StartInTerminal = Callable[..., Terminal]
+RunInTerminal = Callable[..., tuple[int, str]]
+Settings = Mapping[str, str]

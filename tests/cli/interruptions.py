@@ -3,18 +3,15 @@
 import os
 import signal
 import threading
-from collections.abc import Callable
 
 import pytest
 
 from gateway_sdk.sandbox import Fault, Sandbox
-from tests.cli.ended import Ended
+from tests.cli.ended import Call, Ended
 from tests.cli.terminal import wait_until_asleep
 
 
-def interrupt(
-    call: Callable[..., Ended], served: Sandbox, operation: str, *arguments: str
-) -> Ended:
+def interrupt(call: Call, served: Sandbox, operation: str, *arguments: str) -> Ended:
     """Press Ctrl-C as soon as the gateway has got a call, which it takes an hour to serve."""
     if os.name == "nt":
         pytest.skip("needs what Windows lacks")

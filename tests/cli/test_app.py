@@ -2,7 +2,6 @@ import io
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from types import SimpleNamespace
 from typing import NoReturn
@@ -10,11 +9,7 @@ from typing import NoReturn
 import pytest
 
 from gateway_sdk.cli import app, main, process
-from gateway_sdk.cli.output import console
-from tests.cli.ended import Ended
-
-Call = Callable[..., Ended]
-Run = Callable[..., subprocess.CompletedProcess[str]]
+from tests.cli.ended import Call, Run
 
 COMMANDS = [
     f"{group} {member}".rstrip()
@@ -84,15 +79,6 @@ def test_shells_complete_commands_and_options(
 
     assert caught.value.code == 0
     assert sorted(capsys.readouterr().out.split()) == offered
-
-
-@pytest.mark.posix  # rich makes a console of Windows one narrower
-@pytest.mark.parametrize(("columns", "used"), [("30", 40), ("60", 60), ("80", 80), ("300", 110)])
-def test_width_stays_readable(monkeypatch: pytest.MonkeyPatch, columns: str, used: int) -> None:
-    """A terminal is used as wide as it is, but for very narrow and very wide ones."""
-    monkeypatch.setenv("COLUMNS", columns)
-
-    assert console.make_console().width == used
 
 
 def test_importing_the_command_does_not_run_it() -> None:

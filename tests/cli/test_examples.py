@@ -4,16 +4,14 @@ import io
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gateway_sdk.cli import app
 from gateway_sdk.sandbox import Sandbox
-from tests.cli.ended import Ended
-
-Call = Callable[..., Ended]
+from tests.cli.ended import Call
 
 
 def lines() -> Iterator[str]:

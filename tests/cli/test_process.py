@@ -2,7 +2,6 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,7 @@ from gateway_sdk.cli.process import (
     whole_output,
     write_out,
 )
-from tests.cli.ended import Ended
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
-Call = Callable[..., Ended]
+from tests.cli.ended import Call, Run
 
 FULL = Path("/dev/full")
 

@@ -42,22 +42,6 @@ def test_common_shape_is_read() -> None:
     assert series.columns()["USD"] == [Decimal("1.20"), Decimal("1.10")]
 
 
-def test_number_that_came_as_a_text_is_exact() -> None:
-    """Gateways write amounts so whose digits must not be lost."""
-    series = read_series({"rates": {"2026-01-05": {"USD": "1.10"}}}, "EUR", ["USD"])
-
-    assert series is not None
-    assert str(series.rates["USD"][date(2026, 1, 5)]) == "1.10"
-
-
-def test_series_may_be_empty() -> None:
-    """No day is a series too."""
-    series = read_series({"rates": {}}, "EUR", ["USD"])
-
-    assert series is not None
-    assert series.days == []
-
-
 @pytest.mark.parametrize(
     "reply",
     [

@@ -1,14 +1,16 @@
 import os
-from collections.abc import Callable
 
 import pytest
 
+from gateway_sdk import errors
 from gateway_sdk.cli.process import CommandError
+from gateway_sdk.cli.session import explain, quote
+from gateway_sdk.errors import GatewayError
+from gateway_sdk.models import ErrorPayload
+from gateway_sdk.outcome import Attempt, Outcome, Repeatability
 from gateway_sdk.sandbox import Sandbox
-from tests.cli.ended import Ended
+from tests.cli.ended import Call
 from tests.cli.interruptions import interrupt
-
-Call = Callable[..., Ended]
 
 UNSURE = "Check before you repeat it: it may have been done already."
 
@@ -54,3 +56,138 @@ def test_gateway_and_tenant_may_be_options(
 
     assert ended.status == 0
     assert len(ended.out.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "next_step", "status"),
+    [
+        (errors.ConfigurationError("GATEWAY_BASE_URL is not set"), "`gateway status`", 2),
+        (errors.InvalidArgumentError("symbols is empty"), "--help", 2),
+        (errors.ConnectionFailedError("connection refused"), "gateway sandbox", 1),
+        (errors.AuthError("no token"), "GATEWAY_ACCESS_TOKEN", 1),
+        (errors.UnauthorizedError("401", status=401), "GATEWAY_ACCESS_TOKEN", 1),
+        (errors.TokenRejectedError("401 again", status=401), "GATEWAY_AUTH_URL", 1),
+        (errors.LoginRequiredError("no token"), "`gateway login`", 1),
+        (errors.AuthorizationDeniedError("refused"), "authorization server", 1),
+        (errors.LoginTimeoutError("nobody came", refused=3), "--timeout", 1),
+        (errors.MalformedResponseError("no token in it"), "authorization server", 1),
+        (errors.ReceiverUnavailableError("the port is taken"), "--redirect-uri", 2),
+        (errors.StateMismatchError("another login"), "the answer to another login", 1),
+        (errors.LoginError("nothing was pasted"), "Log in again", 1),
+        (errors.TokenStoreError("Redis is gone"), "GATEWAY_TOKEN_STORE", 1),
+        (errors.DeadlineExceededError("too slow"), "does no harm", 1),
+        (errors.ForbiddenError("403", status=403), "does not allow this", 1),
+        (errors.NotFoundError("404", status=404), "Check the spelling", 1),
+        (errors.ConflictError("409", status=409), "look at it first", 1),
+        (errors.InvalidRequestError("422", status=422), "change what you give", 1),
+        (errors.RateLimitedError("429", status=429), "Wait", 1),
+        (errors.RedirectError("302", status=302), "GATEWAY_BASE_URL", 1),
+        (errors.UnexpectedReplyError("a page", status=200), "GATEWAY_BASE_URL", 1),
+    ],
+)
+def test_error_comes_with_the_next_step(error: GatewayError, next_step: str, status: int) -> None:
+    """The first line is what went wrong, the second what to do about it."""
+    failure = explain(error)
+
+    first, second = str(failure).splitlines()
+    assert first == str(error)
+    assert next_step in second
+    assert failure.status == status
+
+
+READ, IDEMPOTENT, ONCE = Repeatability.READ, Repeatability.IDEMPOTENT, Repeatability.ONCE
+
+
+@pytest.mark.parametrize(
+    ("repeatability", "outcome", "status", "next_step"),
+    [
+        (READ, Outcome.NOT_SENT, 4, "does no harm"),
+        (READ, Outcome.REFUSED, 3, "does no harm"),
+        (READ, Outcome.UNKNOWN, 4, "does no harm"),
+        (READ, Outcome.APPLIED, 4, "does no harm"),
+        (IDEMPOTENT, Outcome.NOT_SENT, 4, "does no harm; --debug"),
+        (IDEMPOTENT, Outcome.REFUSED, 3, "does no harm; --debug"),
+        (IDEMPOTENT, Outcome.UNKNOWN, 5, "It may have been done already; running it again"),
+        (IDEMPOTENT, Outcome.APPLIED, 6, "do not repeat it"),
+        (ONCE, Outcome.NOT_SENT, 4, "does no harm; --debug"),
+        (ONCE, Outcome.REFUSED, 3, "does no harm; --debug"),
+        (ONCE, Outcome.UNKNOWN, 5, "Check before you repeat it"),
+        (ONCE, Outcome.APPLIED, 6, "do not repeat it"),
+    ],
+)
+def test_status_after_a_call_says_what_became_of_it(
+    repeatability: Repeatability, outcome: Outcome, status: int, next_step: str
+) -> None:
+    """A script reads from the status alone whether something may have happened."""
+    attempt = Attempt(outcome=outcome, status=None, error="Error", elapsed=1.0)
+    error = errors.DeadlineExceededError("too slow").of_call("call", repeatability, (attempt,))
+
+    failure = explain(error)
+
+    assert failure.status == status
+    assert next_step in str(failure).splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("code", "description", "first"),
+    [
+        ("access_denied", "", "refused (access_denied)"),
+        ("access_denied", "not today", "refused (access_denied): “not today”"),
+        ("odd_code", "", "refused (access_denied): “odd_code”"),
+        ("odd_code", "not today", "refused (access_denied): “not today”"),
+        ("", "", "refused (access_denied)"),
+    ],
+)
+def test_authorization_server_is_quoted(code: str, description: str, first: str) -> None:
+    """Its description is shown if it has one, else a code that the text does not name."""
+    error = errors.AuthorizationDeniedError(
+        "refused (access_denied)", code=code, description=description
+    )
+
+    assert str(explain(error)).splitlines()[0] == first
+
+
+def error_of(message: object, operation: str = "exchange_rate_series") -> GatewayError:
+    error = errors.NotFoundError("404", status=404).of_call(operation, Repeatability.READ, ())
+    error.payload = ErrorPayload.model_validate({"message": message})
+    return error
+
+
+@pytest.mark.parametrize(
+    ("message", "quoted"),
+    [
+        ("no reference rates for XXX", ": “no reference rates for XXX”"),
+        (" ", ""),
+        (None, ""),
+        (12, ""),
+        ("red \x1b[31m\nalert", ": “red \\x1b[31m\\nalert”"),
+        ("the token opaque-token-1 is unknown", ": “the token … is unknown”"),
+        ("header: shh", ": “header: …”"),
+        ("Authorization: Bearer abc", ": “Authorization: …”"),
+        ("unknown " + "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx", ": “unknown …”"),
+        ("word " * 100, f": “{('word ' * 100)[:199]}…”"),
+    ],
+)
+def test_gateway_is_quoted_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, message: object, quoted: str
+) -> None:
+    """Its words are one printable line, not too long, without what looks like a token."""
+    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "opaque-token-1")
+    monkeypatch.setenv("GATEWAY_TOKEN_HEADER", "shh")
+
+    assert quote(error_of(message)) == quoted
+
+
+@pytest.mark.parametrize("operation", ["create_customer", "revise_customer"])
+def test_gateway_is_quoted_on_people_only_if_asked_for(operation: str) -> None:
+    """It may repeat a name or a password that it does not like; a log must not hold that."""
+    error = error_of("password 'canary' is too short", operation)
+
+    assert quote(error) == " (--debug shows its words)"
+    assert quote(error, personal=True) == ": “password 'canary' is too short”"
+    assert quote(error_of("", operation)) == ""
+
+
+def test_error_without_a_payload_has_no_words() -> None:
+    """A proxy's page is not quoted."""
+    assert quote(errors.ServerError("502", status=502)) == ""

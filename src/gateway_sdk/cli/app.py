@@ -50,6 +50,12 @@ COMMANDS: Final = {
 }
 """By section of the help: the first line of each command's docstring, or a group's purpose."""
 
+PLACES: Final = {
+    **dict.fromkeys(("countries", "customer", "wallet", "aml", "kyc"), "operations"),
+    **dict.fromkeys(COMMANDS["Access token"], "login"),
+}
+"""The modules of commands that have not their name."""
+
 SUMMARIES: Final = {name: text for panel in COMMANDS.values() for name, text in panel.items()}
 MOVED: Final = {
     "document": "aml",
@@ -65,12 +71,13 @@ MOVED: Final = {
 
 def load(name: str) -> Any:
     """Import a command or a group; the options of the root may follow it, too."""
-    place = "login" if name in COMMANDS["Access token"] else name
-    module = import_module(f"{commands.__name__}.{place}")
+    module = import_module(f"{commands.__name__}.{PLACES.get(name, name)}")
     group: Any = typer.main.get_group(module.app)
-    group.help, group.no_args_is_help = SUMMARIES[name], True
     found = group.commands.get(name, group)
-    for command in (found, *getattr(found, "commands", {}).values()):
+    members = getattr(found, "commands", {})
+    if members:
+        found.help, found.no_args_is_help = SUMMARIES[name], True
+    for command in (found, *members.values()):
         for used in command.params:
             if used.param_type_name == "argument":
                 # A type such as "<str>" says less than the name.

@@ -5,7 +5,6 @@ from calendar import monthrange
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import typer
@@ -43,12 +42,6 @@ def complete_codes(incomplete: str) -> list[str]:
     before, comma, code = incomplete.rpartition(",")
     known = CURRENCIES.lower() if code.islower() else CURRENCIES
     return [before + comma + it for it in known.split() if it.startswith(code)]
-
-
-def parse_png(text: str) -> Path:
-    if Path(text).suffix.lower() != ".png":
-        raise typer.BadParameter(f"{text!r} does not end in .png: write a name such as rates.png")
-    return Path(text)
 
 
 def parse_symbols(text: str) -> list[str] | None:
@@ -134,18 +127,6 @@ AsJson: TypeAlias = Annotated[
     bool, switch("--json", "Print the gateway's reply as JSON, with all digits.")
 ]
 AsCsv: TypeAlias = Annotated[bool, switch("--csv", "Print CSV (RFC 4180), for spreadsheets.")]
-AuthUrl: TypeAlias = Annotated[
-    str | None, option("URL", "The login page, in place of GATEWAY_AUTH_URL.")
-]
-ClientId: TypeAlias = Annotated[
-    str | None, option("ID", "The client id, in place of GATEWAY_CLIENT_ID.")
-]
-ContentType: TypeAlias = Annotated[
-    str | None,
-    option("TYPE", "The media type, such as application/pdf; by default that of the file's name."),
-]
-CustomerId: TypeAlias = Annotated[str, argument("CUSTOMER", "The id of the customer.")]
-DocumentId: TypeAlias = Annotated[str, argument("DOCUMENT", "The id of the document.")]
 
 
 def choose_range(start: date | None, end: date | None, *, days: int) -> tuple[date, date]:

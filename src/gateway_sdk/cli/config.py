@@ -26,7 +26,7 @@ from gateway_sdk._settings import (
 from gateway_sdk._url import is_loopback, origin_of_text, parse_base_url
 from gateway_sdk.auth import KeyringStore, PrivateFileStore, TokenStore
 from gateway_sdk.cli.files import make_folder, refuse, write_file
-from gateway_sdk.cli.output.console import KeyValue
+from gateway_sdk.cli.output import KeyValue
 from gateway_sdk.cli.process import CommandError, printable
 from gateway_sdk.errors import ConfigurationError, MissingExtraError
 

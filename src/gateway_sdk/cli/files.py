@@ -60,7 +60,7 @@ def standard_input() -> IO[bytes]:
 
 
 def _refuse_file(word: str, error: OSError) -> NoReturn:
-    refuse(f"cannot read {name_of(word)}: {error.strerror or type(error).__name__}")
+    refuse(f"cannot read {name_of(word)}: {error.strerror}")
 
 
 def read_json(word: str) -> Any:

@@ -25,15 +25,14 @@ class Status(IntEnum):
 EXTRAS: Final = {
     "cli": ("rich", "simplejson", "typer"),
     "fleet": ("procrastinate", "psycopg"),
-    "keyring": ("keyring",),
     "parquet": ("pyarrow",),
     "plot": ("matplotlib",),
-    "redis": ("redis",),
     "sandbox": ("babel", "countryinfo", "currency_converter", "starlette", "uvicorn"),
 }
-"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours."""
+"""Top-level modules only: if `rich.tabel` is missing, that is a mistake of ours. A store that needs
+an extra has an error of its own."""
 
-APART: Final = frozenset({"fleet", "keyring", "parquet", "redis"})
+APART: Final = frozenset({"fleet", "parquet"})
 """The extras that [demo] does not bring."""
 
 

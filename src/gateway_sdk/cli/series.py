@@ -8,8 +8,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from gateway_sdk.bulk import RateRow, rate_rows
-from gateway_sdk.cli.output.console import make_console, to_cell
-from gateway_sdk.cli.output.show import Table
+from gateway_sdk.cli.output import Table, make_console, to_cell
 from gateway_sdk.cli.process import printable
 
 MOST_DIGITS: Final = 36

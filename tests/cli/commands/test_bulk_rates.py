@@ -1,5 +1,10 @@
+"""The command `gateway bulk rates`: what it writes, what ends it, and how it goes on."""
+
+import errno
 import json
+import re
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
@@ -7,46 +12,65 @@ from typing import Any, NoReturn
 import pytest
 from starlette.responses import Response
 
-from gateway_sdk.sandbox import Fault, Sandbox
+from gateway_sdk._lock_file import LockFile
+from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
 from gateway_sdk.sandbox._faults import FaultyCall
-from tests.cli.commands.journeys import (
-    ALL,
-    JOB,
-    OCTOBER,
-    ONE_BY_ONE,
-    SERIES,
-    SERIES_OF,
-    Call,
-    asked,
-    journal_of,
-    lines,
-    states,
-)
+from tests.bulk.journal.journals import room_for, rows
+from tests.cli.ended import Call, RunInTerminal, StartInTerminal
+from tests.cli.interruptions import interrupt
+from tests.cli.terminal import Terminal
 
+SERIES = 6
+"""Two currencies, over three parts of October."""
+
+OCTOBER = ("--start", "2026-10-01", "--end", "2026-10-30", "--split", "10d")
+JOB = ("bulk", "rates", "--base", "EUR", "--symbols", "USD,GBP", *OCTOBER)
+ALL = ("bulk", "rates", "--base", "EUR", "--symbols", "all", "--start", "2026-10-30")
+ONE_BY_ONE = ("--concurrency", "1")
+SERIES_OF = "exchange_rate_series"
 USD = {"2026-10-26": 1.1188, "2026-10-30": 1.1172}
+THEN = "The run was ended. Then give the same command again."
+THREE = 3
 
 
-def told(out: Path, new: int, *, of: int = SERIES, rows: int) -> str:
-    return f"{of} of {of} series, {new} of them new\n{out}: {rows} rows\n"
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Provide the place of a file that is not there yet."""
+    return tmp_path / "rates.csv"
 
 
-RATES = 44
-"""Two currencies on 22 days."""
+def lines(out: Path) -> list[dict[str, Any]]:
+    """Read the rows of the journal, in the order in which series ended."""
+    return rows(journal_of(out))
+
+
+def journal_of(out: Path) -> Path:
+    return out.with_name(f"{out.name}.db")
+
+
+def states(out: Path) -> list[str]:
+    return [line["state"] for line in lines(out)]
+
+
+def asked(served: Sandbox) -> int:
+    """Count the series that the gateway was asked for so far."""
+    return [call.operation for call in served.received].count(SERIES_OF)
 
 
 def test_rates_go_into_the_file_and_replies_into_the_journal(call_gateway: Call, out: Path) -> None:
     """Numbers are numbers there; standard output has nothing, standard error two lines."""
     ended = call_gateway(*JOB, "--out", out, "--sandbox")
 
-    assert (ended.status, ended.out, ended.err) == (0, "", told(out, 6, rows=RATES))
+    told = f"6 of 6 series, 6 of them new\n{out}: 44 rows\n"
+    assert ended == (0, "", told)
     assert states(out) == ["done"] * SERIES
     last = {"base": "EUR", "symbols": "USD", "startDate": "2026-10-21", "endDate": "2026-10-30"}
     rates = next(line["value"]["rates"] for line in lines(out) if line["item"] == last)
     assert {day: rates[day]["USD"] for day in USD} == USD
-    header, *rows = out.read_bytes().decode().split("\r\n")[:-1]
+    header, *found = out.read_bytes().decode().split("\r\n")[:-1]
     assert header == "base,symbol,date,rate"
-    assert rows == sorted(rows)
-    assert "EUR,USD,2026-10-30,1.1172" in rows
+    assert found == sorted(found)
+    assert "EUR,USD,2026-10-30,1.1172" in found
 
 
 def test_replies_of_another_shape_are_told_and_have_no_rows(call_gateway: Call, out: Path) -> None:
@@ -68,40 +92,24 @@ def test_replies_of_another_shape_are_told_and_have_no_rows(call_gateway: Call, 
 def test_all_are_the_currencies_of_all_countries(
     call_gateway: Call, served: Sandbox, out: Path
 ) -> None:
-    """Those that the gateway has no rates of are named as left out, and are no failure."""
-    ended = call_gateway(
-        "bulk", "rates", "--base", "EUR", "--symbols", "all", "--start", "2026-10-30", "--end",
-        "2026-10-30", "--out", out,
-    )  # fmt: skip
-
-    found = {line["item"]["symbols"]: line["state"] for line in lines(out)}
-    failed = sorted(symbol for symbol, state in found.items() if state == "failed")
-    assert served.received[0].operation == "list_countries"
-    assert (found["USD"], found["AED"]) == ("done", "failed")
-    assert "EUR" not in found
-    assert ended.status == 0
-    had = len(found) - len(failed)
-    first, second, third = ended.err.splitlines()
-    assert first == f"{had} of {had} series, {had} of them new"
-    assert third.startswith(f"{out}: ")
-    assert second == f"Left out, because the gateway has no rates of them: {' '.join(failed)}"
-
-
-def test_currencies_without_rates_cost_one_call_each(
-    call_gateway: Call, served: Sandbox, out: Path
-) -> None:
-    """What is not known of the first days is not asked for of the others, nor in a later run."""
+    """Those without rates are named, and asked for once: not for other days, nor in a later run."""
     job = (*ALL[:-2], *OCTOBER, "--out", out, *ONE_BY_ONE)
     first = call_gateway(*job)
     calls = asked(served)
     again = call_gateway(*job)
 
     known = 30 + 1  # the ruble is known, without rates in this range
+    failed = sorted(line["item"]["symbols"] for line in lines(out) if line["state"] == "failed")
+    assert served.received[0].operation == "list_countries"
+    assert "AED" in failed
+    assert not {"USD", "EUR"} & {*failed}
     assert (first.status, again.status) == (0, 0)
     assert calls <= 151 + 2 * known + 1
-    all_known = f"{3 * known} of {3 * known} series"
-    assert f"{all_known}, {3 * known} of them new\n" in first.err
-    assert f"{all_known}, 0 of them new\n" in again.err
+    assert first.err.splitlines()[:2] == [
+        f"{3 * known} of {3 * known} series, {3 * known} of them new",
+        f"Left out, because the gateway has no rates of them: {' '.join(failed)}",
+    ]
+    assert f"{3 * known} series, 0 of them new\n" in again.err
     assert asked(served) == calls
 
 
@@ -177,3 +185,203 @@ def test_bug_is_no_failed_series(
 
     with pytest.raises(LookupError, match="a bug"):
         call_gateway(*JOB, "--out", out, "--sandbox")
+
+
+def test_deadline_ends_a_run_that_goes_on_later(
+    call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """What was cut off or not begun is not in the file: the same command fetches it."""
+    late = threading.Event()
+
+    async def wait(call: FaultyCall) -> None:
+        await (call.proceed() if late.is_set() else Fault.latency(3600).apply(call))
+
+    served.faults.on(SERIES_OF, Fault("an hour", wait), at=3)
+
+    ended = call_gateway(*JOB, "--out", out, *ONE_BY_ONE, "--deadline", "1")
+    late.set()  # on a slow machine, the third call is one of the next run
+    missing = SERIES - len(lines(out))
+    again = call_gateway(*JOB, "--out", out)
+
+    assert (ended.status, missing >= SERIES - 2) == (4, True)
+    assert ended.err.splitlines()[1:] == [
+        f"gateway: the deadline of 1 s passed: {missing} series are missing",
+        "The same command fetches what is missing.",
+    ]
+    assert again.status == 0
+    assert states(out) == ["done"] * SERIES
+
+
+@pytest.mark.parametrize(
+    ("operation", "job", "series"), [("list_countries", ALL, "all"), (SERIES_OF, JOB, "6")]
+)
+def test_interruption_says_how_to_go_on(
+    call_gateway: Call,
+    served: Sandbox,
+    out: Path,
+    operation: str,
+    job: tuple[str, ...],
+    series: str,
+) -> None:
+    """Ctrl-C is status 130, whatever it interrupts; the file that was there stays."""
+    out.write_text("before\n", encoding="utf-8")
+
+    ended = interrupt(call_gateway, served, operation, *job, "--out", str(out), *ONE_BY_ONE)
+
+    assert (ended.status, ended.out) == (130, "")
+    assert ended.err.startswith("\ngateway: stopped by Ctrl-C\n")
+    there = f"at least 0 of {series} series, 0 failed\nThe same command continues.\n"
+    assert there in ended.err
+    assert out.read_text(encoding="utf-8") == "before\n"
+    assert {path.name for path in out.parent.iterdir()} == {out.name, journal_of(out).name}
+    assert not lines(out)
+
+
+@pytest.fixture
+def stuck(start_in_terminal: StartInTerminal, served: Sandbox, out: Path) -> Terminal:
+    """Provide a run that has three series and waits an hour for the fourth, which has arrived."""
+    arrived = threading.Event()
+
+    async def wait(call: FaultyCall) -> None:
+        arrived.set()
+        await Fault.latency(3600).apply(call)
+
+    served.faults.on(SERIES_OF, Fault("an hour", wait), at=THREE + 1)
+    terminal = start_in_terminal(*JOB, "--out", out, *ONE_BY_ONE)
+    terminal.read_until(f"{THREE}/{SERIES}")
+    assert arrived.wait(60)
+    return terminal
+
+
+def test_interrupted_run_goes_on(
+    stuck: Terminal, call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """Ctrl-C takes the bar away, says how to go on, and what was fetched is not fetched again."""
+    stuck.interrupt()
+    status, shown = stuck.end()
+    kept = states(out)
+    before = asked(served)
+    again = call_gateway(*JOB, "--out", out)
+
+    assert status == 130
+    assert shown.splitlines()[-3:] == [
+        "gateway: stopped by Ctrl-C",
+        f"{journal_of(out)}: at least 3 of 6 series, 0 failed",
+        "The same command continues.",
+    ]
+    assert kept == ["done"] * THREE
+    assert again.err.startswith("6 of 6 series, 3 of them new\n")
+    assert asked(served) - before == SERIES - THREE
+
+
+def test_killed_run_goes_on(
+    stuck: Terminal, call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """After kill -9 nothing that was shown as done is fetched again, and nothing stands twice."""
+    stuck.kill()
+    left = out.exists()
+    before = asked(served)
+    again = call_gateway(*JOB, "--out", out)
+
+    assert not left, "half a file of rates"
+    assert again.err.startswith("6 of 6 series, 3 of them new\n")
+    assert asked(served) - before == SERIES - THREE
+    assert len({line["key"] for line in lines(out)}) == len(lines(out)) == SERIES
+
+
+def test_bar_fits_and_goes_away(run_in_terminal: RunInTerminal, out: Path) -> None:
+    """No line of it is longer than the terminal, and the last line is the summary."""
+    status, shown = run_in_terminal(*JOB, "--out", out, "--sandbox", NO_COLOR="1")
+
+    plain = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", shown)
+    assert status == 0
+    assert f"{SERIES}/{SERIES}" in plain
+    assert max(map(len, re.split(r"[\r\n]+", plain.rpartition("6 of 6")[0]))) <= 80
+    assert shown.rstrip().endswith(f"{out}: 44 rows")
+    assert not re.search(r"\x1b\[[0-9;]*(?<!\d)[34]\d", shown), "colours in spite of NO_COLOR"
+
+
+def test_file_in_use_is_refused(call_gateway: Call, served: Sandbox, out: Path) -> None:
+    """Two runs never write the same file, and the gateway's countries are not asked for either."""
+    held = LockFile(out.with_name(f"{out.name}.db-lock"))
+    assert held.acquire()
+
+    ended = call_gateway(*ALL, "--out", out)
+    held.release()
+
+    assert (ended.status, len(ended.err.splitlines())) == (2, 1)
+    assert "is in use by another run: wait for its end" in ended.err
+    assert not served.received
+
+
+@pytest.mark.posix
+def test_full_disk_ends_a_run_that_goes_on_with_more_room(
+    call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """What stands in the file is whole; the status is that of output that cannot be written."""
+    job, series = (*JOB[:-1], "1d"), 60
+    with room_for(100_000):
+        ended = call_gateway(*job, "--out", out, *ONE_BY_ONE)
+    kept = len(lines(out))
+    before = asked(served)
+    again = call_gateway(*job, "--out", out)
+
+    assert (ended.status, len(ended.err.splitlines())) == (1, 1)
+    assert "cannot be written" in ended.err
+    assert "its rows are kept: run the same again" in ended.err
+    assert 0 < kept < series
+    assert again.err.startswith(f"60 of 60 series, {series - kept} of them new\n")
+    assert asked(served) - before == series - kept
+
+
+def test_file_that_cannot_be_written_costs_no_series(
+    call_gateway: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal is complete: the status is not that of a command that sent nothing."""
+    out, kept = tmp_path / "rates.csv", tmp_path / "kept.db"
+
+    def fail(descriptor: int) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("gateway_sdk.bulk._export.os.fsync", fail)
+        ended = call_gateway(*JOB, "--out", out, "--journal", kept, "--sandbox")
+    again = call_gateway(*JOB, "--out", out, "--journal", kept, "--sandbox")
+
+    assert ended.status == 1
+    assert f"cannot write {out}: No space left on device; the journal is complete" in ended.err
+    assert again.err.startswith("6 of 6 series, 0 of them new\n")
+
+
+def test_wrong_token_ends_a_run_at_once(
+    call_gateway: Call, served: Sandbox, monkeypatch: pytest.MonkeyPatch, out: Path
+) -> None:
+    """What is true of one call is true of all: the others are not made."""
+    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", "wrong")
+    refused = call_gateway(*JOB, "--out", out, *ONE_BY_ONE)
+    monkeypatch.setenv("GATEWAY_ACCESS_TOKEN", SANDBOX_ACCESS_TOKEN)
+    tried = asked(served)
+    again = call_gateway(*JOB, "--out", out, "--retry-failed")
+
+    assert refused.status == 3
+    assert refused.err.splitlines()[1:] == [
+        "Is GATEWAY_ACCESS_TOKEN right, and still valid?",
+        THEN,
+    ]
+    assert tried < SERIES
+    assert again.status == 0
+    assert again.err.startswith("6 of 6 series, 6 of them new\n")
+
+
+def test_refusal_of_the_first_series_ends_a_run(
+    call_gateway: Call, served: Sandbox, out: Path
+) -> None:
+    """A 403 at first is taken for the token's, later for that of a currency."""
+    served.faults.on(SERIES_OF, Fault.status(403), at=1)
+
+    ended = call_gateway(*JOB, "--out", out, *ONE_BY_ONE)
+
+    assert (ended.status, states(out).count("failed")) == (3, 1)
+    # One more may be under way when the first is known to have failed.
+    assert asked(served) <= 2
+    assert THEN in ended.err

@@ -1,7 +1,5 @@
 import re
 import signal
-import subprocess
-from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -13,19 +11,12 @@ from PIL import Image
 from gateway_sdk.auth import Token, login
 from gateway_sdk.cli.commands import demo
 from gateway_sdk.cli.commands.bulk import Run
-from gateway_sdk.cli.commands.demo import FELL, ROSE, Findings, make_table, summary, users_of
-from gateway_sdk.cli.output.console import make_console
-from gateway_sdk.cli.output.show import to_terminal
+from gateway_sdk.cli.commands.demo import Findings, make_table, summary, users_of
+from gateway_sdk.cli.output import make_console, to_terminal
 from gateway_sdk.cli.process import CommandError
 from gateway_sdk.models import Country
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN, Fault, Sandbox
-from tests.cli.ended import Ended
-
-RunGateway = Callable[..., subprocess.CompletedProcess[str]]
-RunInTerminal = Callable[..., tuple[int, str]]
-Start = Callable[..., subprocess.Popen[str]]
-Call = Callable[..., Ended]
-LetBrowse = Callable[[Callable[[str], bool]], None]
+from tests.cli.ended import Call, Run as RunGateway, RunInTerminal, Start
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d(?:;|m)")
@@ -201,17 +192,6 @@ def with_rates(**rates: list[float]) -> Findings:
             date(2026, 1, day): Decimal(str(rate)) for day, rate in enumerate(series, first)
         }
     return found
-
-
-def test_table_has_the_greatest_rise_first() -> None:
-    """Rows go from the greatest rise to the greatest fall, each with its curve and its colour."""
-    table = make_table(with_rates(AAA=[2, 1], BBB=[1, 1.5], END=[1, 1]))
-
-    assert [row[0] for row in table.rows] == ["BBB", "END", "AAA"]
-    assert [row[3] for row in table.rows] == ["+50.0", "+0.0", "-50.0"]
-    assert [row[4].style for row in table.rows] == [ROSE, FELL, FELL]
-    assert table.rows[0][4].plain.endswith("█")
-    assert table.rows[0][5] == "Land of BBB"
 
 
 @pytest.mark.parametrize(("width", "left_out"), [(54, ["Used in"]), (66, []), (80, [])])

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,10 @@ from gateway_sdk.cli.commands import fleet
 from gateway_sdk.cli.process import Status
 from gateway_sdk.fleet import Status as PlanStatus, Waiting, Worker
 from gateway_sdk.sandbox import Fault, Sandbox
-from tests.cli.ended import Ended
-from tests.cli.terminal import Terminal
+from tests.cli.ended import Call, Ended, StartInTerminal
 from tests.support.postgres_server import NEEDS_POSTGRES
 
 pytestmark = NEEDS_POSTGRES
-
-Call = Callable[..., Ended]
 
 MODULE = """
 import os
@@ -221,7 +218,7 @@ def test_what_is_waited_for_and_unknown_is_told(
 
 
 def test_a_bar_shows_the_progress_until_the_plan_is_complete(
-    planned: Call, served: Sandbox, start_in_terminal: Callable[..., Terminal]
+    planned: Call, served: Sandbox, start_in_terminal: StartInTerminal
 ) -> None:
     """While workers, which may be elsewhere, do it; a container asks whether they are alive."""
     served.faults.on("exchange_rate_series", Fault.status(503), at=1)

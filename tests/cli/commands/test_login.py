@@ -1,25 +1,27 @@
+"""The commands of access tokens: `gateway login`, `status`, `logout` and `profiles`."""
+
+import asyncio
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
+import keyring
 import pytest
+from keyring.backend import KeyringBackend
+from keyring.backends import fail
 
+from gateway_sdk.auth import Token
 from gateway_sdk.auth.token import text_of
-from gateway_sdk.cli.config import read_profiles
-from tests.cli.ended import Ended
-from tests.cli.logins import Tab, browser_command, kept
-from tests.cli.terminal import Terminal
+from gateway_sdk.cli.commands.login import describe_scope, try_out_store
+from gateway_sdk.cli.config import find_settings, read_profiles, save_profile
+from tests.cli.ended import Call, Run, Settings, Start, StartInTerminal
+from tests.cli.logins import CANARY, Tab, browser_command, keep, kept, record_path
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-Start = Callable[..., subprocess.Popen[str]]
-Call = Callable[..., Ended]
-Settings = Mapping[str, str]
-LetBrowse = Callable[[Callable[[str], bool]], None]
-
-MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 WORKER = """
 import asyncio
@@ -52,27 +54,6 @@ def test_login_serves_a_worker_until_the_logout(
     assert "There is no access token here" in gone[2].stdout
     for ended in (logged_in, worker, there, *gone):
         assert text not in ended.stdout + ended.stderr
-
-
-@pytest.mark.usefixtures("tab")
-def test_settings_from_options_are_told_to_workers(
-    call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was given as an option has to be set for sessions, in a form to be copied."""
-    for name in settings:
-        monkeypatch.delenv(name)
-    base_url, auth_url, client_id = settings.values()
-
-    ended = call_gateway(
-        "login", "--base-url", base_url, "--auth-url", auth_url, "--client-id", client_id
-    )
-
-    assert ended.status == 0
-    assert ended.out.endswith(
-        "uses it from now on, with the same settings:\n"
-        + "".join(f"  export {name}={text}\n" for name, text in settings.items())
-    )
-    assert call_gateway("status", **settings).status == 0
 
 
 def test_browser_may_be_a_command(call_gateway: Call, settings: Settings, tmp_path: Path) -> None:
@@ -118,7 +99,7 @@ def test_interruption_ends_the_wait_quietly(
 
 @pytest.mark.posix
 def test_login_in_a_terminal_fits_and_is_coloured(
-    start_in_terminal: Callable[..., Terminal], settings: Settings, tmp_path: Path
+    start_in_terminal: StartInTerminal, settings: Settings, tmp_path: Path
 ) -> None:
     """In 80 columns no line runs over but for addresses and paths; the heading is bold."""
     terminal = start_in_terminal(
@@ -139,7 +120,7 @@ def test_login_in_a_terminal_fits_and_is_coloured(
 def test_login_is_remembered(
     call_gateway: Call, settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Later commands need no settings but the profile's name, and no token is among them."""
+    """Later commands need only the profile's name; what sessions need is told, to be copied."""
     for variable in settings:
         monkeypatch.delenv(variable)
     chosen = [] if name == "default" else ["--profile", name]
@@ -155,6 +136,257 @@ def test_login_is_remembered(
 
     assert (logged_in.status, asked.status, status.status, out.status) == (0, 0, 0, 0)
     assert f"\nProfile    {name}\n" in logged_in.out
+    exports = "".join(f"  export {name}={text}\n" for name, text in settings.items())
+    assert logged_in.out.endswith(f"uses it from now on, with the same settings:\n{exports}")
     assert f"Gateway    {settings['GATEWAY_BASE_URL']} (profile {name})\n" in status.out
     assert f"Tenant     acme (profile {name})\n" in status.out
     assert set(read_profiles()[name]) == {"base_url", "auth_url", "client_id", "tenant_id"}
+
+
+def test_browser_that_does_not_open_is_said(call_gateway: Call, settings: Settings) -> None:
+    """A command that there is not leaves the address, and the end of the wait and of the port."""
+    ended = call_gateway("login", "--browser", "no-such-browser %s", "--timeout", "1")
+
+    assert ended.status == 1
+    _, _, failed, why, advice, again, last = ended.err.splitlines()
+    assert failed == "No browser could be opened here."
+    assert why.startswith("The login has ended: the login was not finished within 1 s: no resp")
+    assert advice.startswith("Close its tab in the browser now. Until you press Ctrl-C")
+    assert again.startswith("gateway: the login was not finished within 1 s: no response came")
+    assert last == "Log in again, with a longer --timeout if you need one."
+    assert kept() is None
+
+
+def test_ctrl_c_ends_the_wait_that_keeps_the_port(
+    start_in_terminal: StartInTerminal, settings: Settings
+) -> None:
+    """The person has closed the tab: the port need not be kept for minutes."""
+    terminal = start_in_terminal("login", "--no-browser", "--timeout", "0.5")
+    terminal.read_until("Close its tab in the browser now.")
+    terminal.interrupt()
+    status, _ = terminal.end()
+
+    assert status == 1
+
+
+def test_port_that_is_taken_comes_with_the_way_out(call_gateway: Call, settings: Settings) -> None:
+    """A redirect URI at a port in use is told before anybody logs in."""
+    taken = settings["GATEWAY_BASE_URL"]
+
+    ended = call_gateway("login", "--redirect-uri", f"{taken}/callback")
+
+    assert (ended.status, ended.out) == (2, "")
+    first, second = ended.err.splitlines()
+    assert first.startswith(f"gateway: port {taken.rpartition(':')[2]} of 127.0.0.1 is in use")
+    assert second == "Port 0 in --redirect-uri takes a free port."
+
+
+def cut(path: Path) -> None:
+    """Leave half of a record."""
+    path.write_bytes(path.read_bytes()[:50])
+
+
+def open_up(path: Path) -> None:
+    """Let everybody read a record."""
+    path.chmod(0o644)
+
+
+def close_down(path: Path) -> None:
+    """Replace a record by a link to nothing."""
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("break_record", [cut, open_up, close_down])
+def test_broken_record_is_replaced(
+    call_gateway: Call,
+    settings: Settings,
+    tab: Tab,
+    break_record: Callable[[Path], None],
+) -> None:
+    """What cannot be used is no obstacle to the login that replaces it."""
+    keep()
+    break_record(record_path())
+
+    ended = call_gateway("login")
+
+    assert ended.status == 0
+    assert text_of(kept()) == tab.token
+    assert os.name == "nt" or record_path().stat().st_mode & 0o777 == 0o600
+    assert list(record_path().parent.iterdir()) == [record_path()]
+
+
+def blocked(folder: Path) -> str:
+    """Put a file where the folder of the store should be."""
+    (folder / "file").touch()
+    return f"file:{folder}/file/tokens"
+
+
+def open_to_all(folder: Path) -> str:
+    (folder / "open").mkdir()
+    (folder / "open").chmod(0o777)
+    return f"file:{folder}/open"
+
+
+def redis_away(_: Path) -> str:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        return f"redis://:{CANARY}@127.0.0.1:{closed.getsockname()[1]}"
+
+
+def no_keyring(_: Path) -> str:
+    keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]
+    return "keyring"
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        pytest.param(blocked, "cannot be written: Not a directory", marks=pytest.mark.posix),
+        pytest.param(open_to_all, "can be written by others", marks=pytest.mark.posix),
+        (redis_away, "cannot be used: Connection"),
+        (no_keyring, "the keyring cannot be used here: NoKeyringError"),
+    ],
+)
+def test_store_that_cannot_be_used_costs_nobody_a_login(
+    call_gateway: Call,
+    settings: Settings,
+    tab: Tab,
+    tmp_path: Path,
+    broken: Callable[[Path], str],
+    why: str,
+) -> None:
+    """It is said before anybody is asked to log in, without the password in its address."""
+    ended = call_gateway("login", GATEWAY_TOKEN_STORE=broken(tmp_path))
+
+    first, second = ended.err.splitlines()
+    assert (ended.status, ended.out, tab.url) == (1, "", "")
+    assert first.startswith("gateway: ")
+    assert why in first
+    assert second == "Is GATEWAY_TOKEN_STORE right, and can it be used from here?"
+    assert CANARY not in ended.err
+
+
+def test_trial_touches_nothing_of_value(settings: Settings) -> None:
+    """Trying out a store leaves the token that it has, and nothing else."""
+    keep()
+
+    asyncio.run(try_out_store(find_settings({})))
+
+    assert text_of(kept()) == CANARY
+    assert list(record_path().parent.iterdir()) == [record_path()]
+
+
+class Drawer(KeyringBackend):
+    """A keyring in memory that remembers what was done to it."""
+
+    priority = 1
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.held: dict[str, str] = {}
+        self.deleted: list[str] = []
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.held.get(username)
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.held[username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.held[username]
+        self.deleted.append(username)
+
+
+def test_keyring_holds_the_token_and_nothing_else(
+    call_gateway: Call, settings: Settings, tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial is over, and the token is where status finds it and logout takes it from."""
+    drawer = Drawer()
+    monkeypatch.setattr(keyring, "get_keyring", lambda: drawer)
+    for name in ("get_password", "set_password", "delete_password"):
+        monkeypatch.setattr(keyring, name, getattr(drawer, name))
+    monkeypatch.setenv("GATEWAY_TOKEN_STORE", "keyring")
+
+    ended = call_gateway("login")
+
+    assert ended.status == 0
+    assert "\nKept in    the keyring of this system\n" in ended.out
+    assert [tab.token in text for text in drawer.held.values()] == [True]
+    assert len(drawer.deleted) == 1
+    assert call_gateway("status").status == 0
+    assert call_gateway("logout").status == 0
+    assert drawer.held == {}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_logout_deletes_what_is_broken(call_gateway: Call, settings: Settings, mode: int) -> None:
+    """A record that cannot be used, or that others can read, is deleted all the same."""
+    keep()
+    if mode == 0o600:
+        record_path().write_text("{", encoding="utf-8")
+    record_path().chmod(mode)
+
+    ended = call_gateway("logout")
+
+    assert (ended.status, ended.err) == (0, "")
+    assert not record_path().exists()
+
+
+def test_token_that_cannot_be_deleted_is_said(call_gateway: Call, settings: Settings) -> None:
+    """A record that stays is not said to be gone."""
+    keep()
+    record_path().unlink()
+    record_path().mkdir()
+
+    ended = call_gateway("logout")
+
+    assert ended.status == 1
+    assert "any more" not in ended.out
+    assert "cannot be removed" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("granted", "asked", "told"),
+    [
+        ("", "", None),
+        ("read write", "", "read write"),
+        ("read write", " write  read", "read write"),
+        ("read", "read write delete", "read (not granted: delete write)"),
+        ("", "read", "none (not granted: read)"),
+        ("read more", "read", "more read"),
+    ],
+)
+def test_narrower_scope_than_asked_is_told(granted: str, asked: str, told: str | None) -> None:
+    """`login` knows what was asked for; `status` names what was granted."""
+    assert dict(describe_scope(Token("x", scope=granted), asked)).get("Scope") == told
+
+
+def test_broken_record_is_status_1(call_gateway: Call, settings: Settings) -> None:
+    """A record that is none is told in two lines."""
+    keep()
+    record_path().write_text("{}", encoding="utf-8")
+
+    ended = call_gateway("status")
+
+    assert ended.status == 1
+    assert ended.out.endswith(f"Kept in    {record_path()}\n")
+    first, second = ended.err.splitlines()
+    assert first.endswith(f"has no valid token for {settings['GATEWAY_BASE_URL']}: log in again")
+    assert second.startswith("Is GATEWAY_TOKEN_STORE right")
+
+
+def test_profiles_are_listed_and_forgotten(call_gateway: Call) -> None:
+    """The one that counts is marked; its token is left where it is."""
+    assert call_gateway("profiles").err.startswith("There are no profiles")
+    save_profile("default", {"base_url": "https://a.test"})
+    save_profile("other", {"base_url": "https://b.test", "tenant_id": "acme"})
+
+    listed = call_gateway("profiles", "--profile", "other")
+    forgotten = call_gateway("profiles", "--remove", "default")
+
+    assert listed.out.splitlines()[1:] == [
+        "default\t\thttps://a.test\t\t\t",
+        "other\tyes\thttps://b.test\tacme\t\t",
+    ]
+    assert forgotten == (0, "", "The profile default is deleted.\n")
+    assert list(read_profiles()) == ["other"]

@@ -1,20 +1,15 @@
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.sandbox import Visitor
-from tests.cli.ended import Ended
+from tests.cli.ended import Call, Settings, Start, StartInTerminal
 from tests.cli.logins import Tab, browser_command, kept
 from tests.cli.terminal import Terminal
-
-Start = Callable[..., subprocess.Popen[str]]
-StartInTerminal = Callable[..., Terminal]
-Call = Callable[..., Ended]
-Settings = Mapping[str, str]
 
 ASKED = "press Enter."
 

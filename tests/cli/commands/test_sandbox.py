@@ -4,7 +4,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +12,8 @@ import pytest
 from gateway_sdk.errors import ReplyLostError, ServerError
 from gateway_sdk.sandbox import SANDBOX_ACCESS_TOKEN
 from gateway_sdk.session import GatewaySession
+from tests.cli.ended import Run, Start
 from tests.cli.logins import browser_command
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
-Start = Callable[..., subprocess.Popen[str]]
 
 
 def wait_until_ready(process: subprocess.Popen[str]) -> list[str]:

@@ -27,7 +27,7 @@ from gateway_sdk.cli.arguments import (
     switch,
 )
 from gateway_sdk.cli.files import cannot_write, check_place
-from gateway_sdk.cli.output.console import counting_bar
+from gateway_sdk.cli.output import counting_bar
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say
 from gateway_sdk.cli.series import shortest
 from gateway_sdk.cli.session import ask, explain, quote

@@ -15,13 +15,18 @@ from typing import Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from gateway_sdk.auth import ImplicitFlow, Token, login
+from gateway_sdk.auth import ImplicitFlow, login
 from gateway_sdk.bulk import BulkResult, export
 from gateway_sdk.cli.arguments import day_of, option
 from gateway_sdk.cli.commands.bulk import Run
 from gateway_sdk.cli.files import check_place, make_folder, write_file
-from gateway_sdk.cli.output.console import KeyValue, make_console, print_key_values
-from gateway_sdk.cli.output.show import Table, to_terminal
+from gateway_sdk.cli.output import (
+    KeyValue,
+    Table,
+    make_console,
+    print_key_values,
+    to_terminal,
+)
 from gateway_sdk.cli.process import CommandError, Status, require
 from gateway_sdk.cli.series import Series, area, resample, rows_of, shortest
 from gateway_sdk.models import Country
@@ -112,31 +117,25 @@ class Findings:
 async def _fetch(journal: Path) -> Findings:
     """Serve a sandbox on a free port, log in over that socket, and fetch as `bulk rates` does."""
     last = reference_rates().last_day
-    async with (
-        Sandbox().serve() as address,
-        GatewaySession(
-            address, access_token=await _log_in(address), tenant_id="demo", parse_float=shortest
-        ) as gateway,
-    ):
-        countries = await gateway.country_data.list_countries()
-        users, days = users_of(countries), (day_of("1y", last), last)
-        # The gateway answers 404 for the others.
-        quoted = sorted(users.keys() & reference_rates().currencies)
-        found = Findings(users, days, Run([BASE], quoted, days))
-        facts = {
-            "Gateway": f"{address}, a sandbox on this machine",
-            "Login": f"as {ACCOUNT}, by the implicit flow; a script plays the browser",
-            "Countries": f"{len(countries)}, which use {len(users)} currencies",
-            "Range": f"{days[0]} to {last}, the last twelve months that it has",
-        }
-        print_key_values(facts.items())
-        await found.run.fetch(gateway, found.take, journal=journal)
+    async with Sandbox().serve() as url:
+        flow, visitor = ImplicitFlow(url + AUTHORIZE_PATH, SANDBOX_CLIENT_ID), Visitor(ACCOUNT)
+        token = await login(flow, browser=visitor, show=lambda _: None, timeout=LOGIN_TIMEOUT)
+        settings: Any = {"access_token": token, "tenant_id": "demo", "parse_float": shortest}
+        async with GatewaySession(url, **settings) as gateway:
+            countries = await gateway.country_data.list_countries()
+            users, days = users_of(countries), (day_of("1y", last), last)
+            # The gateway answers 404 for the others.
+            quoted = sorted(users.keys() & reference_rates().currencies)
+            found = Findings(users, days, Run([BASE], quoted, days))
+            facts = {
+                "Gateway": f"{url}, a sandbox on this machine",
+                "Login": f"as {ACCOUNT}, by the implicit flow; a script plays the browser",
+                "Countries": f"{len(countries)}, which use {len(users)} currencies",
+                "Range": f"{days[0]} to {last}, the last twelve months that it has",
+            }
+            print_key_values(facts.items())
+            await found.run.fetch(gateway, found.take, journal=journal)
     return found
-
-
-async def _log_in(address: str) -> Token:
-    flow = ImplicitFlow(address + AUTHORIZE_PATH, SANDBOX_CLIENT_ID)
-    return await login(flow, browser=Visitor(ACCOUNT), show=lambda _: None, timeout=LOGIN_TIMEOUT)
 
 
 def users_of(countries: Iterable[Country]) -> dict[str, str]:
@@ -168,7 +167,7 @@ def make_table(findings: Findings) -> Table:
 
 def _draw(findings: Findings) -> bytes:
     # Imported here, because it takes longer than all the calls.
-    from gateway_sdk.cli.output.chart import draw_chart  # noqa: PLC0415
+    from gateway_sdk.cli.chart import draw_chart  # noqa: PLC0415
 
     series, (first, last) = findings.series, findings.days
     current = [symbol for symbol in series.rates if symbol not in findings.ended]

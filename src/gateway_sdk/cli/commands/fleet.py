@@ -17,7 +17,7 @@ import typer
 from gateway_sdk.cli.arguments import argument, option, switch
 from gateway_sdk.cli.commands.bulk import OutFile, check_out
 from gateway_sdk.cli.files import STDIN, cannot_write, name_of, standard_input
-from gateway_sdk.cli.output.console import counting_bar, to_json
+from gateway_sdk.cli.output import counting_bar, to_json
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
 from gateway_sdk.fleet import Job, Status as PlanStatus
 

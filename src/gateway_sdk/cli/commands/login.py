@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -19,7 +19,7 @@ from gateway_sdk.auth import (
     login as log_in,
 )
 from gateway_sdk.auth._receiver import can_listen
-from gateway_sdk.cli.arguments import AuthUrl, ClientId, option, switch
+from gateway_sdk.cli.arguments import option, switch
 from gateway_sdk.cli.config import (
     OPTIONS,
     Settings,
@@ -29,13 +29,26 @@ from gateway_sdk.cli.config import (
     save_profile,
     settings_of,
 )
-from gateway_sdk.cli.output.console import KeyValue, describe_moment, make_console, print_key_values
-from gateway_sdk.cli.output.show import Table, show
+from gateway_sdk.cli.output import (
+    KeyValue,
+    Table,
+    describe_moment,
+    make_console,
+    print_key_values,
+    show,
+)
 from gateway_sdk.cli.process import CommandError, Status, printable, say
 from gateway_sdk.cli.session import ask
 from gateway_sdk.errors import GatewayError
 
 app = typer.Typer(rich_markup_mode=None)
+
+AuthUrl: TypeAlias = Annotated[
+    str | None, option("URL", "The login page, in place of GATEWAY_AUTH_URL.")
+]
+ClientId: TypeAlias = Annotated[
+    str | None, option("ID", "The client id, in place of GATEWAY_CLIENT_ID.")
+]
 
 ADVICE: Final = "Get one with `gateway login`."
 LOGGED_OUT: Final = (

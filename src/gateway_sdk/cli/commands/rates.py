@@ -16,12 +16,11 @@ from gateway_sdk.cli.arguments import (
     complete_codes,
     examples,
     option,
-    parse_png,
     split_codes,
     switch,
 )
 from gateway_sdk.cli.files import check_place, to_parquet, write_file
-from gateway_sdk.cli.output.show import Form, choose_form, show, show_json
+from gateway_sdk.cli.output import Form, choose_form, show, show_json
 from gateway_sdk.cli.process import CommandError, Status, printable, require, say, write_out
 from gateway_sdk.cli.series import Series, draw_curves, read_series
 from gateway_sdk.cli.session import ask
@@ -52,9 +51,7 @@ def rates(
     as_json: AsJson = False,
     as_csv: AsCsv = False,
     plot: Annotated[bool, switch("--plot", "Draw curves in the terminal.")] = False,
-    png: Annotated[
-        Path | None, option("FILE.png", "Draw a chart. Needs the extra [plot].", parser=parse_png)
-    ] = None,
+    png: Annotated[Path | None, option("FILE.png", "Draw a chart. Needs the extra [plot].")] = None,
     parquet: Annotated[
         Path | None, option("FILE", "Write a Parquet file. Needs the extra [parquet].")
     ] = None,
@@ -68,6 +65,9 @@ def rates(
     [base, *others], codes = split_codes([base]), split_codes(symbols)
     if others:
         raise typer.BadParameter("give one base currency; `gateway bulk rates` takes several")
+    if png and png.suffix.lower() != ".png":
+        problem = f"{str(png)!r} does not end in .png: write a name such as rates.png"
+        raise typer.BadParameter(problem, param_hint="'--png'")
     for file, module in ((png, "matplotlib"), (parquet, "pyarrow")):
         if file is not None:
             require(module)
@@ -104,7 +104,7 @@ def _write_files(series: Series, png: Path | None, parquet: Path | None) -> None
         say(f"{printable(str(parquet))}: {told}")
     if png is not None:
         # Imported here, because it needs the extra [plot], and takes a second or two.
-        from gateway_sdk.cli.output.chart import draw_chart  # noqa: PLC0415
+        from gateway_sdk.cli.chart import draw_chart  # noqa: PLC0415
 
         write_file(png, draw_chart(series))
         say(f"{printable(str(png))}: {told}")

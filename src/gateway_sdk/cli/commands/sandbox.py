@@ -9,7 +9,7 @@ import typer
 
 from gateway_sdk._url import is_loopback
 from gateway_sdk.cli.arguments import option
-from gateway_sdk.cli.output.console import make_console, print_key_values
+from gateway_sdk.cli.output import make_console, print_key_values
 from gateway_sdk.cli.process import CommandError, printable, say, whole_output
 from gateway_sdk.sandbox import (
     AUTHORIZE_PATH,

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.axes import Axes
 from PIL import Image
 
-from gateway_sdk.cli.output.chart import COLOURS, LABEL_GAP, REST, draw_chart
+from gateway_sdk.cli.chart import COLOURS, LABEL_GAP, REST, draw_chart
 from tests.cli.drawn import series_of
 
 

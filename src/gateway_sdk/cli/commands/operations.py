@@ -1,0 +1,386 @@
+"""The commands of the operations: countries, customers, wallets, documents and the webhook."""
+
+import os
+import sys
+import unicodedata
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from importlib.resources import files
+from typing import Annotated, Any, Final, TypeAlias
+
+import typer
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.prompt import Confirm
+from rich.text import Text
+
+from gateway_sdk.cli.arguments import AsCsv, AsJson, argument, examples, option, switch
+from gateway_sdk.cli.files import check_fields, name_of, open_content, read_json, refuse
+from gateway_sdk.cli.output import (
+    Show,
+    Table,
+    choose_form,
+    make_console,
+    progress,
+    show,
+    show_done,
+    show_records,
+    take_apart,
+)
+from gateway_sdk.cli.process import CommandError, Status, printable, write_out
+from gateway_sdk.cli.session import ask
+from gateway_sdk.models import Country, CreateRequest, Revision
+from gateway_sdk.session import GatewaySession
+
+app = typer.Typer(rich_markup_mode=None)
+customer, wallet, aml, kyc = (typer.Typer(rich_markup_mode=None) for _ in range(4))
+app.add_typer(customer, name="customer")
+app.add_typer(wallet, name="wallet")
+app.add_typer(aml, name="aml")
+app.add_typer(kyc, name="kyc")
+
+CustomerId: TypeAlias = Annotated[str, argument("CUSTOMER", "The id of the customer.")]
+DocumentId: TypeAlias = Annotated[str, argument("DOCUMENT", "The id of the document.")]
+ContentType: TypeAlias = Annotated[
+    str | None,
+    option("TYPE", "The media type, such as application/pdf; by default that of the file's name."),
+]
+
+# Interface: Country record. The name is the first column, and the id the last.
+COLUMNS: Final = {
+    "countryName": "Country",
+    "two_digit_iso_code": "2",
+    "three_digit_iso_code": "3",
+    "currency": "Cur",
+    "phone_code": "Phone",
+    "nationality": "Nationality",
+    "id": "Id",
+}
+"""The columns, with their shorter names in a terminal."""
+
+NAMES: Final = {"euro": "eur"}
+"""Names of currencies that are not part of another column, with their codes."""
+
+
+@app.command(
+    epilog=examples(
+        "gateway countries",
+        "gateway countries austria --sandbox",
+        "gateway countries EUR --csv > euro.csv",
+        "gateway countries --json | jq '.[].countryName'",
+    )
+)
+def countries(
+    ctx: typer.Context,
+    search: Annotated[
+        str | None, argument("SEARCH", "Part of a name or nationality, or a whole code.")
+    ] = None,
+    *,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """List the countries of the world, with their codes and currencies.
+
+    The exit status is 1 if no country matches.
+    """
+    form = choose_form(as_json=as_json, as_csv=as_csv)
+    known = ask(ctx, lambda gateway: gateway.country_data.list_countries())
+    found = [country for country in known if search is None or matches(country, search)]
+    records = [country.to_wire() for country in found]
+    rows = [[record.get(name) for name in COLUMNS] for record in records]
+    if found or form != "table":
+        show(Table(list(COLUMNS), rows), records, form, headings=list(COLUMNS.values()))
+    if search is not None and not found:
+        raise CommandError(
+            f"none of the {len(known)} countries matches “{printable(search)}”\n"
+            "`gateway countries` lists them.",
+            Status.FAILED,
+        )
+
+
+def matches(country: Country, search: str) -> bool:
+    """Whether a search is part of a name or equals a code, without regard to case and accents."""
+    wanted = NAMES.get(_folded(search), _folded(search))
+    names = (country.country_name, country.nationality)
+    codes = {country.two_digit_iso_code, country.three_digit_iso_code, country.currency}
+    codes |= {country.phone_code, (country.phone_code or "").lstrip("+")}
+    return any(wanted in _folded(name) for name in names) or wanted in map(_folded, codes - {None})
+
+
+def _folded(text: str | None) -> str:
+    parts = unicodedata.normalize("NFKD", (text or "").strip())
+    return "".join(part for part in parts if not unicodedata.combining(part)).casefold()
+
+
+@customer.command(
+    epilog=examples(
+        "gateway customer create ada.json",
+        "gateway customer create - < ada.json",
+        "gateway customer create ada.json --sandbox",
+    )
+)
+def create(
+    ctx: typer.Context,
+    file: Annotated[
+        str, argument("FILE", 'JSON, as `gateway customer example` prints; "-" is standard input.')
+    ],
+) -> None:
+    """Create a customer, and print the gateway's reply as JSON.
+
+    The request is never sent twice: if the reply is lost, the status is 5, and somebody has to
+    check at the gateway. The tenant is that of --tenant or GATEWAY_TENANT_ID.
+    """
+    request = check_fields(CreateRequest, read_json(file), file)
+    reply = ask(ctx, lambda gateway: gateway.customer.create_customer(request), needs_tenant=True)
+    show_done("The customer is created.", reply)
+
+
+@customer.command(epilog=examples("gateway customer example > ada.json"))
+def example() -> None:
+    """Print an example of a file for `gateway customer create`, with every field.
+
+    Remove the fields that your gateway does not need, and change the others. Nothing is sent.
+    """
+    # Interface: CreateRequest and its objects. No data of a real person.
+    write_out(files("gateway_sdk.cli.commands").joinpath("customer.json").read_bytes())
+
+
+@customer.command(
+    epilog=examples(
+        "gateway customer revise customer-0001 customerStatus=active",
+        "gateway customer revise customer-0001 changes.json",
+    )
+)
+def revise(
+    ctx: typer.Context,
+    customer_id: CustomerId,
+    revisions: Annotated[
+        list[str],
+        argument(
+            "FILE | KEY=VALUE...",
+            'The changes; or a file with {"key": "value"}; "-" is standard input. Use a file for'
+            " personal data: others on this machine can read arguments.",
+        ),
+    ],
+) -> None:
+    """Change fields of a customer, and print the gateway's reply as JSON.
+
+    The request is never sent twice: if the reply is lost, the status is 5.
+    """
+    read = read_revisions(revisions)
+    reply = ask(ctx, lambda gateway: gateway.customer.revise_customer(customer_id, read))
+    show_done("The customer is revised.", reply)
+
+
+def read_revisions(words: Sequence[str]) -> list[Revision]:
+    """Read KEY=VALUE words, or the file that a word without "=" names; messages show no value."""
+    where = ""
+    entries: list[Any] = []
+    if len(words) == 1 and "=" not in words[0]:
+        where, content = f"{words[0]}, ", read_json(words[0])
+        if isinstance(content, dict) and list(content) != ["revisions"]:
+            entries += [{"key": key, "value": value} for key, value in content.items()]
+        else:  # the entries {"key": …, "value": …}, as on the wire
+            found: Any = content["revisions"] if isinstance(content, dict) else content
+            entries += found if isinstance(found, list) else []
+        if not entries:
+            refuse(f'{name_of(words[0])} has no revisions: write {{"key": "value"}}')
+    for place, word in enumerate(() if where else words, 1):
+        key, equals, value = word.partition("=")
+        if not (key and equals):
+            refuse(f"revision {place} is not KEY=VALUE: quote it if it has spaces")
+        entries.append({"key": key, "value": value})
+    places = enumerate(entries, 1)
+    return [check_fields(Revision, entry, f"{where}revision {place}") for place, entry in places]
+
+
+@wallet.command(
+    epilog=examples(
+        "gateway wallet orders --take 5",
+        "gateway wallet orders --page 2 --csv > orders.csv",
+        "gateway wallet orders --sandbox | cut -f1,8",
+    )
+)
+def orders(
+    ctx: typer.Context,
+    *,
+    page: Annotated[int, option("N", "The page; most gateways begin with 1.")] = 1,
+    take: Annotated[int, option("N", "The number of orders of a page.")] = 20,
+    all_pages: Annotated[bool, switch("--all", "Show all pages from --page on.")] = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Show a page of the tenant's orders, or all."""
+
+    async def fetch(gateway: GatewaySession) -> Any:
+        if not all_pages:
+            return await gateway.wallet.order_history(page, take)
+        pages = gateway.wallet.order_history_pages(take, first_page=page)
+        return [order async for reply in pages for order in take_apart(reply)[0] or ()]
+
+    form = choose_form(as_json=as_json, as_csv=as_csv)
+    show_records(ask(ctx, fetch), form)
+
+
+@wallet.command(
+    epilog=examples(
+        "gateway wallet history customer-0001",
+        "gateway wallet history customer-0001 --json | jq '.orders[].status'",
+    )
+)
+def history(
+    ctx: typer.Context, customer_id: CustomerId, *, as_json: AsJson = False, as_csv: AsCsv = False
+) -> None:
+    """Show the trading orders of a customer."""
+    form = choose_form(as_json=as_json, as_csv=as_csv)
+    show_records(ask(ctx, lambda gateway: gateway.wallet.trading_order_history(customer_id)), form)
+
+
+@wallet.command(
+    epilog=examples(
+        "gateway wallet balance",
+        "gateway wallet balance --csv > balance.csv",
+    )
+)
+def balance(ctx: typer.Context, *, as_json: AsJson = False, as_csv: AsCsv = False) -> None:
+    """Show what the tenant has available for spot trading."""
+    form = choose_form(as_json=as_json, as_csv=as_csv)
+    show_records(ask(ctx, lambda gateway: gateway.wallet.spot_trading_available_balance()), form)
+
+
+@wallet.command(
+    epilog=examples(
+        "gateway wallet cancel wallet-0004 order-0056",
+        "gateway wallet cancel wallet-0004 order-0056 --yes --sandbox",
+    )
+)
+def cancel(
+    ctx: typer.Context,
+    wallet_id: Annotated[str, argument("WALLET", "The id of the wallet.")],
+    order_id: Annotated[str, argument("ORDER", "The id of the order.")],
+    *,
+    yes: Annotated[bool, switch("--yes", "Do not ask; needed in scripts.", "-y")] = False,
+) -> None:
+    """Cancel a trading order, and print the gateway's reply as JSON.
+
+    It asks first. It does no harm to cancel an order twice.
+    """
+    if not yes:
+        _confirm(f"Cancel order {printable(order_id)} of wallet {printable(wallet_id)}?")
+    reply = ask(ctx, lambda gateway: gateway.wallet.cancel_order(wallet_id, order_id))
+    show_done("The order is cancelled.", reply)
+
+
+def _confirm(question: str) -> None:
+    if sys.stdin is None or not sys.stdin.isatty():
+        problem = "cannot ask, because standard input is not a terminal"
+        raise CommandError(f"{problem}\nNothing was sent: add --yes.")
+    try:
+        meant = Confirm.ask(Text(question), console=make_console(stderr=True), default=False)
+    except EOFError:
+        meant = False
+    if not meant:
+        raise CommandError("not cancelled: nothing was sent", Status.FAILED)
+
+
+def _bar(doing: str) -> AbstractContextManager[Show]:
+    size, speed, left = DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    return progress(TextColumn(doing), BarColumn(bar_width=None), size, speed, left)
+
+
+@aml.command(
+    epilog=examples(
+        "gateway aml upload passport.pdf",
+        "gateway aml upload passport.bin --content-type application/pdf",
+        "gateway aml upload - < passport.pdf",
+    )
+)
+def upload(
+    ctx: typer.Context,
+    file: Annotated[str, argument("FILE", 'The document; "-" is standard input.')],
+    *,
+    content_type: ContentType = None,
+) -> None:
+    """Upload a document, and print the gateway's reply as JSON.
+
+    The request is never sent twice: if the reply is lost, the status is 5, and somebody has to
+    check at the gateway.
+    """
+    content = open_content(file)
+    with _bar("Uploading") as show:
+        reply = ask(ctx, lambda it: it.aml.upload_document(content, content_type, on_progress=show))
+    show_done("The document is uploaded.", reply)
+
+
+@aml.command(epilog=examples("gateway aml update document-0001 passport.pdf"))
+def update(
+    ctx: typer.Context,
+    document_id: DocumentId,
+    file: Annotated[str, argument("FILE", 'The new content; "-" is standard input.')],
+    *,
+    content_type: ContentType = None,
+) -> None:
+    """Replace the content of a document, and print the gateway's reply as JSON."""
+    given = document_id, open_content(file), content_type
+    with _bar("Updating") as show:
+        reply = ask(ctx, lambda it: it.aml.update_document(*given, on_progress=show))
+    show_done("The document is updated.", reply)
+
+
+@aml.command(
+    epilog=examples(
+        "gateway aml status document-0001 approved",
+        "gateway aml status document-0001 --file status.json",
+    )
+)
+def status(
+    ctx: typer.Context,
+    document_id: DocumentId,
+    value: Annotated[str | None, argument("STATUS", "The new status, sent as text.")] = None,
+    *,
+    file: Annotated[
+        str | None, option("FILE", 'A file to send in place of a value; "-" is standard input.')
+    ] = None,
+    content_type: ContentType = None,
+) -> None:
+    """Change the status of a document, and print the gateway's reply as JSON.
+
+    The interface does not say which values are allowed.
+    """
+    if bool(value) == (file is not None):
+        raise CommandError("give the new status, or --file")
+    if value and not value.isalnum() and os.path.isfile(value):  # noqa: PTH113 - any text, however long
+        refuse(f"{name_of(value)} is a file\nTo send its content, give --file.")
+    given = document_id, open_content(file) if file is not None else value or "", content_type
+    reply = ask(ctx, lambda it: it.aml.change_document_status(*given))
+    show_done("The status is changed.", reply)
+
+
+@kyc.command(
+    epilog=examples(
+        "gateway kyc webhook",
+        "gateway kyc webhook event.json --sandbox",
+    )
+)
+def webhook(
+    ctx: typer.Context,
+    file: Annotated[
+        str | None, argument("FILE", 'The event, if there is one; "-" is standard input.')
+    ] = None,
+    *,
+    content_type: ContentType = None,
+) -> None:
+    """Call the KYC webhook.
+
+    The request is never sent twice: if the reply is lost, the status is 5.
+    """
+    if file is None and content_type is not None:
+        raise CommandError("--content-type needs a file")
+    content = None if file is None else open_content(file)
+    ask(ctx, lambda gateway: gateway.kyc.send_webhook(content, content_type))
+    show_done("The gateway has acknowledged it.", None)

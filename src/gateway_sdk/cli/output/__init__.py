@@ -1,1 +1,0 @@
-"""Standard output and files of data: tables, JSON, CSV, always whole."""

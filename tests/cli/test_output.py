@@ -1,0 +1,367 @@
+import csv
+import io
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from gateway_sdk.cli.output import (
+    Form,
+    KeyValue,
+    Table,
+    describe_moment,
+    find_records,
+    format_span,
+    make_console,
+    print_key_values,
+    show_done,
+    show_json,
+    show_records,
+    to_cell,
+    to_csv,
+    to_json,
+    to_lines,
+    to_terminal,
+)
+from gateway_sdk.cli.process import CommandError, OutputError, printable
+
+PATH = "/folder" * 20
+
+
+@pytest.mark.posix  # rich makes a console of Windows one narrower
+@pytest.mark.parametrize(("columns", "used"), [("30", 40), ("60", 60), ("80", 80), ("300", 110)])
+def test_width_stays_readable(monkeypatch: pytest.MonkeyPatch, columns: str, used: int) -> None:
+    """A terminal is used as wide as it is, but for very narrow and very wide ones."""
+    monkeypatch.setenv("COLUMNS", columns)
+
+    assert make_console().width == used
+
+
+@pytest.mark.parametrize(
+    ("facts", "lines"),
+    [
+        # What does not fit into a line goes on below where it began, and words stay whole: a path
+        # that is longer than any line can be copied as it stands.
+        (
+            [("Failed", "AED AFN ALL AMD AOA ARS AUD AWG"), ("", PATH), ("Took", "1 s")],
+            [
+                "Failed     AED AFN ALL AMD AOA ARS AUD",
+                "           AWG",
+                f"           {PATH}",
+                "Took       1 s",
+            ],
+        ),
+        ([("Client", " "), ("Took", "1 s")], ["Client     ", "Took       1 s"]),
+    ],
+)
+def test_facts_are_indented_under_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    facts: list[KeyValue],
+    lines: list[str],
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_key_values(facts)
+
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [
+        (0.4, "0 s"),
+        (119.4, "119 s"),
+        (119.6, "2 min"),
+        (7199, "120 min"),
+        (7200, "2 h"),
+        (172_799, "48 h"),
+        (172_800, "2 days"),
+        (31_536_000, "365 days"),
+    ],
+)
+def test_span_is_in_the_unit_that_is_large_enough(seconds: float, written: str) -> None:
+    """From two of a unit on, that unit counts, without fractions."""
+    assert format_span(seconds) == written
+
+
+NOON = 1_800_014_400.0  # 2027-01-15 12:00 UTC
+
+
+@pytest.mark.parametrize(
+    ("moment", "written"),
+    [
+        (NOON, "2027-01-15 12:00:00 UTC, in 0 s"),
+        (NOON - 90, "2027-01-15 11:58:30 UTC, 90 s ago"),
+    ],
+)
+def test_moment_is_in_utc_and_relative_to_now(moment: float, written: str) -> None:
+    """A moment is a date for the record and a distance for the reader."""
+    assert describe_moment(moment, NOON) == written
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text()
+    | st.decimals(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(VALUES)
+def test_json_is_exactly_the_value(value: Any) -> None:
+    """What is read back is what was written, each digit of each number included."""
+    assert json.loads(to_json(value), parse_float=Decimal) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"é": "\x9b\x7f"}, '{"é": "\\u009b\\u007f"}'),
+        (["\u202e a\u2028\U000e0001\ufeff"], '["\\u202e a\\u2028\\udb40\\udc01\\ufeff"]'),
+    ],
+)
+def test_json_is_readable_and_harmless(value: Any, text: str) -> None:
+    """Letters stay letters, and what steers a terminal is escaped."""
+    assert to_json(value, indent=None) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""),
+        (True, "true"),
+        (12, "12"),
+        ("text", "text"),
+        (Decimal("1E+2"), "100"),
+        (Decimal("1.50"), "1.50"),
+        (Decimal("1E-7"), "0.0000001"),
+        (Decimal("1E+1000000"), "1E+1000000"),
+        (Decimal("NaN"), "NaN"),
+        (["a", 1], '["a", 1]'),
+        ({"a": Decimal("1.0")}, '{"a": 1.0}'),
+    ],
+)
+def test_cells_are_text_on_one_line(value: Any, text: str) -> None:
+    """Numbers are plain unless that takes a page, nothing is empty, what is nested is JSON."""
+    assert to_cell(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("São Tomé, नेपाल 🇳🇵", "São Tomé, नेपाल 🇳🇵"),
+        ("a\tb\r\nc", "a\\tb\\r\\nc"),
+        ("\x1b[2J\x9b2J", "\\x1b[2J\\x9b2J"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        ("\ud800", "\\ud800"),
+    ],
+)
+def test_what_would_steer_a_terminal_is_escaped(text: str, shown: str) -> None:
+    """Letters of all scripts stay; what cannot be seen becomes escapes."""
+    assert printable(text) == shown
+
+
+@given(st.text())
+def test_no_text_steers_a_terminal(text: str) -> None:
+    """Whatever comes in, what comes out is one line without control characters."""
+    shown = printable(text)
+
+    assert len(shown.splitlines()) <= 1
+    assert shown.isprintable()
+    shown.encode()  # no half of a character
+
+
+@pytest.mark.parametrize(
+    ("reply", "table", "beside"),
+    [
+        ([{"a": 1}], (["a"], [[1]]), ""),
+        ({"page": 1, "orders": [{"a": 1}], "more": None}, (["a"], [[1]]), "page 1, more "),
+        ([{"a": 1}, {"b": [2], "a": None}], (["a", "b"], [[1, None], [None, [2]]]), ""),
+        ({"total": 0, "orders": []}, ([], []), "total 0"),
+    ],
+)
+def test_records_are_found(reply: Any, table: tuple[Any, Any], beside: str) -> None:
+    """A list of objects is a table, whatever it is called; single values are told beside it."""
+    assert find_records(reply) == (table, beside)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        "text",
+        {"a": 1},
+        [{"a": 1}, 2],
+        {"a": [{"x": 1}], "b": [{"x": 1}]},
+        {"a": [{"x": 1}], "b": {"x": 1}},
+    ],
+)
+def test_other_shapes_are_none(reply: Any) -> None:
+    """Nothing of a reply is left out because it does not fit into a table."""
+    assert find_records(reply) is None
+
+
+AS_IT_CAME = '{\n  "a": {\n    "b": 1\n  }\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("reply", "form", "out", "err"),
+    [
+        # The interface leaves replies open, so that another shape is no error.
+        ({"a": {"b": 1}}, "table", AS_IT_CAME, ""),
+        ({"a": {"b": 1}}, "json", AS_IT_CAME, ""),
+        # Nobody wonders whether an empty output is a failure.
+        ({"total": 0, "orders": []}, "csv", "", "The list is empty.\n"),
+        # What stands beside the records is no data of the table.
+        ({"orders": [{"a": 1}], "note": "\x1b[2J"}, "table", "a\n1\n", "note \\x1b[2J\n"),
+        ([{"a": 1}], "table", "a\n1\n", ""),
+    ],
+)
+def test_replies_are_shown(
+    capsys: pytest.CaptureFixture[str], reply: Any, form: Form, out: str, err: str
+) -> None:
+    show_records(reply, form)
+
+    assert capsys.readouterr() == (out, err)
+
+
+def test_other_shapes_are_no_csv() -> None:
+    """A program that wants columns is told that there are none."""
+    with pytest.raises(CommandError, match="--json") as caught:
+        show_records({"a": 1}, "csv")
+
+    assert caught.value.status == 4
+
+
+def test_bytes_are_printed_as_they_are(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """A gateway may reply with a document."""
+    show_json(b"%PDF\x00\xff")
+
+    assert capfdbinary.readouterr().out == b"%PDF\x00\xff"
+
+
+def test_reply_that_cannot_be_printed_does_not_undo_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A full disk after a write says that it is done, so that nobody repeats it."""
+
+    def fail(_: object) -> None:
+        raise OutputError("cannot write the output: No space left on device", 1)
+
+    monkeypatch.setattr("gateway_sdk.cli.output.write_out", fail)
+    with pytest.raises(OutputError) as caught:
+        show_done("The customer is created.", {"id": 1})
+
+    assert caught.value.status == 6
+    assert str(caught.value).splitlines() == [
+        "cannot write the output: No space left on device",
+        "It was done, so do not repeat it; only the reply is lost.",
+    ]
+    assert capsys.readouterr().err == "The customer is created.\n"
+
+
+ORDERS = Table(
+    ("orderId", "note", "quantity", "createdAt"),
+    [
+        ["order-1", None, Decimal("1.50"), "2026-09-22T21:05:37.000Z"],
+        ["order-2", "tab\tand\nline", 12, "2026-09-22T21:05:37.000Z"],
+    ],
+)
+
+
+def draw(table: Table, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Draw a table in a terminal of so many columns, without colours."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "dumb")
+    return [line.rstrip() for line in to_terminal(table, make_console())[0].splitlines()]
+
+
+def test_lines_have_a_header_and_tabs() -> None:
+    """Each row is one line, and a tab or line break inside of a cell shows as an escape."""
+    assert to_lines(ORDERS) == (
+        "orderId\tnote\tquantity\tcreatedAt\n"
+        "order-1\t\t1.50\t2026-09-22T21:05:37.000Z\n"
+        "order-2\ttab\\tand\\nline\t12\t2026-09-22T21:05:37.000Z\n"
+    )
+
+
+def test_csv_is_that_of_rfc_4180() -> None:
+    """Lines end in CRLF, and quotes keep commas, quotes and line breaks in their cell."""
+    rows = [['say "hi", you', "two\r\nlines"], ["", "1"]]
+
+    text = to_csv(Table(("a", "b"), rows))
+
+    assert text == 'a,b\r\n"say ""hi"", you","two\r\nlines"\r\n,1\r\n'
+    assert list(csv.reader(io.StringIO(text, newline=""))) == [["a", "b"], *rows]
+
+
+def test_table_that_fits_is_drawn_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers have their points one below another, the rest is to the left."""
+    assert draw(ORDERS, 80, monkeypatch) == [
+        "orderId  note            quantity  createdAt",
+        "─" * 59,
+        "order-1                      1.50  2026-09-22T21:05:37.000Z",
+        "order-2  tab\\tand\\nline     12     2026-09-22T21:05:37.000Z",
+    ]
+
+
+def test_words_wrap_and_ids_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long text takes more lines, so that a long id stays in one piece."""
+    table = Table(("id", "text"), [["i" * 40, "some words " * 8]])
+
+    drawn = draw(table, 80, monkeypatch)
+
+    assert "i" * 40 in drawn[2]
+    assert len(drawn) > 3
+    assert " ".join(line[42:] for line in drawn[2:]).split() == ["some", "words"] * 8
+
+
+def test_word_that_is_wider_than_the_terminal_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even then every character is there."""
+    drawn = draw(Table(("id", "hash"), [["x", "h" * 200]]), 66, monkeypatch)
+
+    assert sum(line.count("h") for line in drawn[2:]) == 200
+
+
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        # Only numbers, and texts that are numbers, stand to the right.
+        (
+            Table(("switch", "amount"), [[True, "1.5"], [False, "-10"]]),
+            ["switch  amount", "true       1.5", "false    -10"],
+        ),
+        # The header stands in any case.
+        (Table(("name",), []), ["name"]),
+        # Brackets of a gateway are shown, and take no effect.
+        (
+            Table(("[bold]",), [["[red]x[/red] :smile: \x1b[31m"]]),
+            ["[bold]", "[red]x[/red] :smile: \\x1b[31m"],
+        ),
+    ],
+)
+def test_cells_are_drawn(monkeypatch: pytest.MonkeyPatch, table: Table, lines: list[str]) -> None:
+    drawn = draw(table, 80, monkeypatch)
+
+    assert [drawn[0], *drawn[2:]] == lines
+
+
+@pytest.mark.posix  # rich makes a console of Windows one narrower
+@pytest.mark.parametrize(("columns", "kept"), [(59, 4), (58, 3), (33, 3), (32, 2), (23, 2), (3, 2)])
+def test_terminal_has_the_columns_that_fit(
+    monkeypatch: pytest.MonkeyPatch, columns: int, kept: int
+) -> None:
+    """Those on the right are left out and named; no id is broken."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+
+    shown, left_out = to_terminal(ORDERS, make_console(fewest_columns=1))
+
+    assert tuple(left_out) == ORDERS.columns[kept:], "as they are called, without padding"
+    assert len(shown.splitlines()[2:]) == 2 or columns == 3
+    assert all(re.search(rf"\b{name}\b", shown) for name in ORDERS.columns[:kept]) or columns == 3
