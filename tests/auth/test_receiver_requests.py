@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver, _callback_server
+from gateway_sdk.auth import LoopbackReceiver, _loopback
 from gateway_sdk.auth._callback_handler import (
     CallbackHandler,
     CallbackRequest,
@@ -259,7 +259,7 @@ async def test_an_unfinished_request_does_not_block_others(
         await there.open()
         with monkeypatch.context() as patched:
             if not leaves:
-                patched.setattr(_callback_server, "_CONNECTION_TIMEOUT", 0.01)
+                patched.setattr(_loopback, "_CONNECTION_TIMEOUT", 0.01)
             line = await there.connect()
             await line.send(raw)
             if not leaves:

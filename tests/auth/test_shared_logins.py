@@ -27,7 +27,7 @@ from gateway_sdk.auth import (
     PrivateFileStore,
     SharedTokenSource,
     Token,
-    _login_coordination as login_coordination,
+    _shared_source,
 )
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.outcome import Repeatability
@@ -282,7 +282,7 @@ def test_real_processes_open_one_login_and_do_not_wait_for_a_killed_one(tmp_path
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login_coordination, "_POLL", 0.001)
+    monkeypatch.setattr(_shared_source, "_POLL", 0.001)
 
 
 def lock_of(store: PrivateFileStore) -> LockFile:
@@ -353,7 +353,7 @@ async def test_a_stuck_holder_is_given_up(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lock is waited for as long as a login may take; then the source logs in without it."""
-    monkeypatch.setattr(login_coordination, "DEFAULT_LOGIN_TIMEOUT", 0.05)
+    monkeypatch.setattr(_shared_source, "DEFAULT_LOGIN_TIMEOUT", 0.05)
     lock = lock_of(store)
     assert lock.acquire()
     assert await names(SharedTokenSource(store, Person()), 1) == {"1"}
