@@ -9,8 +9,8 @@ import os
 import socket
 import struct
 from collections.abc import Iterable
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import h11
@@ -32,7 +32,8 @@ def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
         if listeners and not has_address(host):
             continue
         try:
-            listeners.append(_listen(host, port))
+            listeners.append(socket.socket(_family(host), socket.SOCK_STREAM))
+            _listen(listeners[-1], host, port)
         except OSError as error:
             close_all(listeners)
             problem = f"cannot listen at port {port} of {host}: {error.strerror}"
@@ -61,21 +62,16 @@ def has_address(host: str) -> bool:
     return True
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    listener = socket.socket(_family(host), socket.SOCK_STREAM)
-    with ExitStack() as stack:
-        stack.callback(listener.close)
-        # SO_REUSEADDR makes a fixed port available again at once. On Windows it would let other
-        # programs share the port, so there the opposite option is set.
-        option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
-        listener.setsockopt(socket.SOL_SOCKET, option, 1)
-        if listener.family is socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)  # noqa: FBT003 - its only parameter
-        stack.pop_all()
-    return listener
+def _listen(listener: socket.socket, host: str, port: int) -> None:
+    # SO_REUSEADDR makes a fixed port available again at once. On Windows it would let other
+    # programs share the port, so there the opposite option is set.
+    option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+    listener.setsockopt(socket.SOL_SOCKET, option, 1)
+    if listener.family is socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    listener.bind((host, port))
+    listener.listen(_BACKLOG)
+    listener.setblocking(False)  # noqa: FBT003 - its only parameter
 
 
 def _family(host: str) -> socket.AddressFamily:
@@ -158,10 +154,9 @@ then read the reply."""
 _PIECE: Final = 16 * 1024
 
 
+@dataclass(eq=False)
 class _RequestRefusedError(Exception):
-    def __init__(self, reply: CallbackReply) -> None:
-        super().__init__()
-        self.reply = reply
+    reply: CallbackReply
 
 
 async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> CallbackRequest:

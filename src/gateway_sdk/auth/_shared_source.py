@@ -109,14 +109,10 @@ class SharedTokenSource(NotPickled):
             )
         if not isinstance(getattr(store, "key", None), TokenKey | None):
             raise ConfigurationError("the key of store must be a TokenKey, or None")
-        functions = {
-            "acquire": (acquire or time.time, "a coroutine function that returns a Token"),
-            "clock": (clock, "a function that returns seconds since 1970"),
-            "monotonic": (monotonic, "a function that returns seconds"),
-        }
-        for name, (given, what) in functions.items():
-            if not callable(given):
-                raise ConfigurationError(f"must be {what}", setting=name)
+        functions = {"acquire": acquire or time.time, "clock": clock, "monotonic": monotonic}
+        for name, function in functions.items():
+            if not callable(function):
+                raise ConfigurationError("must be a function", setting=name)
         self._store = store
         self._acquire = acquire
         self._leeway = check_wait("leeway", leeway)
