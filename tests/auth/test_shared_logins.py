@@ -43,11 +43,6 @@ DENIED = AuthorizationDeniedError(
 )
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 async def refusal(source: SharedTokenSource) -> GatewayError:
     with pytest.raises(GatewayError) as caught:
         await source.token()
@@ -248,7 +243,10 @@ asyncio.run(main())
 
 
 def test_real_processes_open_one_login_and_do_not_wait_for_a_killed_one(tmp_path: Path) -> None:
-    """One of four opens a login; when it is killed, another one does, and all get its token."""
+    """One of four opens a login; when it is killed, another one does, and all get its token.
+
+    They leave only the token behind.
+    """
     said: queue.Queue[tuple[subprocess.Popen[str], str]] = queue.Queue()
 
     def read(process: "subprocess.Popen[str]") -> None:
@@ -278,6 +276,7 @@ def test_real_processes_open_one_login_and_do_not_wait_for_a_killed_one(tmp_path
     assert [line for _, line in ends] == ["from-the-second"] * 3
     assert {one.pid for one, _ in ends} == {one.pid for one in processes} - {first.pid}
     assert said.empty()
+    assert names_in(tmp_path / "tokens") == [f"{KEY.digest}.json"]
 
 
 @pytest.fixture(autouse=True)
@@ -288,15 +287,6 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 def lock_of(store: PrivateFileStore) -> LockFile:
     store.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return LockFile(store.path.with_suffix(".lock"))
-
-
-async def test_of_four_sources_one_opens_a_login(store: PrivateFileStore) -> None:
-    """Four sources that share a token file open one login, and leave only the token behind."""
-    person = Person()
-    asking = (names(SharedTokenSource(store, person), 1) for _ in range(4))
-    assert await asyncio.gather(*asking) == [{"1"}] * 4
-    assert person.asked == 1
-    assert names_in(store.path.parent) == [store.path.name]
 
 
 async def test_after_a_failed_or_cancelled_login_the_next_source_asks(

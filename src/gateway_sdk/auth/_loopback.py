@@ -71,7 +71,6 @@ def _listen(listener: socket.socket, host: str, port: int) -> None:
         listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     listener.bind((host, port))
     listener.listen(_BACKLOG)
-    listener.setblocking(False)  # noqa: FBT003 - its only parameter
 
 
 def _family(host: str) -> socket.AddressFamily:
