@@ -8,7 +8,7 @@ import pytest
 from gateway_sdk.auth import PrivateFileStore
 from tests.auth.shelves import SHELVES, Ring, Shelf
 from tests.auth.traces import no_traces
-from tests.support.logins import KEY
+from tests.support.logins import KEY, Clock
 from tests.support.redis_server import RedisServer
 from tests.support.secrecy import CANARY, logged
 
@@ -26,6 +26,11 @@ def discreet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     caplog.set_level(logging.DEBUG)
     yield
     assert CANARY not in logged(caplog.get_records("call"))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gateway_sdk.auth import _callback_server, _loopback, login
+from gateway_sdk.auth import _loopback, login
 from tests.auth.bad_requests import GOOD as RESPONSE
 from tests.auth.people import FLOW, GOOD, TOKEN, Reader, Surfer, exchange
 from tests.auth.visits import Waiting, post, visit, waiting
@@ -121,7 +121,7 @@ async def test_a_connection_reset_during_the_owner_check_is_refused(
             client.close()
         return bool(_loopback._user_of(peer, own) == os.geteuid() + 1)
 
-    monkeypatch.setattr(_callback_server, "is_other_user", reset)
+    monkeypatch.setattr(_loopback, "is_other_user", reset)
     async with waiting() as there:
         clients.append(open_start(there, by_reset=True))
         await there.must_still_wait()

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from gateway_sdk.auth import LoopbackReceiver, _callback_server
+from gateway_sdk.auth import LoopbackReceiver, _loopback
 from gateway_sdk.auth._callback_handler import (
     CallbackHandler,
     CallbackRequest,
@@ -91,7 +91,7 @@ async def test_a_second_opening_ends_the_wait(cookie: str | None) -> None:
         reply = await there.send(visit({"Cookie": cookie}, target=there.start))
         with pytest.raises(LoginError, match="opened twice"):
             await there.task
-    assert reply.status == 409
+    assert (reply.status, b"was opened twice" in reply.body) == (409, True)
     assert not {"Location", "Set-Cookie"} & reply.headers.keys()
 
 
@@ -259,7 +259,7 @@ async def test_an_unfinished_request_does_not_block_others(
         await there.open()
         with monkeypatch.context() as patched:
             if not leaves:
-                patched.setattr(_callback_server, "_CONNECTION_TIMEOUT", 0.01)
+                patched.setattr(_loopback, "_CONNECTION_TIMEOUT", 0.01)
             line = await there.connect()
             await line.send(raw)
             if not leaves:

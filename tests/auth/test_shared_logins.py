@@ -27,7 +27,7 @@ from gateway_sdk.auth import (
     PrivateFileStore,
     SharedTokenSource,
     Token,
-    _login_coordination as login_coordination,
+    _shared_source,
 )
 from gateway_sdk.auth.token import text_of
 from gateway_sdk.outcome import Repeatability
@@ -41,11 +41,6 @@ DENIED = AuthorizationDeniedError(
     description="not on Sundays",
     uri="https://login.test/help",
 )
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 async def refusal(source: SharedTokenSource) -> GatewayError:
@@ -248,7 +243,10 @@ asyncio.run(main())
 
 
 def test_real_processes_open_one_login_and_do_not_wait_for_a_killed_one(tmp_path: Path) -> None:
-    """One of four opens a login; when it is killed, another one does, and all get its token."""
+    """One of four opens a login; when it is killed, another one does, and all get its token.
+
+    They leave only the token behind.
+    """
     said: queue.Queue[tuple[subprocess.Popen[str], str]] = queue.Queue()
 
     def read(process: "subprocess.Popen[str]") -> None:
@@ -278,25 +276,17 @@ def test_real_processes_open_one_login_and_do_not_wait_for_a_killed_one(tmp_path
     assert [line for _, line in ends] == ["from-the-second"] * 3
     assert {one.pid for one, _ in ends} == {one.pid for one in processes} - {first.pid}
     assert said.empty()
+    assert names_in(tmp_path / "tokens") == [f"{KEY.digest}.json"]
 
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login_coordination, "_POLL", 0.001)
+    monkeypatch.setattr(_shared_source, "_POLL", 0.001)
 
 
 def lock_of(store: PrivateFileStore) -> LockFile:
     store.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return LockFile(store.path.with_suffix(".lock"))
-
-
-async def test_of_four_sources_one_opens_a_login(store: PrivateFileStore) -> None:
-    """Four sources that share a token file open one login, and leave only the token behind."""
-    person = Person()
-    asking = (names(SharedTokenSource(store, person), 1) for _ in range(4))
-    assert await asyncio.gather(*asking) == [{"1"}] * 4
-    assert person.asked == 1
-    assert names_in(store.path.parent) == [store.path.name]
 
 
 async def test_after_a_failed_or_cancelled_login_the_next_source_asks(
@@ -353,7 +343,7 @@ async def test_a_stuck_holder_is_given_up(
     store: PrivateFileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lock is waited for as long as a login may take; then the source logs in without it."""
-    monkeypatch.setattr(login_coordination, "DEFAULT_LOGIN_TIMEOUT", 0.05)
+    monkeypatch.setattr(_shared_source, "DEFAULT_LOGIN_TIMEOUT", 0.05)
     lock = lock_of(store)
     assert lock.acquire()
     assert await names(SharedTokenSource(store, Person()), 1) == {"1"}

@@ -39,11 +39,6 @@ async def why_not(source: SharedTokenSource, rejected: Token | None = None) -> s
     return str(caught.value).partition(": log in")[0]
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 async def test_a_token_comes_from_memory_then_the_store_then_a_login() -> None:
     store, person = Store(), Person()
     source = SharedTokenSource(store, person)

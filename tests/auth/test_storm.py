@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from gateway_sdk import GatewaySession, LoginError
 from gateway_sdk.auth import ImplicitFlow, MemoryStore, SharedTokenSource, Token, login
-from gateway_sdk.auth._login_coordination import SingleFlight
+from gateway_sdk.auth._shared_source import SingleFlight
 from gateway_sdk.auth.token import text_of
 from tests.auth.traces import release_ports
 from tests.support.calls import CALLS

@@ -198,23 +198,6 @@ async def test_the_cookie_is_protected_and_deleted(
     assert left == names - {cookie["name"]}
 
 
-@pytest.mark.parametrize("is_same", [True, False])
-async def test_a_second_opening_ends_the_login(
-    browser: Browser, page: Page, flow: ImplicitFlow, witness: Witness, is_same: bool
-) -> None:
-    """It is not known which of the two is the user's, so both are refused, even with the cookie."""
-    second = page.context if is_same else await browser.new_context()
-    async with under_way(flow) as waiting:
-        await page.goto(waiting.url)
-        thief = await second.new_page()
-        await thief.goto(waiting.url)
-        with pytest.raises(LoginError, match="was opened twice"):
-            await waiting.token
-    assert "opened twice" in await thief.inner_text("body")
-    assert witness.starts == [302, 409]
-    await thief.close()
-
-
 async def test_another_browser_cannot_finish_the_login(
     browser: Browser, context: BrowserContext, page: Page, flow: ImplicitFlow
 ) -> None:
@@ -227,21 +210,6 @@ async def test_another_browser_cannot_finish_the_login(
         assert not waiting.token.done()
         await log_in(await context.new_page(), waiting)
     await thief.close()
-
-
-async def test_an_image_and_a_prefetch_open_nothing(
-    page: Page, browser: Browser, flow: ImplicitFlow, witness: Witness
-) -> None:
-    """Requests that a browser makes without the user do not open the address."""
-    early = await browser.new_page(extra_http_headers={"Sec-Purpose": "prefetch;prerender"})
-    async with under_way(flow) as waiting:
-        reply = await early.goto(waiting.url)
-        assert reply is not None
-        assert reply.status == 503
-        assert await early.evaluate(ATTACKS["picture"].script, waiting.url) == "refused"
-        await log_in(page, waiting)
-    await early.close()
-    assert witness.starts == [503, 403, 302]
 
 
 # --- what earlier servers have left at the port, and other ports -----------------------------

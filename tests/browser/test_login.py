@@ -49,17 +49,6 @@ async def test_a_login_returns_the_issued_token(
     assert places == {waiting.url, flow.authorization_url, waiting.redirect_uri}
 
 
-async def test_a_user_who_refuses_is_not_logged_in(page: Page, flow: ImplicitFlow) -> None:
-    """A denial ends the login with its reason, in the program and on the page."""
-    async with under_way(flow) as waiting:
-        await decide(page, waiting, "deny")
-        await shows(page, NOT_LOGGED_IN, "The login was refused (access_denied).")
-        with pytest.raises(AuthorizationDeniedError) as caught:
-            await waiting.token
-    assert caught.value.code == "access_denied"
-    assert page.url == waiting.redirect_uri
-
-
 TOKEN = "-._~+/with+all/that+a+token/may+hold=="
 GRANT = "&token_type=Bearer&expires_in=3600"
 full = pytest.mark.full

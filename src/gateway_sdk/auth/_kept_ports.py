@@ -14,8 +14,7 @@ from functools import cache
 from typing import Any, Final, TypeVar
 
 from gateway_sdk.auth._callback_handler import CallbackHandler
-from gateway_sdk.auth._callback_server import CallbackServer
-from gateway_sdk.auth._loopback import close_all
+from gateway_sdk.auth._loopback import CallbackServer, close_all
 
 T = TypeVar("T")
 

@@ -101,23 +101,26 @@ async def login(
 
         coroutines = [receiver.receive(finish, timeout=timeout)] if receiver else []
         if paste:
-            pasted = _read_pasted(flow, attempt, paste, show, clock)
-            coroutines.append(pasted if receiver else _within(pasted, timeout, redirect_uri))
-        return await _first_token(opened, browser, show, coroutines)
+            coroutines.append(_read_pasted(flow, attempt, paste, show, clock))
+        opening = _open_browser(opened, browser, show)
+        # The receiver ends in time by itself: its error counts the responses that it refused.
+        token = await _first_token(coroutines, opening, None if receiver else timeout)
+        if token is None:
+            raise timed_out(timeout, redirect_uri)
+        return token
 
 
 async def _first_token(
-    url: str,
-    browser: Browser,
-    show: Callable[[str], object],
     coroutines: Iterable[Coroutine[Any, Any, Token]],
-) -> Token:
+    opening: Coroutine[Any, Any, None],
+    seconds: float | None,
+) -> Token | None:
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
-    opening = asyncio.create_task(_open_browser(url, browser, show))
-    started: list[asyncio.Task[Any]] = [*tasks, opening]
+    started: list[asyncio.Task[Any]] = [*tasks, asyncio.create_task(opening)]
     try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return min(done, key=lambda task: task.exception() is not None).result()
+        done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        first = min(done, key=lambda task: task.exception() is not None, default=None)
+        return first.result() if first else None
     finally:
         for task in started:
             task.cancel()
@@ -144,21 +147,6 @@ async def _read_pasted(
             show(f"Not this one: {error}. Paste the whole address, up to its end.")
         except EOFError:
             raise LoginError("nothing was pasted") from None
-
-
-async def _within(
-    coroutine: Coroutine[Any, Any, Token],
-    timeout: float | None,  # noqa: ASYNC109
-    redirect_uri: str,
-) -> Token:
-    scope = asyncio.timeout(timeout)
-    try:
-        async with scope:
-            return await coroutine
-    except TimeoutError:
-        if not scope.expired():
-            raise
-        raise timed_out(timeout, redirect_uri) from None
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

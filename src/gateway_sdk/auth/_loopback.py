@@ -1,22 +1,22 @@
-"""The receiver's network: its sockets, the user behind a connection, and HTTP, parsed by h11.
+"""The receiver's network: its sockets, the user behind a connection, HTTP, and the server.
 
-A connection has one request and one reply.
+A connection has one request and one reply. All is bounded: connections, seconds and bytes.
 """
 
 import asyncio
-import contextlib
 import errno
 import os
 import socket
 import struct
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import h11
 import httpx
 
-from gateway_sdk.auth._callback_handler import CallbackReply, CallbackRequest
+from gateway_sdk.auth._callback_handler import CallbackHandler, CallbackReply, CallbackRequest
 from gateway_sdk.errors import ReceiverUnavailableError
 
 _BACKLOG: Final = 32
@@ -32,7 +32,8 @@ def listen(url: httpx.URL, bind: str | None) -> list[socket.socket]:
         if listeners and not has_address(host):
             continue
         try:
-            listeners.append(_listen(host, port))
+            listeners.append(socket.socket(_family(host), socket.SOCK_STREAM))
+            _listen(listeners[-1], host, port)
         except OSError as error:
             close_all(listeners)
             problem = f"cannot listen at port {port} of {host}: {error.strerror}"
@@ -61,21 +62,15 @@ def has_address(host: str) -> bool:
     return True
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    listener = socket.socket(_family(host), socket.SOCK_STREAM)
-    with contextlib.ExitStack() as stack:
-        stack.callback(listener.close)
-        # SO_REUSEADDR makes a fixed port available again at once. On Windows it would let other
-        # programs share the port, so there the opposite option is set.
-        option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
-        listener.setsockopt(socket.SOL_SOCKET, option, 1)
-        if listener.family is socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind((host, port))
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)  # noqa: FBT003 - its only parameter
-        stack.pop_all()
-    return listener
+def _listen(listener: socket.socket, host: str, port: int) -> None:
+    # SO_REUSEADDR makes a fixed port available again at once. On Windows it would let other
+    # programs share the port, so there the opposite option is set.
+    option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
+    listener.setsockopt(socket.SOL_SOCKET, option, 1)
+    if listener.family is socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    listener.bind((host, port))
+    listener.listen(_BACKLOG)
 
 
 def _family(host: str) -> socket.AddressFamily:
@@ -142,13 +137,13 @@ def _read_owner(reply: bytes) -> int | None:
     return int(user) if inode else _UNKNOWABLE
 
 
-MAX_HEAD: Final = 16 * 1024
+_MAX_HEAD: Final = 16 * 1024
 """Bytes of a request's head: browsers send one or two thousand."""
 
 _MAX_LINES: Final = 100
 """Lines of a request's head: browsers send twenty, and thousands take milliseconds to parse."""
 
-MAX_BODY: Final = 256 * 1024
+_MAX_BODY: Final = 256 * 1024
 """Bytes of a request's body: enough to find the state of a response that is too long."""
 
 _MAX_DISCARDED: Final = 256 * 1024
@@ -158,40 +153,13 @@ then read the reply."""
 _PIECE: Final = 16 * 1024
 
 
+@dataclass(eq=False)
 class _RequestRefusedError(Exception):
-    def __init__(self, reply: CallbackReply) -> None:
-        super().__init__()
-        self.reply = reply
-
-
-async def serve(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    reply_to_head: Callable[[CallbackRequest], CallbackReply | None],
-    reply_to_body: Callable[[CallbackRequest], CallbackReply],
-    replied: Callable[[], None],
-) -> None:
-    http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
-    with_body = True
-    try:
-        request = await _read_head(http, reader)
-        with_body = request.method != "HEAD"
-        reply = reply_to_head(request)
-        if reply is None:
-            reply = reply_to_body(replace(request, body=await _read_body(http, reader, request)))
-    except _RequestRefusedError as refused:
-        reply = refused.reply
-    except EOFError:  # browsers open connections in advance and close them unused
-        return
-    writer.write(_encode(http, reply, with_body=with_body))
-    await writer.drain()
-    writer.write_eof()
-    replied()
-    await _discard_rest(reader)
+    reply: CallbackReply
 
 
 async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> CallbackRequest:
-    head = await _next(http, reader, MAX_HEAD)
+    head = await _next(http, reader, _MAX_HEAD)
     if not isinstance(head, h11.Request):
         raise EOFError  # noqa: TRY004 - not a wrong type, but the end of the connection
     request = CallbackRequest(
@@ -208,10 +176,10 @@ async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> Call
 async def _read_body(
     http: h11.Connection, reader: asyncio.StreamReader, request: CallbackRequest
 ) -> bytes:
-    if int(request.header("content-length") or 0) > MAX_BODY:
+    if int(request.header("content-length") or 0) > _MAX_BODY:
         raise _RequestRefusedError(CallbackReply(413, b"Too long.\n"))
     body = bytearray()
-    while isinstance(event := await _next(http, reader, MAX_BODY), h11.Data):
+    while isinstance(event := await _next(http, reader, _MAX_BODY), h11.Data):
         body += event.data
     return bytes(body)
 
@@ -243,3 +211,122 @@ async def _discard_rest(reader: asyncio.StreamReader) -> None:
     remaining = _MAX_DISCARDED
     while remaining > 0 and (piece := await reader.read(_PIECE)):
         remaining -= len(piece)
+
+
+_MAX_CONNECTIONS: Final = 16
+"""At a time. A new one closes the oldest: refusing new ones could shut out the browser."""
+
+_CONNECTION_TIMEOUT: Final = 10.0
+"""Seconds for one request and its reply."""
+
+
+class CallbackServer:
+    def __init__(self, handler: CallbackHandler[Any]) -> None:
+        self._handler = handler
+        self._over = asyncio.Event()
+        self._connections: dict[asyncio.Task[None], None] = {}
+
+    async def run(self, sockets: Iterable[socket.socket]) -> None:
+        """Serve until it is over, or cancelled; close the sockets and all connections."""
+        # Started below: if the start were cancelled here, the server would never be closed.
+        servers = [
+            await asyncio.start_server(self._connected, sock=listener, start_serving=False)
+            for listener in sockets
+        ]
+        try:
+            for server in servers:
+                await server.start_serving()
+            await self._over.wait()
+        finally:
+            self._over.set()
+            await self._close(servers)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection in its own task; if there are too many, close the oldest."""
+        if self._over.is_set():  # accepted in the same turn of the event loop in which it ended
+            writer.transport.abort()
+            return
+        served = [task for task in self._connections if not task.cancelling()]
+        if len(served) >= _MAX_CONNECTIONS:
+            served[0].cancel()
+
+        def done(task: asyncio.Task[None]) -> None:
+            del self._connections[task]
+            writer.transport.abort()
+
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._connections[task] = None
+        task.add_done_callback(done)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_CONNECTION_TIMEOUT):
+                    await self._reply(reader, writer)
+        finally:
+            self._replied()  # also if the browser left before the reply
+
+    async def _reply(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
+        handler, with_body = self._handler, True
+        reply_to_head = _refuse_user if _is_refused(writer) else handler.reply_to_head
+        try:
+            request = await _read_head(http, reader)
+            with_body = request.method != "HEAD"
+            reply = reply_to_head(request)
+            if reply is None:
+                body = await _read_body(http, reader, request)
+                reply = handler.reply_to_body(replace(request, body=body))
+        except _RequestRefusedError as refused:
+            reply = refused.reply
+        except EOFError:  # browsers open connections in advance and close them unused
+            return
+        writer.write(_encode(http, reply, with_body=with_body))
+        await writer.drain()
+        writer.write_eof()
+        self._replied()
+        await _discard_rest(reader)
+
+    def _replied(self) -> None:
+        if self._handler.is_done and not self._handler.is_over:
+            self._over.set()
+
+    async def _close(self, servers: list[asyncio.Server]) -> None:
+        """Stop listening, and close the connections, which browsers may keep open."""
+        # `Server.wait_closed` would wait for them without end, from Python 3.12 on.
+        # `Server.close` leaves connections open that were accepted in the same turn of the event
+        # loop (python/cpython#109564): so the listeners stop accepting first, and it is called
+        # last.
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # on Windows, where asyncio leaves none open
+            for server in servers:
+                for listener in server.sockets:
+                    loop.remove_reader(listener)
+        left = list(self._connections)
+        for task in left:
+            task.cancel()
+        try:
+            await asyncio.gather(*left, asyncio.sleep(0), return_exceptions=True)
+        finally:
+            for server in servers:
+                server.close()
+
+
+def _is_refused(writer: asyncio.StreamWriter) -> bool:
+    """Return whether another user has opened a connection, or may have and has left."""
+    peer, own, connection = (
+        writer.get_extra_info(name) for name in ("peername", "sockname", "socket")
+    )
+    if peer is None or is_other_user(peer, own):
+        return True
+    # A connection that was reset has no owner, and what it has sent can still be read. It is
+    # looked at last: until now, it may have been reset before its owner was asked for.
+    try:
+        connection.getpeername()
+    except OSError:
+        return True
+    return False
+
+
+def _refuse_user(_: CallbackRequest) -> CallbackReply:
+    return CallbackReply(403, b"Only the user who started the login may call this address.\n")

@@ -11,16 +11,12 @@ from urllib.parse import urlsplit
 import httpx
 
 from gateway_sdk._checks import check_seconds
-from gateway_sdk._url import is_loopback, parse_url
+from gateway_sdk._url import is_loopback
 from gateway_sdk.auth._callback_handler import CallbackHandler, StartAddress
-from gateway_sdk.auth._callback_server import CallbackServer
 from gateway_sdk.auth._kept_ports import keep, take
-from gateway_sdk.auth._loopback import close_all, listen
-from gateway_sdk.errors import (
-    ConfigurationError,
-    LoginTimeoutError,
-    SessionStateError,
-)
+from gateway_sdk.auth._loopback import CallbackServer, close_all, listen
+from gateway_sdk.auth.flow import parse_redirect_uri
+from gateway_sdk.errors import ConfigurationError, LoginTimeoutError, SessionStateError
 
 T = TypeVar("T")
 
@@ -170,11 +166,7 @@ def timed_out(seconds: float | None, redirect_uri: str, *, refused: int = 0) -> 
 
 
 def can_listen(redirect_uri: str) -> bool:
-    url = parse_url("redirect_uri", redirect_uri, any_port=True)
-    if "#" in redirect_uri:
-        raise ConfigurationError(
-            "has a fragment: the response needs that place", setting="redirect_uri"
-        )
+    url = parse_redirect_uri(redirect_uri, any_port=True)
     if not _KEPT_PATH.fullmatch(urlsplit(redirect_uri).path):
         raise ConfigurationError(
             "has a path that browsers change: it may consist of ASCII characters as in "

@@ -1,18 +1,22 @@
 """A token that many callers share: kept in a store, obtained by one login for all of them."""
 
+import asyncio
 import copy
 import inspect
+import logging
 import math
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, NamedTuple, TypeVar
 
 from gateway_sdk._checks import check_wait
+from gateway_sdk._lock_file import LockFile
 from gateway_sdk._python import NotPickled, safe_repr
-from gateway_sdk.auth._login_coordination import SingleFlight, load, log_in, save, turn_to_log_in
+from gateway_sdk.auth._receiver import DEFAULT_LOGIN_TIMEOUT
 from gateway_sdk.auth.source import RENEWAL_INTERVAL
 from gateway_sdk.auth.stores._base import TokenKey, TokenStore, UnusableRecordError
+from gateway_sdk.auth.stores._file import PrivateFileStore, prepare_folder
 from gateway_sdk.auth.token import DEFAULT_LEEWAY, AccessToken, CachedToken, Token, text_of
 from gateway_sdk.errors import (
     ConfigurationError,
@@ -20,7 +24,12 @@ from gateway_sdk.errors import (
     LoginError,
     LoginRequiredError,
     TokenRejectedError,
+    TokenStoreError,
 )
+
+T = TypeVar("T")
+
+_logger = logging.getLogger("gateway_sdk.auth")
 
 DEFAULT_HOLD: Final = 30.0
 """Seconds: enough for a user to notice, and far longer than a burst of callers lasts."""
@@ -32,6 +41,12 @@ _MAX_REFUSED: Final = 32
 
 _FIRST_PAUSE: Final = 1.0
 """Seconds without a refused token, if there is no other; each further one is twice as long."""
+
+_TIMEOUT: Final = 60.0
+"""Seconds: a store that takes longer hangs. A keyring may ask the user for its password."""
+
+_POLL: Final = 0.5
+"""Seconds between two looks at the store while another process logs in."""
 
 
 def _is_recent(moment: float, now: float, hold: float) -> bool:
@@ -94,14 +109,10 @@ class SharedTokenSource(NotPickled):
             )
         if not isinstance(getattr(store, "key", None), TokenKey | None):
             raise ConfigurationError("the key of store must be a TokenKey, or None")
-        functions = {
-            "acquire": (acquire or time.time, "a coroutine function that returns a Token"),
-            "clock": (clock, "a function that returns seconds since 1970"),
-            "monotonic": (monotonic, "a function that returns seconds"),
-        }
-        for name, (given, what) in functions.items():
-            if not callable(given):
-                raise ConfigurationError(f"must be {what}", setting=name)
+        functions = {"acquire": acquire or time.time, "clock": clock, "monotonic": monotonic}
+        for name, function in functions.items():
+            if not callable(function):
+                raise ConfigurationError("must be a function", setting=name)
         self._store = store
         self._acquire = acquire
         self._leeway = check_wait("leeway", leeway)
@@ -208,7 +219,7 @@ class SharedTokenSource(NotPickled):
             return  # another event loop has renewed it
         loaded = None
         try:
-            loaded = await load(self._store)
+            loaded = await _load(self._store)
         except UnusableRecordError:
             if self._acquire is None:
                 raise  # else the login's token replaces it
@@ -235,12 +246,12 @@ class SharedTokenSource(NotPickled):
             )
         self._failure = None
         try:
-            async with turn_to_log_in(self._store, self._find) as found:
-                token = found or await log_in(acquire, self._clock)
+            async with _turn_to_log_in(self._store, self._find) as found:
+                token = found or await _log_in(acquire, self._clock)
                 self.note_success(token)  # a server may issue the same token again
                 self._cached = self._cached_of(token)
                 if found is None:
-                    await save(self._store, token)
+                    await _save(self._store, token)
         except LoginError as error:
             # A copy without the traceback, whose frames hold the login's secrets.
             self._obtained, self._failure, self._ended_at = None, copy.copy(error), self._clock()
@@ -252,7 +263,7 @@ class SharedTokenSource(NotPickled):
         cached = self._cached
         if not self._is_fresh(cached):
             with suppress(GatewayError):  # the login's token replaces what cannot be read
-                loaded = await load(self._store)
+                loaded = await _load(self._store)
                 cached = None if loaded is None else self._cached_of(loaded)
         return cached.token if cached is not None and self._is_fresh(cached) else None
 
@@ -281,3 +292,116 @@ class SharedTokenSource(NotPickled):
     @safe_repr
     def __repr__(self) -> str:
         return f"<SharedTokenSource in {self._store!r}>"
+
+
+async def _load(store: TokenStore) -> Token | None:
+    """Read a token; TokenStoreError whatever the store raises, or if it hangs."""
+    loaded: Any = await _result_of(
+        store.load,
+        _TIMEOUT,
+        lambda kind: TokenStoreError(f"the access token cannot be read: {kind}"),
+    )
+    if loaded is not None and not isinstance(loaded, Token):
+        raise TokenStoreError("the access token cannot be read: its store returned no Token")
+    return loaded
+
+
+async def _save(store: TokenStore, token: Token) -> None:
+    """Store a token; a failure is logged only, because the token can be used."""
+    try:
+        await _result_of(lambda: store.save(token), _TIMEOUT, TokenStoreError)
+    except GatewayError as error:
+        _logger.warning("the access token is not saved for other processes: %s", error)
+
+
+async def _log_in(acquire: Callable[[], Awaitable[Token]], clock: Callable[[], float]) -> Token:
+    token: Any = await _result_of(acquire, None, _login_error)
+    if not isinstance(token, Token):
+        raise LoginError("acquire must return a Token")
+    if token.expired(clock(), leeway=0.0):
+        raise LoginError("the login returned a token that has already expired")
+    return token
+
+
+def _login_error(kind: str) -> LoginError:
+    how = "was cancelled" if kind == asyncio.CancelledError.__name__ else f"failed: {kind}"
+    return LoginError(f"the login {how}")
+
+
+async def _result_of(
+    work: Callable[[], Awaitable[T]], seconds: float | None, error_of: Callable[[str], GatewayError]
+) -> T:
+    """Await the caller's code; of its errors only the type is told, their texts may be secret."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await work()
+    except GatewayError:
+        raise
+    except (Exception, asyncio.CancelledError) as error:  # the caller's code may raise both
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
+            raise  # this task is cancelled, and not only what it waits for
+        raise error_of(type(error).__name__) from None
+
+
+@asynccontextmanager
+async def _turn_to_log_in(
+    store: TokenStore, find: Callable[[], Awaitable[Token | None]]
+) -> AsyncGenerator[Token | None]:
+    """Wait while another process that shares a token file logs in; yield its token, if any."""
+    # Where there is no such lock, each process logs in: a second window is better than none.
+    if not isinstance(store, PrivateFileStore):
+        yield None
+        return
+    lock, found = LockFile(store.path.with_suffix(".lock")), None
+    try:
+        async with asyncio.timeout(DEFAULT_LOGIN_TIMEOUT):
+            await asyncio.to_thread(prepare_folder, store.path.parent)
+            # Not in a thread, where a cancelled task would leave the lock behind.
+            while found is None and not lock.acquire():
+                await asyncio.sleep(_POLL)
+                found = await find()
+    except (OSError, TokenStoreError) as error:  # TimeoutError is an OSError
+        kind = type(error).__name__
+        _logger.info("other processes may ask for a login at the same time: %s", kind)
+    try:
+        yield found or await find()  # another process may have logged in before the lock was free
+    finally:
+        with suppress(OSError):  # such as a folder that has become read-only
+            lock.release()
+
+
+class SingleFlight:
+    """Runs a coroutine function once for all callers that join while it runs."""
+
+    # It continues when callers are cancelled, even the last one: the next caller joins it.
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+
+    async def join(self) -> None:
+        task = self.start()
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise LoginError("the login was ended")
+        task.result()
+
+    def start(self) -> asyncio.Task[None]:
+        task = self._running()
+        if task is None:
+            task = self._task = asyncio.create_task(self._work(), name="gateway_sdk-token")
+            # Its error is retrieved here: perhaps nobody waits for it.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return task
+
+    async def end(self) -> None:
+        """Cancel the work that runs in this event loop, and wait until it has ended."""
+        if (task := self._running()) is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def _running(self) -> asyncio.Task[None] | None:
+        task = self._task
+        is_here = task is not None and task.get_loop() is asyncio.get_running_loop()
+        return task if task is not None and is_here and not task.done() else None
