@@ -20,10 +20,11 @@ from gateway_sdk import (
     UnauthorizedError,
     UploadFailedError,
 )
-from gateway_sdk._content.chunks import CHUNK, FEW, LARGE_CHUNK
+from gateway_sdk._content.files import CHUNK, FEW, LARGE_CHUNK
 from tests.http.uploads.servers import taking
 from tests.support.raw_server import raw_server
 from tests.support.scripted import scripted
+from tests.support.secrecy import texts_of
 
 DONE = httpx.Response(200, json={})
 
@@ -183,7 +184,7 @@ async def test_what_a_stream_raises_is_not_taken_for_the_gateways_answer(error: 
     assert caught.value.advice is Advice.CHECK
     assert len(caught.value.attempts) == 1
     assert caught.value.__context__ is error
-    assert str(error) not in str(caught.value)
+    assert str(error) not in texts_of(caught.value)
 
 
 async def test_a_progress_function_that_raises_changes_nothing(

@@ -22,9 +22,12 @@ import httpx
 from pydantic import BaseModel
 
 from gateway_sdk._checks import is_async
-from gateway_sdk._content.chunks import CHUNK, Chunk, cut
 from gateway_sdk._content.files import (
+    BINARY,
+    CHUNK,
+    Chunk,
     OpenFile,
+    cut,
     from_thread,
     in_thread,
     may_be_path,
@@ -64,7 +67,6 @@ BodyContent: TypeAlias = (
 """The content of operations with any type of entity body: a `str` is text, a `Path` or an open file
 is a file, a mapping, list or model is JSON. A `str` that names an existing file is refused."""
 
-BINARY: Final = "application/octet-stream"
 TEXT: Final = "text/plain; charset=utf-8"
 
 T = TypeVar("T")
@@ -76,8 +78,6 @@ sent to a server that is fast, would hold the loop until its end."""
 
 @dataclass(slots=True, eq=False)
 class Body(httpx.AsyncByteStream):
-    """A body with its length; it says whether it can be sent a second time."""
-
     chunks: Callable[[], AsyncGenerator[Chunk, None]]  # from the beginning each time
     content_type: str
     length: int | None  # bytes; None if unknown until the end
@@ -101,7 +101,6 @@ class Body(httpx.AsyncByteStream):
             await self._begun.begin()
 
     async def end(self) -> None:
-        """Close what was begun and never sent."""
         if self._begun is not None and not self._sending:
             await self._begun.aclose()
 

@@ -8,9 +8,9 @@ import stat
 import threading
 import weakref
 from asyncio import wrap_future
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import Future
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -19,11 +19,20 @@ from typing import IO, Any, Final, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from gateway_sdk._content.chunks import LARGE_CHUNK, Chunk, most_after
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
 OpenFile: TypeAlias = IO[bytes] | io.BufferedIOBase
 """`io.BufferedIOBase` is the type of files that decompress, such as `gzip.GzipFile`."""
+
+Chunk: TypeAlias = bytes | memoryview
+
+BINARY: Final = "application/octet-stream"
+
+# Bytes handed over at once: small enough for progress and cancellation to be prompt. In the rest of
+# a long document more: each chunk costs 10 to 15 µs, whatever its size.
+CHUNK: Final = 2**16
+LARGE_CHUNK: Final = 2**19
+FEW: Final = 128 * CHUNK  # bytes of a document that go out before the chunks become large
 
 _READ: Final = 2**16  # bytes of one read of an open file
 _BUFFER: Final = 2**20  # bytes of one read of a path: each read may switch threads
@@ -44,6 +53,22 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _Batch: TypeAlias = "Future[list[Chunk]]"
+
+
+def most_after(sent: int) -> int:
+    """Return the longest that the next chunk may be, in bytes."""
+    return CHUNK if sent < FEW else LARGE_CHUNK
+
+
+def cut(content: Chunk, sent: int) -> Iterator[bytes]:
+    if len(content) <= most_after(sent):
+        yield bytes(content)  # no copy if it is bytes
+        return
+    view, start = memoryview(content), 0
+    while start < len(content):
+        end = start + most_after(sent + start)
+        yield bytes(view[start:end])
+        start = end
 
 
 # All functions down to `from_thread` block, so they run in a thread.
@@ -161,7 +186,6 @@ def _read_some(file: OpenFile, most: int) -> bytes:
 async def from_thread(
     chunks: Callable[[], Generator[Chunk, None, None]], *, ahead: bool
 ) -> AsyncGenerator[Chunk, None]:
-    """Run a generator in a thread of its own."""
     # The thread also closes the generator, after the last read and never in the event loop.
     thread = _Thread(chunks())
     coming = thread.ask()
@@ -213,32 +237,16 @@ def _in_memory(file: io.FileIO, buffer: memoryview, start: int) -> memoryview:
 
 
 async def in_thread(function: Callable[[T], R], given: T) -> R:
-    """Call a function that reads the user's files, in a thread."""
-    # If the caller is cancelled, it waits until the function has ended, up to `PATIENCE` seconds.
-    # A function that has not started by then never starts.
-    left = False
+    """Call a function that reads the user's files, as `from_thread` runs a generator."""
+    results: list[R] = []
 
-    def look() -> R:
-        if left:  # the caller has left: all threads were busy until now
-            raise RuntimeError
-        return function(given)
+    def call() -> Generator[Chunk, None, None]:
+        results.append(function(given))
+        yield b""
 
-    with naming_no_thread():
-        looking = asyncio.get_running_loop().run_in_executor(None, look)
-    try:
-        return await asyncio.shield(looking)
-    except asyncio.CancelledError:
-        left = True
-        await _wait(looking)
-        raise
-
-
-@contextmanager
-def naming_no_thread() -> Generator[None]:
-    try:
-        yield
-    except RuntimeError:
-        raise UploadFailedError("the content cannot be read: no thread can be started") from None
+    async with aclosing(from_thread(call, ahead=False)) as called:
+        await anext(called)
+    return results[0]
 
 
 async def _wait(work: asyncio.Future[Any]) -> None:
@@ -261,8 +269,12 @@ class _Thread:
         thread = threading.Thread(
             target=_serve, args=(generator, self._wanted), name="gateway-upload", daemon=True
         )
-        with naming_no_thread():
+        try:
             thread.start()
+        except RuntimeError:
+            raise UploadFailedError(
+                "the content cannot be read: no thread can be started"
+            ) from None
 
     def ask(self) -> _Batch:
         """Ask for the next chunks; none if the generator has ended."""

@@ -20,7 +20,7 @@ from gateway_sdk import (
     UploadFailedError,
 )
 from gateway_sdk._content import files as body_file
-from gateway_sdk._content.chunks import CHUNK
+from gateway_sdk._content.files import CHUNK
 from tests.http.uploads.kinds import LARGE
 from tests.http.uploads.servers import threads_end, written
 from tests.support.scripted import scripted
