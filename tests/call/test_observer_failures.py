@@ -21,13 +21,8 @@ from gateway_sdk import (
 from gateway_sdk.operations import ORDER_HISTORY
 from tests.support.calls import CALLS
 from tests.support.observers import Book
-from tests.support.scripted import Step, scripted
+from tests.support.scripted import scripted, status
 from tests.support.virtual_time import in_virtual_time
-
-
-def status(code: int) -> Step:
-    """Answer with a status and an empty object."""
-    return lambda _: httpx.Response(code, json={})
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,9 @@ import pytest
 from gateway_sdk import GatewayError, GatewaySession, Outcome, RetryPolicy
 from tests.support.calls import CALLS, Call
 from tests.support.observers import Book, Event
-from tests.support.scripted import Step, scripted
+from tests.support.scripted import Renewing, Step, scripted, status
 
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = (outcome.name for outcome in Outcome)
-
-
-class Renewing:
-    async def token(self, rejected: object = None) -> str:
-        return "first" if rejected is None else f"{rejected}-renewed"
-
-
-def status(code: int, **headers: str) -> Step:
-    """Answer with a status and an empty object."""
-    return lambda _: httpx.Response(code, json={}, headers=headers)
 
 
 OK, LOST = status(200), httpx.ReadError("-")

@@ -7,11 +7,12 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 import httpx
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from gateway_sdk._http.request import JSON, RawHeaders
@@ -32,14 +33,14 @@ _GZIP_MAGIC: Final = 0x1F
 _GZIP_CHUNK: Final = 2**14
 """Bytes to decompress at once: what lies behind a gzip member is copied, and there may be very
 many members, even empty ones."""
-_TURN: Final = 2**20
-"""Decompressed bytes after which the event loop gets a turn: they take about 4 ms."""
-_MEMBERS: Final = 500
-"""Members of gzip after which it gets one: they may be empty."""
+_STEP: Final = 2**16  # decompressed bytes, at most, that come of a step
+_STEPS: Final = 16
+"""Steps after which the event loop gets a turn: they take about 4 ms."""
 _SLOW_CHARSETS: Final = frozenset({"idna", "punycode"})
 """Codecs of host names: their time grows with the square of the length, to minutes for 1 MB."""
 _CHARSET: Final = re.compile(r'charset\s*=\s*"?([^\s";]+)', re.IGNORECASE)
 
+_NAMES_ON_THE_WIRE: Final[dict[str, Any]] = {"by_alias": True, "by_name": False}
 _LONGEST_REASON: Final = 100  # characters of what the parser says
 _ODD_NUMBER: Final = "holds a number that cannot be taken as it is"
 _ZERO, _E, _SPACE = b"0e "
@@ -55,26 +56,20 @@ class ContentError(Exception):
     """The body cannot be decoded; the text says why, without any part of the body."""
 
 
+@dataclass(eq=False, repr=False)
 class RawReply:
     """A reply: its head, and its body when that is complete."""
 
     # Its body has no error here if it is broken or too large, because the status decides what
     # that means.
 
-    def __init__(
-        self,
-        status: int,
-        fields: RawHeaders,
-        index: dict[bytes, bytes],
-        stream: httpx.AsyncByteStream | None = None,
-    ) -> None:
-        self.status = status
-        self.fields = fields  # as they were sent
-        self.index = index  # as `index_of` returns it
-        self.stream = stream  # the body, if it has to be read; who reads it closes it
-        self.body = b""
-        self.problem: str | None = None  # why the body cannot be used
-        self.forwarded = False  # by a proxy, which may have answered
+    status: int
+    fields: RawHeaders  # as they were sent
+    index: dict[bytes, bytes]  # as `index_of` returns it
+    stream: httpx.AsyncByteStream | None = None  # the body, if it has to be read, and closed then
+    body: bytes = b""
+    problem: str | None = None  # why the body cannot be used
+    forwarded: bool = False  # by a proxy, which may have answered
 
     @property
     def headers(self) -> httpx.Headers:
@@ -130,20 +125,19 @@ class BodyReader:
             return
         self._has_begun = self._has_begun or bool(chunk)
         compressed, has_more = memoryview(chunk), False  # more: output that zlib holds back
-        end, members = self._size + _TURN, 0
+        steps = 0
         try:
             while (compressed or has_more) and not self.is_full:
-                if self._size >= end or members >= _MEMBERS:
+                steps += 1
+                if steps % _STEPS == 0:
                     yield
-                    end, members = self._size + _TURN, 0
                 if self._gunzip.eof:
-                    members += 1
                     if compressed[0] != _GZIP_MAGIC:  # padding: ignored
                         return
                     self._gunzip = zlib.decompressobj(_GZIP)
                 part = bytes(compressed[:_GZIP_CHUNK])
                 # Up to the limit only: a compressed body may be a thousand times larger.
-                most = min(self._limit - self._size + 1, _TURN)
+                most = min(self._limit - self._size + 1, _STEP)
                 data = self._gunzip.decompress(part, most)
                 rest = self._gunzip.unused_data or self._gunzip.unconsumed_tail
                 compressed = compressed[len(part) - len(rest) :]
@@ -157,7 +151,6 @@ class BodyReader:
         return self._size > self._limit
 
     def finish(self) -> None:
-        """Put the body together, after the last chunk that came."""
         reply = self._reply
         if self._has_begun and not self._gunzip.eof:
             reply.problem = reply.problem or "ends in the middle of its compression"
@@ -190,41 +183,35 @@ def decode(
             return decode_json(utf8_json(reply.body, charset), parse_float)
         return _decode_unspecified(reply.body, essence, charset, parse_float)
     data = utf8_json(reply.body, charset)
-    if into is None and parse_float is None:
-        return _records_of(wanted, data)
-    if _may_be_odd(data):
-        decode_json(data, None)  # pydantic accepts such numbers where a type is open
+    # On the wire only the interface's names count; Python's are for those who make records.
+    names = _NAMES_ON_THE_WIRE if into is None else {}
     try:
-        return _validated(_adapter(wanted), data, parse_float)
-    except ValidationError:
+        value = _validated(_adapter(wanted), data, parse_float, names)
+    except (ContentError, ValidationError):
         raise
     except Exception as error:  # noqa: BLE001 - a validator of the user may raise anything
         kind = type(error).__name__
         raise ContentError(f"cannot be validated: a validator of the type raised {kind}") from None
-
-
-def _records_of(wanted: Any, data: bytes) -> Any:
-    """Return records of the interface; only their unknown fields may hold any number."""
-    # On the wire only the interface's names count; Python's are for those who make records.
-    adapter = _adapter(wanted)
-    records: list[BaseModel] = adapter.validate_json(data, by_alias=True, by_name=False)
-    if any(record.model_extra for record in records) and _may_be_odd(data):
+    # pydantic accepts odd numbers where a type is open: in records that is an unknown field.
+    if (into is not None or any(record.model_extra for record in value)) and _may_be_odd(data):
         decode_json(data, None)
-    return records
+    return value
 
 
-def _validated(adapter: TypeAdapter[Any], data: bytes, parse_float: ParseFloat | None) -> Any:
+def _validated(
+    adapter: TypeAdapter[Any], data: bytes, parse_float: ParseFloat | None, names: dict[str, Any]
+) -> Any:
     if parse_float is None or not (b"." in data or b"e" in data or b"E" in data):
-        return adapter.validate_json(data)
+        return adapter.validate_json(data, **names)
     # pydantic reads the numbers of JSON as floats. A strict type may take from Python's objects
     # less than from JSON, such as no date from a string: then numbers are given as strings, which
     # are exact too; and as JSON, if the type wants floats.
     decode_json(data, None)
     with suppress(ValidationError):
-        return adapter.validate_python(_loads(data, parse_float))
+        return adapter.validate_python(_loads(data, parse_float), **names)
     with suppress(ValidationError):
-        return adapter.validate_json(json.dumps(_loads(data, str)))
-    return adapter.validate_json(data)
+        return adapter.validate_json(json.dumps(_loads(data, str)), **names)
+    return adapter.validate_json(data, **names)
 
 
 def is_web_page(essence: str, body: bytes) -> bool:
@@ -334,7 +321,6 @@ def may_exceed_floats(data: bytes) -> bool:
 
 
 def _loads(data: bytes, parse_float: ParseFloat) -> Any:
-    """Decode JSON with the user's function for numbers."""
     try:
         return json.loads(data, parse_float=parse_float)
     except Exception:  # noqa: BLE001 - whatever it is: the gateway did its part, and that counts
