@@ -25,15 +25,14 @@ from gateway_sdk._checks import is_async
 from gateway_sdk._content.files import (
     BINARY,
     CHUNK,
-    Chunk,
     OpenFile,
     cut,
     from_thread,
     in_thread,
     may_be_path,
     names_file,
-    read_file,
     read_open,
+    read_path,
     size_of,
     span_of,
 )
@@ -78,7 +77,7 @@ sent to a server that is fast, would hold the loop until its end."""
 
 @dataclass(slots=True, eq=False)
 class Body(httpx.AsyncByteStream):
-    chunks: Callable[[], AsyncGenerator[Chunk, None]]  # from the beginning each time
+    chunks: Callable[[], AsyncGenerator[bytes, None]]  # from the beginning each time
     content_type: str
     length: int | None  # bytes; None if unknown until the end
     replayable: bool
@@ -270,7 +269,12 @@ def _of_text(text: str) -> Body:
 
 async def _of_file(path: Path) -> Body:
     length = await in_thread(size_of, path)
-    return Body(lambda: read_file(path, length), _guess(path.name), length, replayable=True)
+    return Body(
+        lambda: from_thread(lambda: read_path(path, length), ahead=True),
+        _guess(path.name),
+        length,
+        replayable=True,
+    )
 
 
 async def _of_open_file(file: OpenFile) -> Body:

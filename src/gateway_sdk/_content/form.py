@@ -10,7 +10,6 @@ from typing import Any, Final, TypeAlias
 
 from gateway_sdk._content.files import (
     BINARY,
-    Chunk,
     OpenFile,
     read_open,
     read_path,
@@ -51,7 +50,7 @@ _QUOTED: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord('"'))} | {
 @dataclass(frozen=True, slots=True, repr=False)
 class _File:
     length: int | None  # bytes; None if unknown
-    chunks: Callable[[], Generator[Chunk, None, None]]
+    chunks: Callable[[], Generator[bytes, None, None]]
     is_open: bool
 
     @classmethod
@@ -90,7 +89,7 @@ class CheckedForm:
             parts,
         )
 
-    def read(self) -> Generator[Chunk, None, None]:
+    def read(self) -> Generator[bytes, None, None]:
         for part in self._parts:
             if isinstance(part, bytes):
                 yield part

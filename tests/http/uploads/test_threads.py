@@ -171,13 +171,13 @@ async def test_a_file_is_never_waited_for_in_the_event_loop(
     reading, go_on = threading.Event(), threading.Event()
     opened: list[BinaryIO] = []
 
-    def hang(file: BinaryIO, _: memoryview) -> bytes:
+    def hang(file: BinaryIO, _: int) -> bytes:
         opened.append(file)
         reading.set()
         go_on.wait(10)
         return b""
 
-    monkeypatch.setattr(thread, "_read_into", hang)
+    monkeypatch.setattr(thread, "_read_some", hang)
     async with raw_server(Silent().handle) as url, session(url) as gateway:
         call = asyncio.create_task(gateway.aml.upload_document(document))
         assert await asyncio.to_thread(reading.wait, 10)
