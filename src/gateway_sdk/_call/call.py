@@ -45,7 +45,7 @@ from gateway_sdk.errors import (
     TokenRejectedError,
     UnauthorizedError,
 )
-from gateway_sdk.operations import Content, Operation
+from gateway_sdk.operations import LIST_COUNTRIES, Content, Operation
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply, outcome_of
 
 if TYPE_CHECKING:
@@ -337,4 +337,5 @@ class Call:
         try:
             return decode(reply, self._operation, self._into, self._shared.parse_float)
         except (ContentError, ValidationError) as error:
-            raise unexpected_reply(reply, error, by_interface=self._into is None) from None
+            by_interface = self._into is None and self._operation is LIST_COUNTRIES
+            raise unexpected_reply(reply, error, by_interface=by_interface) from None
