@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from gateway_sdk import (
-    Attempt,
     CallInfo,
     ConfigurationError,
     GatewayError,
@@ -16,9 +15,7 @@ from gateway_sdk import (
     Observer,
     Outcome,
     RateLimitedError,
-    RunInfo,
 )
-from gateway_sdk.operations import ORDER_HISTORY
 from tests.support.calls import CALLS
 from tests.support.observers import Book
 from tests.support.scripted import scripted, status
@@ -154,22 +151,6 @@ async def test_who_hears_of_the_start_hears_of_the_end(
     for observer in (book, leaving):
         told = [event[0] for event in observer.events if event[0] != "attempt"]
         assert told == ([] if observer is book and never else ["started", "finished"])
-
-
-async def test_an_observer_hears_nothing_by_default() -> None:
-    """The methods of the base class are there and do nothing."""
-    observer, run = Observer(), RunInfo(None)
-    call = CallInfo(ORDER_HISTORY, 1, "https://gateway.test", "gateway.test", 443)
-    attempt = Attempt(Outcome.APPLIED, 200, None, 0.0)
-
-    observer.call_started(call)
-    assert observer.attempt_started(call, 1) is None
-    observer.attempt_finished(call, attempt)
-    observer.retry_scheduled(call, attempt, 1.0)
-    observer.call_finished(call, Outcome.APPLIED, None, 0.0)
-    observer.run_started(run)
-    observer.item_started(run, 1)
-    observer.run_finished(run, 1, 0, None, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -141,14 +141,6 @@ async def test_content_that_never_waits_leaves_turns_to_others(
     assert {number * pieces for number in range(1, 5)} <= set(seen)
 
 
-async def test_a_stream_of_something_else_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream of strings is refused when its first piece comes."""
-    gateway, _, _ = scripted(monkeypatch, DONE)
-
-    with pytest.raises(UploadFailedError, match="not of bytes"):
-        await gateway.aml.upload_document(stream("text"))
-
-
 async def drain(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
     """Take in all that comes and never answer."""
     while await reader.read(CHUNK):

@@ -2,28 +2,20 @@
 
 import asyncio
 import base64
-import pickle
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from gateway_sdk import (
-    Attempt,
     ConfigurationError,
-    GatewayError,
     GatewaySession,
-    Outcome,
-    RateLimitedError,
-    Repeatability,
-    ReplyLostError,
 )
-from gateway_sdk.models import ErrorPayload
 from tests.support.calls import CALLS
 from tests.support.proxies import Proxy, serving
 from tests.support.raw_server import OK, raw_server, read_request
 from tests.support.secrecy import CANARY, logged, texts_of
-from tests.support.secret_calls import THEIRS, everything_logged, session
+from tests.support.secret_calls import everything_logged, session
 
 REFUSALS = {
     "407": b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n",
@@ -127,50 +119,3 @@ async def test_no_text_in_a_header_makes_another_one() -> None:
                 assert name + b": " + text.encode("latin-1") in lines
 
     assert heads == []
-
-
-ATTEMPTS = st.lists(
-    st.builds(
-        Attempt,
-        outcome=st.sampled_from(Outcome),
-        status=st.none() | st.integers(100, 599),
-        error=st.none() | st.sampled_from(["ServerError", "ReplyLostError"]),
-        elapsed=st.floats(0, 1e6),
-    ),
-    max_size=4,
-)
-SAID = st.binary(max_size=20).map(lambda said: THEIRS.encode() + said)
-
-
-@given(
-    ATTEMPTS,
-    st.sampled_from(Repeatability),
-    st.integers(100, 599),
-    st.none() | st.floats(0, 1e6),
-    SAID,
-)
-def test_an_error_comes_through_a_pickle_without_what_the_gateway_said(
-    attempts: list[Attempt],
-    repeatability: Repeatability,
-    status: int,
-    retry_after: float | None,
-    said: bytes,
-) -> None:
-    """Another process learns what became of the call, and nothing of its content."""
-    refused = RateLimitedError(
-        "refused", status=status, body=said, headers={"x": said.decode("latin-1")}
-    )
-    refused.payload = ErrorPayload(message=said.decode("latin-1"), path=THEIRS)
-    refused.retry_after = retry_after
-    lost: GatewayError = ReplyLostError("lost", status=status)
-    for error in (refused, lost):
-        error.of_call("cancel_order", repeatability, tuple(attempts))
-
-        pickled = pickle.dumps(error)
-        twin = pickle.loads(pickled)  # noqa: S301 - our own
-
-        assert THEIRS.encode() not in pickled
-        assert str(twin) == twin.summary == error.summary  # the reason is not there any more
-        for name in ("attempts", "outcome", "repeatability", "advice", "status"):
-            assert getattr(twin, name) == getattr(error, name)
-        assert getattr(twin, "retry_after", None) == getattr(error, "retry_after", None)

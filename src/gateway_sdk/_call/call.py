@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 import httpx
@@ -315,19 +316,14 @@ class Call:
 
     async def _read_body(self, reply: RawReply) -> None:
         reader = BodyReader(reply, self._shared.max_reply_bytes)
+        stream = httpx.ByteStream(reply.body) if reply.stream is None else reply.stream
         try:
-            if reply.stream is None:
-                for _ in reader.feed(reply.body):
-                    await asyncio.sleep(0)
-                return
-            try:
-                async for chunk in reply.stream:
+            async with aclosing(stream):
+                async for chunk in stream:
                     for _ in reader.feed(chunk):
                         await asyncio.sleep(0)
                     if reader.is_full:
                         break
-            finally:
-                await reply.stream.aclose()
         finally:
             reader.finish()
 
