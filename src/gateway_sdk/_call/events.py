@@ -140,35 +140,18 @@ class LogObserver(Observer):
     """Logs calls: retries at INFO, everything else at DEBUG."""
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        _logger.debug(
-            "%s #%d: %s, %s, %.3f s",
-            call.operation.name,
-            call.number,
-            attempt.status or attempt.error,
-            attempt.outcome.name,
-            attempt.elapsed,
-        )
+        name, number, what = call.operation.name, call.number, attempt.status or attempt.error
+        outcome, elapsed = attempt.outcome.name, attempt.elapsed
+        _logger.debug("%s #%d: %s, %s, %.3f s", name, number, what, outcome, elapsed)
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        _logger.info(
-            "%s #%d: %s; again in %.2f s",
-            call.operation.name,
-            call.number,
-            attempt.status or attempt.error,
-            seconds,
-        )
+        name, what = call.operation.name, attempt.status or attempt.error
+        _logger.info("%s #%d: %s; again in %.2f s", name, call.number, what, seconds)
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        operation = call.operation
-        _logger.debug(
-            "%s #%d (%s %s): %s, %s, %.3f s in all",
-            operation.name,
-            call.number,
-            operation.method,
-            operation.path,
-            type(error).__name__ if error else "done",
-            outcome.name,
-            elapsed,
-        )
+        name, what = call.operation.name, type(error).__name__ if error else "done"
+        path = f"{call.operation.method} {call.operation.path}"
+        line = "%s #%d (%s): %s, %s, %.3f s in all"
+        _logger.debug(line, name, call.number, path, what, outcome.name, elapsed)

@@ -215,8 +215,8 @@ async def prepare_document(
         raise InvalidArgumentError("on_progress must be a plain function, not async")
     body.on_progress = on_progress
     fields = framing(template.operation.method, body.length, body.content_type)
-    is_small = body.whole is not None and len(body.whole) <= CHUNK and on_progress is None
-    sent = body.whole if is_small and body.whole is not None else body
+    small = body.whole if on_progress is None and (body.length or 0) <= CHUNK else None
+    sent = body if small is None else small
     return PreparedRequest(template, target, sent, body.length, fields)
 
 
