@@ -143,13 +143,14 @@ async def test_headers_of_one_call() -> None:
         headers={"X-Team": "a", "X-Trace": "0"},
     )
 
+    await gateway.wallet.trading_order_history("c-1")
     for more in ({"X-Trace": "1", "x-team": None}, {}):
         await gateway.wallet.trading_order_history("c-1", headers=more)
     await gateway.send(operations.SPOT_TRADING_AVAILABLE_BALANCE, headers={"X-Trace": "2"})
 
     seen = [(call.request.headers.get("X-Team"), call.request.headers["X-Trace"])
             for call in route.calls]  # fmt: skip
-    assert seen == [(None, "1"), ("a", "0"), ("a", "2")]
+    assert seen == [("a", "0"), (None, "1"), ("a", "0"), ("a", "2")]
 
 
 async def test_deadline_of_one_call(gateway_sandbox: Sandbox) -> None:
