@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-import httpx
 import pytest
 
 from gateway_sdk import (
@@ -18,17 +17,7 @@ from gateway_sdk import (
 )
 from tests.support.calls import CALLS
 from tests.support.raw_server import OK, raw_server, read_request
-from tests.support.scripted import Step, scripted
-
-
-class Renewing:
-    async def token(self, rejected: object = None) -> str:
-        return "first" if rejected is None else f"{rejected}-renewed"
-
-
-def status(code: int) -> Step:
-    """Answer with a status and an empty object."""
-    return lambda _: httpx.Response(code, json={})
+from tests.support.scripted import Renewing, scripted, status
 
 
 class Giving(Observer):

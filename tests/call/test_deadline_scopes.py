@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway_sdk import Outcome
-from gateway_sdk._call.deadline import CallScope, CallsInFlight
+from gateway_sdk._call.shared_state import CallScope, CallsInFlight
 from gateway_sdk.errors import DeadlineExceededError, SessionStateError
 from tests.support.failing_server import FailingServer
 from tests.support.failing_steps import serve
@@ -78,7 +78,7 @@ async def test_a_deadline_that_comes_while_a_call_is_cut_changes_nothing() -> No
         await tidy_up(calls)
     assert now() == 14.0
     assert not broken
-    assert len(calls) == 0
+    assert not calls.scopes
 
 
 @in_virtual_time
@@ -89,7 +89,7 @@ async def test_a_cancellation_beside_the_deadline_is_not_taken_for_it() -> None:
     asyncio.get_running_loop().call_at(10.0, task.cancel)
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert len(calls) == 0
+    assert not calls.scopes
 
 
 async def test_nothing_is_sent_after_a_deadline_that_passed_unseen() -> None:

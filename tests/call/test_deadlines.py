@@ -132,7 +132,7 @@ def test_a_deadline_cancels_nobody_elses_code(run: Any) -> None:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(caller(gateway, number)) for number in range(400)]
             assert {task.result() for task in tasks} == {DeadlineExceededError}
-            assert not gateway._caller.shared.calls
+            assert not gateway._caller.shared.calls.scopes
 
     run(work())
 

@@ -136,20 +136,3 @@ def test_nothing_is_computed_when_nobody_listens(
     assert core.begin_call(operations.ORDER_HISTORY) is None
     core.observers = (Observer(),)
     assert core.begin_call(operations.ORDER_HISTORY) is not None
-
-
-async def test_the_log_can_be_switched_on_in_mid_life(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, clock: Clock
-) -> None:
-    """The level is looked at on each call, and calls are counted from the first one."""
-    gateway, _, _ = scripted(monkeypatch, clock.after(0, 200))
-    caplog.set_level(logging.WARNING, "gateway_sdk")
-    await CALLS["list_countries"](gateway)
-    assert lines(caplog) == []
-
-    caplog.set_level(logging.DEBUG, "gateway_sdk")
-    await CALLS["list_countries"](gateway)
-
-    assert [message.split(":")[0].split(" (")[0] for _, message in lines(caplog)] == [
-        "list_countries #2"
-    ] * 2

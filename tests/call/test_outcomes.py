@@ -27,7 +27,7 @@ from gateway_sdk import (
 from gateway_sdk.operations import OPERATIONS, Operation
 from tests.interface_table import REPEATABILITY
 from tests.support.calls import CALLS
-from tests.support.scripted import CutBody, Step, scripted
+from tests.support.scripted import CutBody, Step, scripted, status
 
 ALL = {Repeatability.READ, Repeatability.IDEMPOTENT, Repeatability.ONCE}
 HARMLESS = {Repeatability.READ, Repeatability.IDEMPOTENT}
@@ -37,10 +37,6 @@ NOTHING: set[Repeatability] = set()
 NOT_SENT, REFUSED, UNKNOWN, APPLIED = Outcome
 
 JSON = {"Content-Type": "application/json"}
-
-
-def status(code: int) -> Step:
-    return lambda _: httpx.Response(code)
 
 
 def cut(code: int) -> Step:

@@ -1,18 +1,15 @@
 """Replies: what a body becomes, and the error that each broken or refusing one stands for."""
 
 import asyncio
-import copy
 import dataclasses
 import gzip
 import json
-import pickle
 import re
 import sys
-import traceback
 import tracemalloc
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, date, datetime
+from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -24,65 +21,22 @@ from typing_extensions import TypedDict  # before Python 3.12 pydantic takes no 
 
 from gateway_sdk import (
     Advice,
-    ConflictError,
-    ForbiddenError,
-    GatewayError,
     GatewaySession,
-    InvalidRequestError,
     NotFoundError,
     Outcome,
-    RateLimitedError,
-    RedirectError,
-    ServerError,
-    StatusError,
-    UnauthorizedError,
     UnexpectedReplyError,
-    errors,
     operations,
 )
 from gateway_sdk._http.reply import BodyReader, ContentError, RawReply, decode_json
-from gateway_sdk._http.reply_errors import parse_retry_after
-from gateway_sdk.models import Country, ErrorPayload
+from gateway_sdk.models import Country
 from gateway_sdk.operations import OPERATIONS
-from gateway_sdk.outcome import Repeatability
+from tests.http.replying import JSON, read, replying
 from tests.interface_table import COUNTRY
 from tests.support.calls import CALLS
 from tests.support.raw_server import raw_server, serve_always
+from tests.support.secrecy import CANARY, texts_of
 
-JSON = "application/json"
-CANARY = "canary" + "-4711"
 OPEN = [operation.name for operation in OPERATIONS if operation.reply is Any]
-
-
-def replying(
-    body: bytes = b"",
-    content_type: str | None = JSON,
-    status: int = 200,
-    headers: Mapping[str, str] | None = None,
-    **settings: Any,
-) -> GatewaySession:
-    given_headers = {**({"content-type": content_type} if content_type else {}), **(headers or {})}
-
-    def answer(_: httpx.Request) -> httpx.Response:
-        return httpx.Response(
-            status, headers=list(given_headers.items()), stream=httpx.ByteStream(body)
-        )
-
-    return GatewaySession(
-        "https://gateway.test",
-        access_token=CANARY + "-token",
-        tenant_id=CANARY + "-tenant",
-        token_header=CANARY + "-header",
-        transport=httpx.MockTransport(answer),
-        retry=None,
-        **settings,
-    )
-
-
-async def read(*given_reply: Any, **settings: Any) -> Any:
-    """Return what a reply becomes where the interface leaves it open."""
-    return await replying(*given_reply, **settings).wallet.spot_trading_available_balance()
-
 
 # --- bodies that can be read ----------------------------------------------------------------
 
@@ -161,15 +115,6 @@ async def test_every_2xx_is_a_success(status: int) -> None:
     assert reply.headers["CONTENT-TYPE"] == JSON
 
 
-@pytest.mark.parametrize("status", [200, 202, 204, 299])
-@pytest.mark.parametrize("body", [b"", b"anything", b"{"])
-async def test_webhook_reads_no_body(status: int, body: bytes) -> None:
-    """The webhook's acknowledgement is any 2xx, whatever its body says."""
-    reply = await replying(body, status=status).send(operations.SEND_WEBHOOK)
-
-    assert reply.value is None
-
-
 async def test_countries_are_models() -> None:
     """The list of countries comes as models in the gateway's order, unknown fields kept."""
     more, short = {**COUNTRY, "id": 2, "capital": "Warsaw"}, {"id": 3, "currency": None}
@@ -188,12 +133,15 @@ async def test_countries_are_models() -> None:
 
 async def test_a_country_has_the_names_of_the_interface_only() -> None:
     """Python's name of a field is no name on the wire: there it is an unknown field."""
-    body = json.dumps([{"id": 1, "country_name": "Poland", "currency": "PLN"}]).encode()
+    body = json.dumps(
+        [{"id": 1, "country_name": "Poland", "currency": "PLN", "more": 1.5}]
+    ).encode()
 
-    (country,) = await replying(body).country_data.list_countries()
-
-    assert (country.country_name, country.currency) == (None, "PLN")
-    assert country.model_extra == {"country_name": "Poland"}
+    for parse_float in (None, Decimal):
+        gateway = replying(body, parse_float=parse_float)
+        (country,) = await gateway.country_data.list_countries()
+        assert (country.country_name, country.currency) == (None, "PLN")
+        assert country.model_extra == {"country_name": "Poland", "more": 1.5}
     assert Country(id=1, country_name="Poland").country_name == "Poland"
 
 
@@ -209,24 +157,25 @@ async def test_promised_json_is_read_whatever_it_is_called(content_type: str | N
 
 # --- compression ----------------------------------------------------------------------------
 
-ZIPPED = gzip.compress(b'{"a":1}', mtime=0)
+PLAIN = b'{"a":1}'
+ZIPPED = gzip.compress(PLAIN, mtime=0)
 
 
 @pytest.mark.parametrize(
-    ("body", "encoding"),
+    ("body", "encoding", "plain"),
     [
-        (ZIPPED, "gzip"),
-        (ZIPPED, "GZIP"),
-        (ZIPPED, "x-gzip"),
-        (gzip.compress(b'{"a"') + gzip.compress(b":1}"), "gzip"),
-        (ZIPPED + gzip.compress(b""), "gzip"),
-        (ZIPPED + b"\x00" * 100, "gzip"),
-        (b'{"a":1}', "identity"),
-        (b'{"a":1}', ""),
+        pytest.param(ZIPPED, "gzip", PLAIN, id="gzip"),
+        pytest.param(ZIPPED, "GZIP", PLAIN, id="upper"),
+        pytest.param(ZIPPED, "x-gzip", PLAIN, id="x-gzip"),
+        pytest.param(gzip.compress(PLAIN[:4]) + gzip.compress(PLAIN[4:]), "gzip", PLAIN, id="two"),
+        pytest.param(ZIPPED + gzip.compress(b""), "gzip", PLAIN, id="empty member"),
+        pytest.param(ZIPPED + b"\x00" * 100, "gzip", PLAIN, id="padding"),
+        pytest.param(PLAIN, "identity", PLAIN, id="identity"),
+        pytest.param(PLAIN, "", PLAIN, id="none"),
+        pytest.param(b"", "gzip", b"", id="nothing at all"),
     ],
-    ids=["gzip", "upper", "x-gzip", "members", "empty member", "padding", "identity", "none"],
 )
-async def test_compression_is_undone(body: bytes, encoding: str) -> None:
+async def test_compression_is_undone(body: bytes, encoding: str, plain: bytes) -> None:
     """Gzip in one or more members is undone, whatever pieces it comes in."""
     headers = {"content-encoding": encoding} if encoding else {}
     for size in (1, 3, 10_000):
@@ -242,8 +191,8 @@ async def test_compression_is_undone(body: bytes, encoding: str) -> None:
             "https://g.test", access_token="t", transport=httpx.MockTransport(answer)
         )
         reply = await gateway.send(operations.SPOT_TRADING_AVAILABLE_BALANCE)
-        assert reply.value == {"a": 1}
-        assert reply.body == b'{"a":1}'
+        assert reply.body == plain
+        assert reply.value == (json.loads(plain) if plain else None)
 
 
 @pytest.mark.parametrize("at", range(1, len(ZIPPED)))
@@ -253,11 +202,6 @@ async def test_truncated_gzip_is_no_reply(at: int) -> None:
         await read(ZIPPED[:at], headers={"content-encoding": "gzip"})
 
     assert caught.value.outcome is Outcome.APPLIED
-
-
-async def test_empty_body_may_call_itself_compressed() -> None:
-    """No body at all is an empty reply, also where its header calls it gzip."""
-    assert await read(b"", headers={"content-encoding": "gzip"}) is None
 
 
 @pytest.mark.parametrize(
@@ -331,7 +275,7 @@ def test_what_lies_behind_a_member_is_not_copied_for_each_member(
     assert (reply.body, reply.problem, reader._chunks) == (b"", None, [])
     assert len(given) >= 50_000
     assert max(given) <= 2**14
-    assert turns == 100
+    assert turns >= 100
 
 
 def test_a_body_that_expands_does_so_in_turns() -> None:
@@ -344,7 +288,7 @@ def test_a_body_that_expands_does_so_in_turns() -> None:
     reader.finish()
 
     assert (reply.body == body, reply.problem) == (True, None)
-    assert 32 <= turns <= 34
+    assert 32 <= turns <= 40
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -394,17 +338,6 @@ async def test_limit_may_be_any_number(zipped: bool) -> None:
     for limit in (sys.maxsize, 10**30):
         body = ZIPPED if zipped else b"{}"
         assert await read(body, headers=headers, max_reply_bytes=limit) is not None
-
-
-async def test_oversized_error_keeps_its_class() -> None:
-    """An error reply above the limit is still the error of its status, with a cut body."""
-    body = b'{"message":"' + b"a" * 5000 + b'"}'
-
-    with pytest.raises(ConflictError) as caught:
-        await read(body, status=409, max_reply_bytes=100)
-
-    assert caught.value.body == body[:100]
-    assert caught.value.payload is None
 
 
 # --- bodies that break the promise ----------------------------------------------------------
@@ -571,6 +504,9 @@ async def test_a_success_is_its_decoded_body_or_none(name: str) -> None:
     assert await CALLS[name](replying(b'{"a":1}')) == value
     for status in (200, 202, 204):
         assert await CALLS[name](replying(b"", "text/html; charset=utf-8", status)) is None
+    if name == "send_webhook":  # whatever its body says
+        for body in (b"anything", b"{"):
+            assert await CALLS[name](replying(body, status=299)) is None
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "1" * 400 + ".0"])
@@ -582,16 +518,6 @@ async def test_an_unknown_field_of_a_country_holds_no_odd_number(number: str) ->
         with pytest.raises(UnexpectedReplyError) as caught:
             await replying(body % number.encode()).country_data.list_countries()
         assert caught.value.outcome is Outcome.APPLIED
-
-
-@pytest.mark.parametrize("status", [404, 500])
-async def test_the_status_of_the_payload_is_shown_if_it_is_another(status: int) -> None:
-    """The HTTP status decides, and the message says what the payload says."""
-    with pytest.raises(StatusError) as caught:
-        await CALLS["order_history"](replying(b'{"status":404}', JSON, status))
-
-    assert caught.value.status == status
-    assert ("(its payload says 404)" in str(caught.value)) == (status != 404)
 
 
 EXACT, DAY = Decimal("12345678901234567890.12"), date(2026, 1, 31)
@@ -762,7 +688,7 @@ async def test_body_that_does_not_fit_a_type(into: Any, body: bytes, problems: s
     assert problems in caught.value.problems
     assert caught.value.body == body
     assert caught.value.outcome is Outcome.APPLIED
-    assert CANARY not in "".join(shown(caught.value))
+    assert CANARY not in texts_of(caught.value)
 
 
 async def test_validator_that_fails_is_an_error_with_an_outcome() -> None:
@@ -777,257 +703,4 @@ async def test_validator_that_fails_is_an_error_with_an_outcome() -> None:
         )
 
     assert caught.value.outcome is Outcome.APPLIED
-    assert CANARY not in "".join(shown(caught.value))
-
-
-# --- error statuses -------------------------------------------------------------------------
-
-KINDS: dict[int, type[StatusError]] = {
-    400: InvalidRequestError,
-    401: UnauthorizedError,
-    403: ForbiddenError,
-    404: NotFoundError,
-    409: ConflictError,
-    422: InvalidRequestError,
-    429: RateLimitedError,
-}
-REFUSING = {*range(400, 500), 501, 505} - {408}
-PAYLOAD = {
-    "reason": CANARY + "-reason",
-    "path": "/" + CANARY + "-echo",
-    "method": "POST",
-    "message": CANARY + "-message",
-    "timestamp": "2026-11-21T00:00:00Z",
-    "status": 500,
-    "extra": CANARY + "-extra",
-}
-
-
-@pytest.mark.parametrize("status", [*range(100, 200, 33), *range(300, 610), 999])
-async def test_status_picks_class_and_outcome(status: int) -> None:
-    """The HTTP status alone picks the class and the outcome, whatever the payload claims."""
-    with pytest.raises(StatusError) as caught:
-        await replying(json.dumps(PAYLOAD).encode(), status=status).aml.upload_document(b"x")
-
-    error = caught.value
-    by_hundred = {3: RedirectError, 5: ServerError}.get(status // 100, StatusError)
-    assert type(error) is KINDS.get(status, by_hundred)
-    assert error.outcome is (Outcome.REFUSED if status in REFUSING else Outcome.UNKNOWN)
-    assert error.status == status
-    assert str(status) in str(error)
-    assert error.operation == "upload_document"
-    assert (error.advice is not Advice.CHECK) is (error.outcome is Outcome.REFUSED)
-    assert error.payload is not None
-    assert error.payload.status == 500
-    assert error.payload.message == CANARY + "-message"
-    assert [attempt.status for attempt in error.attempts] == [status]
-
-
-@pytest.mark.parametrize(
-    ("body", "fields"),
-    [
-        (b"", None),
-        (b"Internal Server Error", None),
-        (b"<html></html>", None),
-        (b'{"message":', None),
-        (b'["message"]', None),
-        (b'"message"', None),
-        (b"null", None),
-        (b"5", None),
-        (b"NaN", None),
-        (b'{"message":NaN}', None),
-        (b'{"message":"\\ud800"}', None),
-        (b"[" * 100_000, None),
-        (b"\xff\xfe", None),
-        (b"{}", {}),
-        (b'\xef\xbb\xbf{"message":"x"}', {"message": "x"}),
-        ('{"message":"é"}'.encode("utf-16"), {"message": "é"}),
-        (b'{"message":5,"status":"500","reason":"r"}', {"reason": "r"}),
-        (b'{"message":null,"status":404.0}', {}),
-        (b'{"status":200,"message":"no"}', {"status": 200, "message": "no"}),
-        (b'{"Message":"x"}', {}),
-    ],
-)
-@pytest.mark.parametrize("content_type", [JSON, "text/html", None])
-async def test_payload_is_what_can_be_read(
-    body: bytes, fields: dict[str, Any] | None, content_type: str | None
-) -> None:
-    """The payload is None if the body is no JSON object; else each readable field, and no other."""
-    with pytest.raises(ServerError) as caught:
-        await read(body, content_type, 500)
-
-    error = caught.value
-    assert error.body == body
-    if fields is None:
-        assert error.payload is None
-    else:
-        assert error.payload is not None
-        known = {name: getattr(error.payload, name) for name in type(error.payload).model_fields}
-        assert {name: value for name, value in known.items() if value is not None} == fields
-
-
-@pytest.mark.parametrize(
-    ("location", "named"),
-    [
-        (f"https://evil.test/{CANARY}?t={CANARY}#{CANARY}", "evil.test"),
-        (f"https://{CANARY}:{CANARY}@evil.test:8443/", "evil.test"),
-        (f"//evil.test/{CANARY}", "evil.test"),
-        (f"/{CANARY}", "itself"),
-        (f"?{CANARY}", "itself"),
-        ("", "itself"),
-        ("https://[", "itself"),
-        (f"https:{CANARY}", "itself"),
-        ("https://[::1]:80/", "::1"),
-        (f"https://{CANARY} {CANARY}/", "a host with an invalid name"),
-        (f"https://{'a' * 256}/", "a host with an invalid name"),
-    ],
-)
-async def test_redirect_names_its_host_alone(location: str, named: str) -> None:
-    """A redirect is never followed; the message names the host that it points to, and no more."""
-    headers = {"location": location} if location else {}
-    with pytest.raises(RedirectError, match=f"pointing to {named}: redirects are") as caught:
-        await read(b"", None, 307, headers)
-
-    assert CANARY not in "".join(shown(caught.value))
-    assert caught.value.headers.get("Location") == (location or None)
-
-
-# --- Retry-After ----------------------------------------------------------------------------
-
-NOW = datetime(2026, 10, 30, 12, tzinfo=UTC)
-TEN_YEARS = 10 * 365 * 86400.0
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("0", 0.0),
-        ("120", 120.0),
-        (" 7 ", 7.0),
-        ("1.5", 1.5),
-        ("Fri, 30 Oct 2026 12:01:00 GMT", 60.0),
-        ("Friday, 30-Oct-26 12:01:00 GMT", 60.0),
-        ("Fri Oct 30 12:01:00 2026", 60.0),
-        ("Fri, 30 Oct 2026 14:01:00 +0200", 60.0),
-        ("Fri, 30 Oct 2026 11:00:00 GMT", 0.0),
-        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
-        ("2026-10-30T12:01:00Z", 60.0),
-        ("1, 3,2", 3.0),
-        ("7, Fri, 30 Oct 2026 12:01:00 GMT", 60.0),
-        ("", None),
-        (" , ", None),
-        ("-1", None),
-        ("9" * 11, TEN_YEARS),
-        ("9" * 400, TEN_YEARS),
-        ("soon", 1.0),
-        ("1e3", 1.0),
-        ("0x10", 1.0),
-        ("\u0663", 1.0),
-        ("NaN", 1.0),
-        ("Infinity", 1.0),
-        ("Fri, 32 Oct 2026 12:00:00 GMT", 1.0),
-        ("Fri, 30 Oct 99999999999999999999 12:00:00 GMT", 1.0),
-        ("Fri, 30 Oct 2026 99999999999999999999:00:00 GMT", 1.0),
-        ("Fri, 30 Oct 2026 12:00:00 +99999999999999", 1.0),
-    ],
-)
-def test_retry_after(value: str, seconds: float | None) -> None:
-    """Seconds and all forms of a date; of several the longest counts, and nonsense is a second."""
-    assert parse_retry_after(value, NOW) == seconds
-
-
-@settings(max_examples=settings().max_examples // 2)
-@given(
-    st.one_of(
-        st.text(max_size=30),
-        st.from_regex(
-            r"[A-Z][a-z]{2}, \d{1,25} (Jan|Oct) \d{1,25} \d{1,25}:\d{1,25}:\d{1,25} GMT",
-            fullmatch=True,
-        ),
-        st.from_regex(r"Fri, 30 Oct 2026 12:00:00 [+-]\d{1,25}", fullmatch=True),
-    )
-)
-def test_any_retry_after_is_seconds_or_none(value: str) -> None:
-    """Whatever a gateway sends, it is a number of seconds of at least 0, or None."""
-    seconds = parse_retry_after(value, NOW)
-
-    assert seconds is None or seconds >= 0
-
-
-@pytest.mark.parametrize(("status", "kind"), [(429, RateLimitedError), (503, ServerError)])
-async def test_retry_after_is_on_the_error(status: int, kind: type[StatusError]) -> None:
-    """Every error of a status carries what its Retry-After asks for."""
-    with pytest.raises(kind) as caught:
-        await read(b"", None, status, {"retry-after": "17"})
-    assert caught.value.retry_after == 17.0
-
-    with pytest.raises(kind) as without:
-        await read(b"", None, status)
-    assert without.value.retry_after is None
-
-
-# --- errors as they are shown and stored ----------------------------------------------------
-
-
-def shown(error: BaseException) -> Iterator[str]:
-    """Give every text in which an error may end up in a log, causes included, without locals."""
-    yield str(error)
-    yield repr(error)
-    yield from traceback.format_exception(error)
-    yield repr(pickle.dumps(error))
-    yield repr(pickle.loads(pickle.dumps(error)).__dict__)  # noqa: S301 - our own
-
-
-def _example(kind: type[GatewayError]) -> GatewayError:
-    if issubclass(kind, StatusError | UnexpectedReplyError):
-        error = kind("message", status=500, body=CANARY.encode(), headers={"x": CANARY})
-        for name, value in {
-            "payload": ErrorPayload.model_validate(PAYLOAD),
-            "problems": CANARY,
-        }.items():
-            if hasattr(kind, name):
-                setattr(error, name, value)
-        return error
-    return kind("message")
-
-
-ALL_ERRORS = [
-    kind
-    for kind in vars(errors).values()
-    if isinstance(kind, type) and issubclass(kind, GatewayError) and kind.__name__[0] != "_"
-]
-
-
-@pytest.mark.parametrize("kind", ALL_ERRORS)
-def test_every_class_of_error_is_pickled_without_its_reply(kind: type[GatewayError]) -> None:
-    """Each class of error comes through a pickle as it is, without what the gateway said."""
-    error = _example(kind).of_call("upload_document", Repeatability.ONCE, ())
-
-    twin = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-
-    assert type(twin) is kind
-    assert str(twin) == error.summary == "upload_document: message (nothing was sent)"
-    assert CANARY.encode() not in pickle.dumps(error)
-    assert twin.args == error.args
-
-
-@pytest.mark.parametrize("kind", ALL_ERRORS)
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
-def test_a_copy_in_the_same_process_has_every_attribute(
-    kind: type[GatewayError], duplicate: Callable[[GatewayError], GatewayError]
-) -> None:
-    """Also what the gateway said: `dataclasses.asdict` of a bulk result makes a deep copy."""
-    error = _example(kind).of_call("upload_document", Repeatability.ONCE, ())
-
-    twin = duplicate(error)
-
-    assert type(twin) is kind
-    assert twin is not error
-    assert (twin.args, vars(twin)) == (error.args, vars(error))
-
-
-def test_a_pickle_says_how_many_responses_were_refused() -> None:
-    """The number is neither secret nor personal."""
-    error = errors.LoginTimeoutError("nobody came", refused=2)
-
-    assert pickle.loads(pickle.dumps(error)).refused == 2  # noqa: S301 - our own
+    assert CANARY not in texts_of(caught.value)

@@ -17,7 +17,7 @@ from gateway_sdk import (
     RetryPolicy,
     operations,
 )
-from gateway_sdk._content.chunks import CHUNK
+from gateway_sdk._content.files import CHUNK
 from gateway_sdk.models import CreateRequest, PersonData, Revision
 from gateway_sdk.operations import OPERATIONS, Content
 from tests import interface_table

@@ -143,13 +143,14 @@ async def test_headers_of_one_call() -> None:
         headers={"X-Team": "a", "X-Trace": "0"},
     )
 
+    await gateway.wallet.trading_order_history("c-1")
     for more in ({"X-Trace": "1", "x-team": None}, {}):
         await gateway.wallet.trading_order_history("c-1", headers=more)
     await gateway.send(operations.SPOT_TRADING_AVAILABLE_BALANCE, headers={"X-Trace": "2"})
 
     seen = [(call.request.headers.get("X-Team"), call.request.headers["X-Trace"])
             for call in route.calls]  # fmt: skip
-    assert seen == [(None, "1"), ("a", "0"), ("a", "2")]
+    assert seen == [("a", "0"), (None, "1"), ("a", "0"), ("a", "2")]
 
 
 async def test_deadline_of_one_call(gateway_sandbox: Sandbox) -> None:
@@ -191,3 +192,29 @@ async def test_an_operation_of_the_user_may_have_placeholders_of_its_own() -> No
         assert (await gateway.send(own, path={"thing": "a b"})).value == "/own/a b"
         with pytest.raises(InvalidArgumentError, match="thing is empty"):
             await gateway.send(own, path={"thing": ""})
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "value"),
+    [
+        (Page, b'{"orders":[]}', Page(orders=[])),
+        (list[int], b"[1]", [1]),
+        (float, b"1.5", 1.5),
+        (float, b"NaN", None),
+        (dict[str, int], b'{"a-name":"x"}', None),
+    ],
+)
+async def test_an_operation_of_the_user_may_have_a_reply_of_its_own(
+    kind: Any, body: bytes, value: Any
+) -> None:
+    """It is read as with `into`; what does not fit is an unexpected reply."""
+    own = dataclasses.replace(operations.CANCEL_ORDER, name="own", path="/own", reply=kind)
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=body))
+
+    async with GatewaySession("http://localhost", access_token="t", transport=transport) as gateway:
+        if value is not None:
+            assert (await gateway.send(own)).value == value
+            return
+        with pytest.raises(UnexpectedReplyError) as caught:
+            await gateway.send(own)
+        assert "a-name" not in str(caught.value)

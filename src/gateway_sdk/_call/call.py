@@ -3,17 +3,17 @@
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack, cast
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 import httpx
 from pydantic import ValidationError
 
-from gateway_sdk._call.deadline import CallScope
 from gateway_sdk._call.events import ITEMS, Watch
 from gateway_sdk._call.failure import outcome_of_attempt, raise_failure
 from gateway_sdk._call.options import Options, PerCall, check_gateway
 from gateway_sdk._call.retry import repeatable_after, try_again
-from gateway_sdk._call.shared_state import SharedState
+from gateway_sdk._call.shared_state import CallScope, SharedState
 from gateway_sdk._http.reply import (
     SUCCESS,
     BodyReader,
@@ -46,7 +46,7 @@ from gateway_sdk.errors import (
     TokenRejectedError,
     UnauthorizedError,
 )
-from gateway_sdk.operations import Content, Operation
+from gateway_sdk.operations import LIST_COUNTRIES, Content, Operation
 from gateway_sdk.outcome import Attempt, Outcome, Repeatability, Reply, outcome_of
 
 if TYPE_CHECKING:
@@ -73,13 +73,11 @@ class Caller:
     def call(
         self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
     ) -> Coroutine[Any, Any, T]:
-        """Make one call and return the value of its reply, as the coroutine methods do."""
         return Call(self.shared, self.options, operation, into).run(**given)
 
     async def send(
         self, operation: Operation[T], *, into: Any = None, **given: Unpack[CallArguments]
     ) -> Reply[T]:
-        """Make one call; `GatewaySession.send` describes the arguments and the errors."""
         if not isinstance(operation, Operation):
             raise InvalidArgumentError("operation must be one of gateway_sdk.operations")
         began = time.monotonic()
@@ -139,7 +137,6 @@ class Call:
         on_progress: OnProgress | None = None,
         **of_this_call: Unpack[PerCall],
     ) -> Any:
-        """Make the call and return the value of its reply, or raise what became of it."""
         watch = self._watch = self._shared.begin_call(self._operation)
         try:
             if watch is not None:
@@ -156,9 +153,7 @@ class Call:
                         template, target, body, content_type=content_type, on_progress=on_progress
                     )
                 else:
-                    if content_type is not None or on_progress is not None:
-                        _refuse_for_json()
-                    self._request = prepare(template, target, body)
+                    self._request = prepare(template, target, body, content_type, on_progress)
                     value = await self._send()
         except BaseException as error:
             if isinstance(error, GatewayError):
@@ -196,7 +191,6 @@ class Call:
             await document.end()
 
     async def _send(self) -> Any:
-        """Make the attempts."""
         failures: list[GatewayError] = []
         try:
             return await self._with_token()
@@ -217,7 +211,6 @@ class Call:
 
     @property
     def _can_be_sent(self) -> bool:
-        """Whether the whole content can be sent: it was not started, or it can restart."""
         return self._document is None or self._document.can_be_sent
 
     @property
@@ -236,27 +229,23 @@ class Call:
 
     async def _with_token(self) -> Any:
         source = self._options.access_token
-        token = ready_token(source) or await fetch_token(source)
-        try:
-            return await self._attempt(token)
-        except UnauthorizedError as error:
-            if self._renewed:
-                invalidate(source, token)
-                raise token_rejected(error) from None
-            if error.outcome is not Outcome.REFUSED or not self._can_be_sent:
-                invalidate(source, token)  # for the next call
-                raise
-            await self._withdraw_intent()
-            renewed = await self._renewed_token(error, token)
-            if text_of(renewed) == text_of(token):
-                error.token_is_static = is_static(source)
-                raise
-        self._renewed = True
-        try:
-            return await self._attempt(renewed)
-        except UnauthorizedError as error:
-            invalidate(source, renewed)
-            raise token_rejected(error) from None
+        token: AccessToken = ready_token(source) or await fetch_token(source)
+        while True:
+            try:
+                return await self._attempt(token)
+            except UnauthorizedError as error:
+                if self._renewed:
+                    invalidate(source, token)
+                    raise token_rejected(error) from None
+                if error.outcome is not Outcome.REFUSED or not self._can_be_sent:
+                    invalidate(source, token)  # for the next call
+                    raise
+                await self._withdraw_intent()
+                refused, token = token, await self._renewed_token(error, token)
+                if text_of(refused) == text_of(token):
+                    error.token_is_static = is_static(source)
+                    raise
+                self._renewed = True
 
     async def _renewed_token(self, error: UnauthorizedError, token: AccessToken) -> AccessToken:
         try:
@@ -326,21 +315,15 @@ class Call:
         return request
 
     async def _read_body(self, reply: RawReply) -> None:
-        """Read the body up to the limit; the rest is not read."""
         reader = BodyReader(reply, self._shared.max_reply_bytes)
+        stream = httpx.ByteStream(reply.body) if reply.stream is None else reply.stream
         try:
-            if reply.stream is None:
-                for _ in reader.feed(reply.body):
-                    await asyncio.sleep(0)
-                return
-            try:
-                async for chunk in reply.stream:
+            async with aclosing(stream):
+                async for chunk in stream:
                     for _ in reader.feed(chunk):
                         await asyncio.sleep(0)
                     if reader.is_full:
                         break
-            finally:
-                await reply.stream.aclose()
         finally:
             reader.finish()
 
@@ -350,8 +333,5 @@ class Call:
         try:
             return decode(reply, self._operation, self._into, self._shared.parse_float)
         except (ContentError, ValidationError) as error:
-            raise unexpected_reply(reply, error, by_interface=self._into is None) from None
-
-
-def _refuse_for_json() -> NoReturn:
-    raise InvalidArgumentError("content_type and on_progress need a document as content")
+            by_interface = self._into is None and self._operation is LIST_COUNTRIES
+            raise unexpected_reply(reply, error, by_interface=by_interface) from None

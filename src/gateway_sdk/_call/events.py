@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
 from functools import lru_cache
+from itertools import product
 from typing import Any, Final
 
 from gateway_sdk._checks import is_async
@@ -58,7 +59,7 @@ class Watch:
             tell(observer.call_started, self._call)
 
     def begun(self, number: int) -> RawHeaders | None:
-        """Report that an attempt begins, and return the header fields that it has to send too."""
+        """Return the header fields that this attempt has to send too."""
         fields: RawHeaders | None = None
         for observer in self._observers:
             if given := tell(observer.attempt_started, self._call, number):
@@ -97,7 +98,6 @@ def tell(hook: Callable[..., Any], *what: object) -> Any:
 
 
 def _checked_fields(given: object) -> RawHeaders:
-    """Return the header fields that an observer gives to one request."""
     if not isinstance(given, (dict, Mapping)):  # dict first: it is told apart faster
         raise ConfigurationError("attempt_started must return a mapping of names to values")
     fields: RawHeaders = []
@@ -124,54 +124,32 @@ def check_observers(name: str, observers: object) -> tuple[Observer, ...]:
             "must be different objects: one that is there twice is told everything twice",
             setting=name,
         )
-    for observer in given:
-        _check_methods(observer)
-    return given
-
-
-def _check_methods(observer: Observer) -> None:
-    """Refuse `async def` methods: observers are called and never awaited."""
-    for name in vars(Observer):
-        if not name.startswith("_") and is_async(getattr(observer, name)):
+    hooks = [name for name in vars(Observer) if not name.startswith("_")]
+    for observer, hook in product(given, hooks):
+        if is_async(getattr(observer, hook)):
             raise ConfigurationError(
-                f"{type(observer).__name__}.{name} is async: the methods of an observer are plain "
+                f"{type(observer).__name__}.{hook} is async: the methods of an observer are plain "
                 "functions, which may start a task"
             )
+    return given
 
 
 class LogObserver(Observer):
     """Logs calls: retries at INFO, everything else at DEBUG."""
 
     def attempt_finished(self, call: CallInfo, attempt: Attempt) -> None:
-        _logger.debug(
-            "%s #%d: %s, %s, %.3f s",
-            call.operation.name,
-            call.number,
-            attempt.status or attempt.error,
-            attempt.outcome.name,
-            attempt.elapsed,
-        )
+        name, number, what = call.operation.name, call.number, attempt.status or attempt.error
+        outcome, elapsed = attempt.outcome.name, attempt.elapsed
+        _logger.debug("%s #%d: %s, %s, %.3f s", name, number, what, outcome, elapsed)
 
     def retry_scheduled(self, call: CallInfo, attempt: Attempt, seconds: float) -> None:
-        _logger.info(
-            "%s #%d: %s; again in %.2f s",
-            call.operation.name,
-            call.number,
-            attempt.status or attempt.error,
-            seconds,
-        )
+        name, what = call.operation.name, attempt.status or attempt.error
+        _logger.info("%s #%d: %s; again in %.2f s", name, call.number, what, seconds)
 
     def call_finished(
         self, call: CallInfo, outcome: Outcome, error: BaseException | None, elapsed: float
     ) -> None:
-        operation = call.operation
-        _logger.debug(
-            "%s #%d (%s %s): %s, %s, %.3f s in all",
-            operation.name,
-            call.number,
-            operation.method,
-            operation.path,
-            type(error).__name__ if error else "done",
-            outcome.name,
-            elapsed,
-        )
+        name, what = call.operation.name, type(error).__name__ if error else "done"
+        path = f"{call.operation.method} {call.operation.path}"
+        line = "%s #%d (%s): %s, %s, %.3f s in all"
+        _logger.debug(line, name, call.number, path, what, outcome.name, elapsed)

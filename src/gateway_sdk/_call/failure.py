@@ -240,7 +240,6 @@ def _name_of(error: ssl.SSLError) -> str:
 
 
 def _found(table: Iterable[tuple[str, str]], name: str) -> Reason | None:
-    """Return the reason that a table has for OpenSSL's name of an error."""
     texts = (text for pattern, text in table if re.search(pattern, name))
     text = next(texts, None)
     return None if text is None else Reason(text, Advice.FIX)

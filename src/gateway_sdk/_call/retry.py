@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential
 
 from gateway_sdk._checks import check_amount, check_count, check_switch, check_wait
-from gateway_sdk._python import safe_repr
 from gateway_sdk.errors import (
     ConfigurationError,
     ConnectionFailedError,
@@ -176,7 +175,6 @@ def _is_unsent(made: Sequence[Attempt]) -> bool:
 
 
 def _backoff(policy: RetryPolicy, state: RetryCallState) -> float:
-    """Return the seconds to wait; `jitter` is the random part of them."""
     longest = wait_exponential(multiplier=policy.backoff, max=policy.backoff_max)(state)
     # No security needed here: the random part only spreads the clients.
     return longest * (1 - policy.jitter * random.random())  # noqa: S311
@@ -229,22 +227,14 @@ class Bucket:
 
     def take(self) -> bool:
         """Take a retry out; False if none is left."""
-        now = self._clock()
-        self._left = self._with(self._budget.per_second * (now - self._filled))
+        now, budget = self._clock(), self._budget
+        more = budget.share * self.calls + budget.per_second * (now - self._filled)
+        self._left = min(self._left + more, float(budget.reserve))
         self._filled, self.calls = now, 0
         if self._left < 1:
             return False
         self._left -= 1
         return True
-
-    def _with(self, more: float) -> float:
-        """Return the retries that are left, with the shares of the calls and more."""
-        budget = self._budget
-        return min(self._left + budget.share * self.calls + more, float(budget.reserve))
-
-    @safe_repr
-    def __repr__(self) -> str:
-        return f"<Bucket {self._with(0.0):.1f} of {self._budget.reserve} retries left>"
 
 
 def bucket_of(name: str, budget: object) -> Bucket | None:

@@ -22,15 +22,17 @@ import httpx
 from pydantic import BaseModel
 
 from gateway_sdk._checks import is_async
-from gateway_sdk._content.chunks import CHUNK, Chunk, cut
 from gateway_sdk._content.files import (
+    BINARY,
+    CHUNK,
     OpenFile,
+    cut,
     from_thread,
     in_thread,
     may_be_path,
     names_file,
-    read_file,
     read_open,
+    read_path,
     size_of,
     span_of,
 )
@@ -64,7 +66,6 @@ BodyContent: TypeAlias = (
 """The content of operations with any type of entity body: a `str` is text, a `Path` or an open file
 is a file, a mapping, list or model is JSON. A `str` that names an existing file is refused."""
 
-BINARY: Final = "application/octet-stream"
 TEXT: Final = "text/plain; charset=utf-8"
 
 T = TypeVar("T")
@@ -76,9 +77,7 @@ sent to a server that is fast, would hold the loop until its end."""
 
 @dataclass(slots=True, eq=False)
 class Body(httpx.AsyncByteStream):
-    """A body with its length; it says whether it can be sent a second time."""
-
-    chunks: Callable[[], AsyncGenerator[Chunk, None]]  # from the beginning each time
+    chunks: Callable[[], AsyncGenerator[bytes, None]]  # from the beginning each time
     content_type: str
     length: int | None  # bytes; None if unknown until the end
     replayable: bool
@@ -101,7 +100,6 @@ class Body(httpx.AsyncByteStream):
             await self._begun.begin()
 
     async def end(self) -> None:
-        """Close what was begun and never sent."""
         if self._begun is not None and not self._sending:
             await self._begun.aclose()
 
@@ -217,8 +215,8 @@ async def prepare_document(
         raise InvalidArgumentError("on_progress must be a plain function, not async")
     body.on_progress = on_progress
     fields = framing(template.operation.method, body.length, body.content_type)
-    is_small = body.whole is not None and len(body.whole) <= CHUNK and on_progress is None
-    sent = body.whole if is_small and body.whole is not None else body
+    small = body.whole if on_progress is None and (body.length or 0) <= CHUNK else None
+    sent = body if small is None else small
     return PreparedRequest(template, target, sent, body.length, fields)
 
 
@@ -271,7 +269,12 @@ def _of_text(text: str) -> Body:
 
 async def _of_file(path: Path) -> Body:
     length = await in_thread(size_of, path)
-    return Body(lambda: read_file(path, length), _guess(path.name), length, replayable=True)
+    return Body(
+        lambda: from_thread(lambda: read_path(path, length), ahead=True),
+        _guess(path.name),
+        length,
+        replayable=True,
+    )
 
 
 async def _of_open_file(file: OpenFile) -> Body:

@@ -8,32 +8,34 @@ import stat
 import threading
 import weakref
 from asyncio import wrap_future
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import Future
-from contextlib import aclosing, contextmanager
-from functools import partial
-from itertools import cycle
+from contextlib import aclosing
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any, Final, TypeAlias, TypeVar, cast
+from typing import IO, Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from gateway_sdk._content.chunks import LARGE_CHUNK, Chunk, most_after
 from gateway_sdk.errors import InvalidArgumentError, UploadFailedError
 
 OpenFile: TypeAlias = IO[bytes] | io.BufferedIOBase
 """`io.BufferedIOBase` is the type of files that decompress, such as `gzip.GzipFile`."""
 
+BINARY: Final = "application/octet-stream"
+
+# Bytes handed over at once: small enough for progress and cancellation to be prompt. In the rest of
+# a long document more: each chunk costs 10 to 15 µs, whatever its size.
+CHUNK: Final = 2**16
+LARGE_CHUNK: Final = 2**19
+FEW: Final = 128 * CHUNK  # bytes of a document that go out before the chunks become large
+
 _READ: Final = 2**16  # bytes of one read of an open file
-_BUFFER: Final = 2**20  # bytes of one read of a path: each read may switch threads
 _LONGEST_PATH: Final = 4096  # characters: PATH_MAX of Linux
 _NEVER_IN_PATHS: Final = re.compile(r"[\0\r\n]")  # paths may have line breaks; real ones have none
 
 _BATCH: Final = 2**18
 """Bytes per batch: a batch from the thread costs about 0.1 ms, and more leaves the CPU cache."""
-
-_WITHOUT_WAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)  # 0 except on Linux
 
 PATIENCE: Final = 0.5
 """Seconds that the end of a call waits for an unfinished read of the user's file: a disk answers in
@@ -43,7 +45,23 @@ milliseconds, a pipe perhaps never. Shorter than the wait of a closing session f
 T = TypeVar("T")
 R = TypeVar("R")
 
-_Batch: TypeAlias = "Future[list[Chunk]]"
+_Batch: TypeAlias = "Future[list[bytes]]"
+
+
+def most_after(sent: int) -> int:
+    """Return the longest that the next chunk may be, in bytes."""
+    return CHUNK if sent < FEW else LARGE_CHUNK
+
+
+def cut(content: bytes, sent: int) -> Iterator[bytes]:
+    if len(content) <= most_after(sent):
+        yield content
+        return
+    view, start = memoryview(content), 0
+    while start < len(content):
+        end = start + most_after(sent + start)
+        yield bytes(view[start:end])
+        start = end
 
 
 # All functions down to `from_thread` block, so they run in a thread.
@@ -81,18 +99,9 @@ def names_file(text: str) -> bool:
         return False
 
 
-def read_path(
-    path: Path, length: int, start: int = 0, begun: os.stat_result | None = None
-) -> Generator[Chunk, None, None]:
-    # The first *start* bytes were read before, of the file *begun*; another file is refused. A
-    # chunk is valid until the second chunk after it: two buffers take turns, because new memory
-    # for each chunk costs as much as the reading.
-    turns = cycle([memoryview(bytearray(min(length, _BUFFER))) for _ in range(2)])
+def read_path(path: Path, length: int) -> Generator[bytes, None, None]:
     with path.open("rb", buffering=0) as file:
-        if begun is not None and not os.path.samestat(begun, os.fstat(file.fileno())):
-            raise UploadFailedError("content is a file that was replaced while it was sent")
-        file.seek(start)
-        yield from _exactly(file, length - start, lambda most: _read_into(file, next(turns)[:most]))
+        yield from _exactly(file, length, LARGE_CHUNK)  # each read may switch threads
 
 
 def span_of(file: OpenFile, start: int | None = None) -> tuple[int, int] | None:
@@ -116,7 +125,7 @@ def span_of(file: OpenFile, start: int | None = None) -> tuple[int, int] | None:
     raise InvalidArgumentError(f"content is an unreadable file: {problem}")
 
 
-def read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[Chunk, None, None]:
+def read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[bytes, None, None]:
     """Read an open file from its position; it stays open, because it belongs to the user."""
     if span is None:
         while chunk := _read_some(file, _READ):
@@ -124,14 +133,12 @@ def read_open(file: OpenFile, span: tuple[int, int] | None) -> Generator[Chunk, 
         return
     start, length = span
     file.seek(start)
-    yield from _exactly(file, length, lambda most: _read_some(file, most))
+    yield from _exactly(file, length, _READ)
 
 
-def _exactly(
-    file: "OpenFile | io.FileIO", length: int, read: Callable[[int], Chunk]
-) -> Generator[Chunk, None, None]:
-    left, chunk = length, cast("Chunk", b"")
-    while left > 0 and (chunk := read(left)):
+def _exactly(file: OpenFile | io.FileIO, length: int, most: int) -> Generator[bytes, None, None]:
+    left, chunk = length, b""
+    while left > 0 and (chunk := _read_some(file, min(left, most))):
         left -= len(chunk)
         if left > 0:
             yield chunk
@@ -143,13 +150,9 @@ def _exactly(
         yield chunk
 
 
-def _read_into(file: io.FileIO, buffer: memoryview) -> memoryview:
-    return buffer[: file.readinto(buffer)]
-
-
-def _read_some(file: OpenFile, most: int) -> bytes:
+def _read_some(file: OpenFile | io.FileIO, most: int) -> bytes:
     """Read with `read`, the one method that every file-like object has."""
-    chunk: object = file.read(min(most, _READ))
+    chunk: object = file.read(most)
     if not isinstance(chunk, bytes):
         raise UploadFailedError("content is an open file, but it gives no bytes")
     return chunk
@@ -159,9 +162,8 @@ def _read_some(file: OpenFile, most: int) -> bytes:
 # the call has ended. A read cannot be interrupted, so the end of the call waits for it, up to
 # `PATIENCE` seconds. Then it continues alone, and no further one follows.
 async def from_thread(
-    chunks: Callable[[], Generator[Chunk, None, None]], *, ahead: bool
-) -> AsyncGenerator[Chunk, None]:
-    """Run a generator in a thread of its own."""
+    chunks: Callable[[], Generator[bytes, None, None]], *, ahead: bool
+) -> AsyncGenerator[bytes, None]:
     # The thread also closes the generator, after the last read and never in the event loop.
     thread = _Thread(chunks())
     coming = thread.ask()
@@ -180,65 +182,17 @@ async def from_thread(
             await _wait(wrap_future(coming))
 
 
-async def read_file(path: Path, length: int) -> AsyncGenerator[Chunk, None]:
-    # That is copied here. From a thread it takes a third more CPU time, because another core has
-    # to get it. From the first gap on, a thread reads, which may wait for a disk.
-    held: list[io.FileIO] = []  # filled by the thread, so that it is closed after a cancellation
-    start, begun = 0, None
-    try:
-        if _WITHOUT_WAIT and length > _BUFFER:
-            await in_thread(lambda files: files.append(path.open("rb", buffering=0)), held)
-            begun = os.fstat(held[0].fileno())
-            buffer = memoryview(bytearray(min(length, LARGE_CHUNK)))
-            while start + (most := most_after(start)) < length:
-                if not (found := _in_memory(held[0], buffer[:most], start)):
-                    break
-                start += len(found)
-                yield found
-        chunks = partial(read_path, path, length, start, begun)
-        async with aclosing(from_thread(chunks, ahead=True)) as rest:
-            async for chunk in rest:
-                yield chunk
-    finally:
-        for file in held:
-            file.close()
-
-
-def _in_memory(file: io.FileIO, buffer: memoryview, start: int) -> memoryview:
-    """Return the bytes that the system has in memory; none if it would have to wait for them."""
-    try:
-        return buffer[: os.preadv(file.fileno(), [buffer], start, _WITHOUT_WAIT)]
-    except OSError:  # a BlockingIOError; or the file system cannot tell
-        return buffer[:0]
-
-
 async def in_thread(function: Callable[[T], R], given: T) -> R:
-    """Call a function that reads the user's files, in a thread."""
-    # If the caller is cancelled, it waits until the function has ended, up to `PATIENCE` seconds.
-    # A function that has not started by then never starts.
-    left = False
+    """Call a function that reads the user's files, as `from_thread` runs a generator."""
+    results: list[R] = []
 
-    def look() -> R:
-        if left:  # the caller has left: all threads were busy until now
-            raise RuntimeError
-        return function(given)
+    def call() -> Generator[bytes, None, None]:
+        results.append(function(given))
+        yield b""
 
-    with naming_no_thread():
-        looking = asyncio.get_running_loop().run_in_executor(None, look)
-    try:
-        return await asyncio.shield(looking)
-    except asyncio.CancelledError:
-        left = True
-        await _wait(looking)
-        raise
-
-
-@contextmanager
-def naming_no_thread() -> Generator[None]:
-    try:
-        yield
-    except RuntimeError:
-        raise UploadFailedError("the content cannot be read: no thread can be started") from None
+    async with aclosing(from_thread(call, ahead=False)) as called:
+        await anext(called)
+    return results[0]
 
 
 async def _wait(work: asyncio.Future[Any]) -> None:
@@ -254,15 +208,19 @@ class _Thread:
     # The thread also ends when this object is deleted, for example after the event loop was
     # closed. The exit of the interpreter does not wait for it: a read from a pipe may never end.
 
-    def __init__(self, generator: Generator[Chunk, None, None]) -> None:
+    def __init__(self, generator: Generator[bytes, None, None]) -> None:
         self._wanted: SimpleQueue[_Batch | None] = SimpleQueue()
         self.end = weakref.finalize(self, self._wanted.put, None)
         self.end.atexit = False
         thread = threading.Thread(
             target=_serve, args=(generator, self._wanted), name="gateway-upload", daemon=True
         )
-        with naming_no_thread():
+        try:
             thread.start()
+        except RuntimeError:
+            raise UploadFailedError(
+                "the content cannot be read: no thread can be started"
+            ) from None
 
     def ask(self) -> _Batch:
         """Ask for the next chunks; none if the generator has ended."""
@@ -271,7 +229,7 @@ class _Thread:
         return batch
 
 
-def _serve(generator: Generator[Chunk, None, None], wanted: "SimpleQueue[_Batch | None]") -> None:
+def _serve(generator: Generator[bytes, None, None], wanted: "SimpleQueue[_Batch | None]") -> None:
     try:
         while batch := wanted.get():
             if batch.set_running_or_notify_cancel():
@@ -285,15 +243,14 @@ def _serve(generator: Generator[Chunk, None, None], wanted: "SimpleQueue[_Batch 
 
 
 def _next(
-    generator: Generator[Chunk, None, None], wanted: "SimpleQueue[_Batch | None]"
-) -> list[Chunk]:
-    # A chunk that is a view is valid for a short time only (see `read_path`), so it ends its
-    # batch. A request that arrives while a batch is read can only be the end of the thread: then
-    # the reading stops.
-    batch, size = list[Chunk](), 0
+    generator: Generator[bytes, None, None], wanted: "SimpleQueue[_Batch | None]"
+) -> list[bytes]:
+    # A request that arrives while a batch is read can only be the end of the thread: then the
+    # reading stops.
+    batch, size = list[bytes](), 0
     for chunk in generator:
         batch.append(chunk)
         size += len(chunk)
-        if size >= _BATCH or isinstance(chunk, memoryview) or not wanted.empty():
+        if size >= _BATCH or not wanted.empty():
             break
     return batch

@@ -1,18 +1,21 @@
-"""A form with files (RFC 7578), encoded by httpx. Code that reads files runs in a thread."""
+"""A form with files (RFC 7578). Code that reads files runs in a thread."""
 
-import io
+import mimetypes
 import secrets
 from collections.abc import Callable, Generator, Iterator, Mapping, Sized
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
-import httpx
-
-from gateway_sdk._content.chunks import Chunk
-from gateway_sdk._content.files import OpenFile, read_open, read_path, size_of, span_of
+from gateway_sdk._content.files import (
+    BINARY,
+    OpenFile,
+    read_open,
+    read_path,
+    size_of,
+    span_of,
+)
 from gateway_sdk._http.request import check_argument
 from gateway_sdk.errors import InvalidArgumentError
 
@@ -38,107 +41,101 @@ class Multipart:
         return f"<Multipart of {_count(self.fields)} fields and {_count(self.files)} files>"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class CheckedForm:
-    content_type: str  # the media type, with the boundary
-    length: int | None  # None if that of a file is unknown; that file cannot seek either
-    ahead: bool  # whether reading ahead is safe, because no file in the form is open already
-    _fields: Mapping[str, str | list[str]]
-    _parts: tuple[tuple[str, tuple[Any, ...]], ...]  # as httpx takes them
-
-    @classmethod
-    def of(cls, multipart: Multipart) -> "CheckedForm":
-        fields = _checked_fields(multipart.fields)
-        given = tuple(_parts_of(multipart.files))
-        if not given:
-            raise InvalidArgumentError(_NO_FILES)
-        ahead = all(isinstance(file, Path | bytes) for _, (_, file, *_) in given)
-        parts = tuple(
-            (name, (label, file if isinstance(file, bytes) else _File.of(file), *media_type))
-            for name, (label, file, *media_type) in given
-        )
-        content_type = f"multipart/form-data; boundary={secrets.token_hex(16)}"
-        form = cls(content_type, None, ahead, fields, parts)
-        try:
-            with ExitStack() as stack:
-                length = form._encoded(stack).headers.get("Content-Length")
-        except UnicodeEncodeError:  # no cause: its text shows the value
-            raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
-        return replace(form, length=length and int(length))
-
-    def read(self) -> Generator[Chunk, None, None]:
-        with ExitStack() as stack:
-            yield from cast("httpx.SyncByteStream", self._encoded(stack).stream)
-
-    def _encoded(self, stack: ExitStack) -> httpx.Request:
-        """Let httpx encode the form, with the boundary of the media type."""
-        # Each file is opened when it is reached; leaving the stack closes it.
-        return httpx.Request(
-            "POST",
-            "https://form.invalid",
-            headers={"Content-Type": self.content_type},
-            data=self._fields,
-            files=[
-                (name, (label, _opened(file, stack), *media_type))
-                for name, (label, file, *media_type) in self._parts
-            ],
-        )
+_NO_FILES: Final = "Multipart needs files: a mapping of names, with at least one file"
+_SIZES: Final = (2, 3)
+_QUOTED: Final = {code: f"%{code:02X}" for code in (*range(0x20), ord('"'))} | {ord("\\"): r"\\"}
+"""What cannot stand between the quotes of a name, as httpx writes it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _File:
     length: int | None  # bytes; None if unknown
-    chunks: Callable[[], Generator[Chunk, None, None]]
+    chunks: Callable[[], Generator[bytes, None, None]]
+    is_open: bool
 
     @classmethod
     def of(cls, file: Path | OpenFile) -> "_File":
         if isinstance(file, Path):
             size = size_of(file)
-            return cls(size, partial(read_path, file, size))
+            return cls(size, partial(read_path, file, size), is_open=False)
         span = span_of(file, start=0)
-        return cls(None if span is None else span[1], partial(read_open, file, span))
+        length = None if span is None else span[1]
+        return cls(length, partial(read_open, file, span), is_open=True)
 
 
-class _Reading:
-    """The view of a file that httpx has while it is sent once."""
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckedForm:
+    content_type: str  # the media type, with the boundary
+    length: int | None  # None if that of a file is unknown; that file cannot seek either
+    ahead: bool  # whether reading ahead is safe, because no file in the form is open already
+    _parts: list[bytes | _File]  # all that is sent, in its order
 
-    # From the file itself, httpx would take the length of the descriptor: 0 for a pipe, and the
-    # compressed length for a file that decompresses.
+    @classmethod
+    def of(cls, multipart: Multipart) -> "CheckedForm":
+        boundary = secrets.token_hex(16)
+        parts = list[bytes | _File]()
+        try:
+            for head, body in (*_fields_in(multipart.fields), *_files_in(multipart.files)):
+                parts += [f"--{boundary}\r\n{head}\r\n\r\n".encode(), body, b"\r\n"]
+        except UnicodeEncodeError:  # no cause: its text shows the value
+            raise InvalidArgumentError("Multipart has half of a surrogate pair in it") from None
+        parts.append(f"--{boundary}--\r\n".encode())
+        lengths = [len(part) if isinstance(part, bytes) else part.length for part in parts]
+        known = [length for length in lengths if length is not None]
+        return cls(
+            f"multipart/form-data; boundary={boundary}",
+            sum(known) if len(known) == len(parts) else None,
+            not any(isinstance(part, _File) and part.is_open for part in parts),
+            parts,
+        )
 
-    def __init__(self, file: _File, chunks: Generator[Chunk, None, None]) -> None:
-        self._length = file.length
-        self._chunks = chunks
-
-    def tell(self) -> int:
-        """Return position 0; raise if the length is unknown."""
-        if self._length is None:
-            raise io.UnsupportedOperation
-        return 0
-
-    def seek(self, _: int, whence: int = io.SEEK_SET) -> int:
-        """Return the length, if httpx asks for it; the position does not change."""
-        return self._length or 0 if whence == io.SEEK_END else 0
-
-    def read(self, _: int) -> Chunk:
-        return next(self._chunks, b"")
-
-
-_NO_FILES: Final = "Multipart needs files: a mapping of names, with at least one file"
-_SIZES: Final = (2, 3)
+    def read(self) -> Generator[bytes, None, None]:
+        for part in self._parts:
+            if isinstance(part, bytes):
+                yield part
+            else:
+                yield from part.chunks()
 
 
 def _count(given: object) -> int:
     return len(given) if isinstance(given, Sized) else 0
 
 
-def _parts_of(files: object) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    if not isinstance(files, Mapping):
+def _fields_in(fields: object) -> Iterator[tuple[str, bytes]]:
+    if not isinstance(fields, Mapping):
+        raise InvalidArgumentError("Multipart needs fields: a mapping of names to texts")
+    for name, given in fields.items():
+        texts: list[Any] = given if isinstance(given, list) else [given]
+        if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
+            raise InvalidArgumentError("a field of Multipart is a text, or a list of texts")
+        for text in texts:
+            yield _disposition(name), text.encode()
+
+
+def _files_in(files: object) -> Iterator[tuple[str, bytes | _File]]:
+    given = list(files.items()) if isinstance(files, Mapping) else []
+    pairs = [
+        (name, file)
+        for name, one_or_more in given
+        for file in (one_or_more if isinstance(one_or_more, list) else [one_or_more])
+    ]
+    if not pairs:
         raise InvalidArgumentError(_NO_FILES)
-    for name, given in files.items():
+    for name, part in pairs:
         if not isinstance(name, str):
             raise InvalidArgumentError("Multipart names its files by strings")
-        for part in given if isinstance(given, list) else [given]:
-            yield name, _labelled(part)
+        label, file, *media_type = _labelled(part)
+        head = _disposition(name)
+        if label:
+            head += f'; filename="{label.translate(_QUOTED)}"'
+            media_type = media_type or [mimetypes.guess_type(label)[0] or BINARY]
+        for text in media_type:
+            head += f"\r\nContent-Type: {text}"
+        yield head, file if isinstance(file, bytes) else _File.of(file)
+
+
+def _disposition(name: str) -> str:
+    return f'Content-Disposition: form-data; name="{name.translate(_QUOTED)}"'
 
 
 def _labelled(part: object) -> tuple[Any, ...]:
@@ -155,22 +152,3 @@ def _labelled(part: object) -> tuple[Any, ...]:
     for media_type in named[2:]:
         check_argument("the media type of a file of Multipart", media_type)
     return named
-
-
-def _checked_fields(fields: object) -> Mapping[str, str | list[str]]:
-    """Return a copy of the fields, so that all attempts send the same."""
-    if not isinstance(fields, Mapping):
-        raise InvalidArgumentError("Multipart needs fields: a mapping of names to texts")
-    checked: dict[str, str | list[str]] = {}
-    for name, given in fields.items():
-        texts = list(given) if isinstance(given, list) else [given]
-        if not isinstance(name, str) or not all(isinstance(text, str) for text in texts):
-            raise InvalidArgumentError("a field of Multipart is a text, or a list of texts")
-        checked[name] = texts
-    return checked
-
-
-def _opened(file: Any, stack: ExitStack) -> Any:
-    if isinstance(file, bytes):
-        return file
-    return _Reading(file, stack.enter_context(closing(file.chunks())))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
@@ -57,7 +58,6 @@ _NOT_IN_HEADERS: Final = MappingProxyType(
 )
 
 NO_VALUES: Final[Mapping[str, str]] = MappingProxyType({})
-"""For a path without placeholders."""
 
 _ARGUMENTS: Final = {
     "customerId": "customer_id",
@@ -178,28 +178,27 @@ def _segment(placeholder: str, value: object) -> str:
     return encoded
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class PreparedRequest:
     """What all attempts of a call send; each adds the token."""
 
-    __slots__ = ("base", "content", "fields", "length", "target")
-
-    def __init__(
-        self,
-        base: RequestBase,
-        target: bytes,  # path and query, percent-encoded
-        content: bytes | httpx.AsyncByteStream,  # the transport does not close a stream
-        length: int | None,  # bytes of the content; None to send it in chunks
-        fields: RawHeaders,  # about the content, as `framing` returns them
-    ) -> None:
-        self.base: RequestBase = base
-        self.target: bytes = target
-        self.content: bytes | httpx.AsyncByteStream = content
-        self.length: int | None = length
-        self.fields: RawHeaders = fields
+    base: RequestBase
+    target: bytes  # path and query, percent-encoded
+    content: bytes | httpx.AsyncByteStream  # the transport does not close a stream
+    length: int | None  # bytes of the content; None to send it in chunks
+    fields: RawHeaders  # about the content, as `framing` returns them
 
 
-def prepare(template: RequestTemplate, target: bytes, content: object) -> PreparedRequest:
+def prepare(
+    template: RequestTemplate,
+    target: bytes,
+    content: object,
+    content_type: str | None,
+    on_progress: OnProgress | None,
+) -> PreparedRequest:
     """Return a request with a JSON value, or without a body."""
+    if content_type is not None or on_progress is not None:
+        raise InvalidArgumentError("content_type and on_progress need a document as content")
     operation = template.operation
     if content is None:
         if operation.content is Content.JSON:
@@ -291,7 +290,6 @@ def check_header_value(name: str, value: object) -> str:
 
 
 def check_argument(name: str, value: object) -> str:
-    """Check the value of a header that is an argument of a call."""
     try:
         return check_header_value(name, value)
     except ConfigurationError as error:

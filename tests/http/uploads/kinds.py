@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from gateway_sdk import Multipart
-from gateway_sdk._content.chunks import CHUNK
+from gateway_sdk._content.files import CHUNK
 from tests.http.uploads.servers import Unseekable, pipe_with, written
 
 CONTENT: Final = random.Random(1).randbytes(5 * CHUNK + 3)  # noqa: S311 - the same each time

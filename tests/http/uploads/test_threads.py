@@ -5,7 +5,6 @@ import gc
 import io
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,8 +12,7 @@ import pytest
 
 from gateway_sdk import DeadlineExceededError, GatewayError, GatewaySession, Multipart
 from gateway_sdk._content import files as thread
-from gateway_sdk._content.chunks import CHUNK
-from gateway_sdk._content.files import from_thread
+from gateway_sdk._content.files import CHUNK, from_thread
 from tests.http.uploads.servers import open_files_below, taking, threads_end
 from tests.support.deadlines import pass_deadlines
 from tests.support.raw_server import raw_server
@@ -173,13 +171,13 @@ async def test_a_file_is_never_waited_for_in_the_event_loop(
     reading, go_on = threading.Event(), threading.Event()
     opened: list[BinaryIO] = []
 
-    def hang(file: BinaryIO, _: memoryview) -> bytes:
+    def hang(file: BinaryIO, _: int) -> bytes:
         opened.append(file)
         reading.set()
         go_on.wait(10)
         return b""
 
-    monkeypatch.setattr(thread, "_read_into", hang)
+    monkeypatch.setattr(thread, "_read_some", hang)
     async with raw_server(Silent().handle) as url, session(url) as gateway:
         call = asyncio.create_task(gateway.aml.upload_document(document))
         assert await asyncio.to_thread(reading.wait, 10)
@@ -224,34 +222,6 @@ async def test_a_read_that_fails_after_the_call_is_not_reported(
 
     assert call.cancelled()
     assert noise == []
-
-
-async def test_a_file_that_was_not_looked_at_in_time_is_not_looked_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """All threads are busy until the call has ended: then its file is left alone."""
-    monkeypatch.setattr(thread, "PATIENCE", 0.01)
-    busy, go_on = threading.Event(), threading.Event()
-    file = Hanging(bytes(CHUNK), at_first_look=True)
-
-    def be_busy() -> None:
-        busy.set()
-        assert go_on.wait(20)
-
-    with ThreadPoolExecutor(1) as executor:
-        asyncio.get_running_loop().set_default_executor(executor)
-        executor.submit(be_busy)
-        assert busy.wait(20)
-        async with taking() as (url, _), session(url) as gateway:
-            call = asyncio.create_task(gateway.aml.upload_document(file))
-            for _ in range(5):
-                await asyncio.sleep(0)
-            call.cancel()
-            await asyncio.wait([call])
-        go_on.set()
-
-    assert call.cancelled()
-    assert not file.reading.is_set()
 
 
 class Pieces:
