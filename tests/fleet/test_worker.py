@@ -14,9 +14,8 @@ import pytest
 from gateway_sdk import LoginRequiredError, RateLimit, RetryPolicy, UnauthorizedError
 from gateway_sdk.errors import JournalError, SessionStateError
 from gateway_sdk.fleet import Job, Worker
-from gateway_sdk.fleet._database import Database
+from gateway_sdk.fleet._database import Database, ReservingLimiter
 from gateway_sdk.fleet._delivery import Delivery
-from gateway_sdk.fleet._limiter import ReservingLimiter
 from gateway_sdk.fleet._queue import Queue
 from gateway_sdk.fleet._worker import _WorkerLedger
 from tests.fleet import gateways
