@@ -26,7 +26,7 @@ from gateway_sdk.sandbox import (
     SandboxServer,
     SandboxTenant,
 )
-from gateway_sdk.sandbox._received import MAX_RECEIVED, Received, ReceivedCall
+from gateway_sdk.sandbox._received import MAX_RECEIVED, ReceivedCall
 from tests.kit.conftest import ALONE, Run
 
 
@@ -149,14 +149,13 @@ def test_it(gateway_session):
 
 def test_all_calls_are_known_up_to_the_limit() -> None:
     """Ten thousand calls are still all of them."""
-    received = Received()
-    for _ in range(MAX_RECEIVED):
-        received.calls.append(ReceivedCall("list_countries", "POST", "/"))
+    sandbox = Sandbox()
+    sandbox.received.extend([ReceivedCall("list_countries", "POST", "/")] * MAX_RECEIVED)
 
-    assert len(received.matching("list_countries", MAX_RECEIVED, {})) == MAX_RECEIVED
-    received.calls.append(ReceivedCall("list_countries", "POST", "/"))
+    assert len(sandbox.assert_received("list_countries", times=MAX_RECEIVED)) == MAX_RECEIVED
+    sandbox.received.append(ReceivedCall("list_countries", "POST", "/"))
     with pytest.raises(ValueError, match="only the last 10000 calls are known"):
-        received.matching("list_countries", None, {})
+        sandbox.assert_received("list_countries")
 
 
 async def test_what_cannot_be_in_time_is_raised_all_the_same(

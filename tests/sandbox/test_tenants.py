@@ -1,6 +1,6 @@
 from decimal import Decimal
 
-from gateway_sdk.sandbox._store import MID_PRICES, seeded_tenant
+from gateway_sdk.sandbox._operations import MID_PRICES, seeded_tenant
 
 
 def test_same_seed_makes_the_same_tenant() -> None:
@@ -13,15 +13,15 @@ def test_orders_are_plausible() -> None:
     """Several pages, the newest first, of customers that are known, near the reference rates."""
     tenant = seeded_tenant(0)
     orders = tenant.newest_orders()
-    times = [order.created_at for order in orders]
+    times = [order["createdAt"] for order in orders]
 
     assert len(orders) == 57
-    assert {order.status for order in orders} == {"open", "filled", "cancelled"}
-    assert {order.side for order in orders} == {"buy", "sell"}
+    assert {order["status"] for order in orders} == {"open", "filled", "cancelled"}
+    assert {order["side"] for order in orders} == {"buy", "sell"}
     assert times == sorted(times, reverse=True)
     assert times[-1].startswith("2026-09-01T17:")
     for order in orders:
-        assert order.customer_id in tenant.customers
-        assert order.wallet_id == order.customer_id.replace("customer", "wallet")
-        ratio = Decimal(order.price) / MID_PRICES[order.pair]
+        assert order["customerId"] in tenant.customers
+        assert order["walletId"] == order["customerId"].replace("customer", "wallet")
+        ratio = Decimal(order["price"]) / MID_PRICES[order["pair"]]
         assert Decimal("0.979") < ratio < Decimal("1.021")
