@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -580,6 +580,28 @@ async def test_a_database_that_is_away_is_waited_for(
     texts = [record.getMessage() for record in caplog.records]
     assert any("is away" in text for text in texts)
     assert any("is back" in text for text in texts)
+
+
+async def test_a_cancellation_that_the_pool_drops_is_not_lost(
+    job: Job, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A heart that goes on would let no worker end."""
+    async with Database(dsn) as database:
+        connection = database._pool.connection
+
+        @asynccontextmanager
+        async def dropping() -> AsyncIterator[Any]:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            async with connection() as one:
+                yield one
+
+        monkeypatch.setattr(database._pool, "connection", dropping)
+        running = asyncio.create_task(database.run("select 1"))
+        await asyncio.sleep(0)
+        running.cancel()
+        await asyncio.wait([running])
+    assert running.cancelled()
 
 
 async def test_a_chunk_that_the_queue_has_lost_is_delivered(

@@ -152,6 +152,8 @@ class Database:
     ) -> list[Any]:
         """Return the rows; wait while the database is away, then run the statement again."""
         pause = 0.1
+        task: Any = asyncio.current_task()
+        cancellations = task.cancelling()
         while True:
             try:
                 async with (self._quick if quick else self._pool).connection() as connection:
@@ -169,6 +171,9 @@ class Database:
                 if self.is_away:
                     _logger.warning("the fleet's database is back")
                 self.is_away = False
+                # The pool's wait drops a cancellation that comes together with its connection.
+                if task.cancelling() > cancellations:
+                    raise asyncio.CancelledError
                 return rows
 
     async def reserve(self, name: str, *, rate: float, burst: float, n: int) -> float:
