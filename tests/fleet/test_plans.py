@@ -61,7 +61,6 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
 
 
 async def test_windows_usual_event_loop_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says which one psycopg can run on."""
     loop = type(asyncio.get_running_loop())
     monkeypatch.setattr(asyncio, "ProactorEventLoop", loop, raising=False)
 

@@ -452,7 +452,6 @@ async def test_a_heart_that_stops_ends_the_worker(
 async def test_tables_that_are_gone_end_the_worker(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
-    """With an error that names the kind, and no value."""
     held = Holding(gateway, 0)
     await job.plan("p", [series(0)])
     async with job.worker() as worker:
@@ -607,7 +606,6 @@ async def test_a_cancellation_that_the_pool_drops_is_not_lost(
 async def test_a_chunk_that_the_queue_has_lost_is_delivered(
     job: Job, gateway: CountingGateway, dsn: str
 ) -> None:
-    """The queue may lose a job; the chunk tells that it is open."""
     swift = gateways.job(gateway, dsn, lease=0.6)
     last = asyncio.Event()
 
@@ -722,7 +720,6 @@ class Reserving:
 def test_permits_are_for_those_that_wait_and_handed_out_in_order(
     used_until: float,
 ) -> None:
-    """Each at its time."""
     database: Any = Reserving(used_until)
     passed: list[tuple[int, float]] = []
 

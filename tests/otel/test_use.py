@@ -33,19 +33,16 @@ from tests.support.scripted import scripted
     ],
 )
 def test_what_is_no_provider(options: dict[str, Any], message: str) -> None:
-    """It is refused with the name of the argument."""
     with pytest.raises(ConfigurationError, match=message):
         OpenTelemetry(**options)
 
 
 def said_by(code: str) -> str:
-    """Run a program, and return what it prints."""
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return done.stdout
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:
-    """The import fails with the name of the extra."""
     code = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from gateway_sdk import MissingExtraError\n"
@@ -57,7 +54,6 @@ def test_without_the_extra_it_says_what_to_install() -> None:
 
 
 def test_the_package_itself_does_not_load_it() -> None:
-    """Those who do not trace do not pay for it."""
     code = (
         "import sys, gateway_sdk; gateway_sdk.GatewaySession; print('opentelemetry' in sys.modules)"
     )

@@ -114,7 +114,6 @@ def asked(more: str = "", **changes: str) -> str:
 
 
 def without(name: str) -> dict[str, str]:
-    """Return the valid form without one of its fields."""
     return {key: value for key, value in ALLOWED.items() if key != name}
 
 
@@ -159,7 +158,6 @@ async def both_ways(client: httpx.AsyncClient, query: str) -> list[httpx.Respons
 async def test_no_redirect_to_an_unknown_client(
     client: httpx.AsyncClient, query: str, words: str
 ) -> None:
-    """If client or redirect URI are invalid, the user gets the error, for GET and POST."""
     for reply in await both_ways(client, query):
         assert_refused(reply, 400, words)
 
@@ -207,7 +205,6 @@ async def test_client_learns_of_its_mistakes(
 async def test_form_without_a_decision_gives_no_token(
     client: httpx.AsyncClient, form: dict[str, str], words: str
 ) -> None:
-    """A form that the page cannot send is an error for the user, not for the client."""
     assert_refused(await client.post(AUTHORIZE_PATH, data=form), 400, words)
 
 

@@ -57,7 +57,6 @@ async def visit(url: str, visitor: Visitor | None = None) -> bool:
 
 
 def handed_over(request: bytes) -> dict[str, str]:
-    """Return the fields of the fragment that a client received."""
     body = json.loads(request.partition(b"\r\n\r\n")[2])
     return dict(parse_qsl(body["fragment"], strict_parsing=True))
 
@@ -157,8 +156,6 @@ async def test_what_ends_a_visit_is_logged(
 
 
 async def test_visitor_has_a_time_out(caplog: pytest.LogCaptureFixture) -> None:
-    """A server that never replies ends the visit after the time-out."""
-
     async def be_silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
         await reader.read()
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, LiteralString, Self
 
 import psycopg
+from procrastinate.schema import SchemaManager
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from gateway_sdk.errors import ConfigurationError, JournalError
@@ -92,20 +93,28 @@ def unusable(error: psycopg.Error) -> JournalError:
 
 
 async def init(address: str) -> bool:
-    """Make the tables; return False if they are there."""
+    """Make the tables, with those of the queue; return False if all are there."""
     async with connected(address, checked=False) as connection, connection.transaction():
+        # Two at once: the second one waits, and finds them.
         await connection.execute("select pg_advisory_xact_lock(hashtext('gateway_fleet'))")
+        has_queue = await _has(connection, "procrastinate_jobs")
+        if not has_queue:
+            await connection.execute(SchemaManager.get_schema())
         if await _version_of(connection) is not None:
             await _check_version(connection)
-            return False
+            return not has_queue
         await connection.execute(SCHEMA)
         await connection.execute("insert into gateway_fleet.version values (%s)", [VERSION])
         return True
 
 
+async def _has(connection: Connection, table: str) -> bool:
+    found = await connection.execute("select to_regclass(%s)", [table])
+    return (await found.fetchone() or (None,))[0] is not None
+
+
 async def _version_of(connection: Connection) -> int | None:
-    found = await connection.execute("select to_regclass('gateway_fleet.version')")
-    if (await found.fetchone() or (None,))[0] is None:
+    if not await _has(connection, "gateway_fleet.version"):
         return None
     found = await connection.execute("select version from gateway_fleet.version")
     return int((await found.fetchone() or (0,))[0])

@@ -116,8 +116,7 @@ class Job:
         Raises:
             JournalError: the tables are of another version.
         """
-        made = await self._queue.make_tables()
-        return await init(self._database) or made
+        return await init(self._database)
 
     async def plan(self, plan: str, items: Items, *, chunk: int = 250, queue: bool = True) -> bool:
         """Store a plan, and put its chunks into the queue: whole or not at all.

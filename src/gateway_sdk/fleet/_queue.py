@@ -10,7 +10,7 @@ from typing import Any, Final
 from procrastinate import App, PsycopgConnector, RetryStrategy
 from procrastinate.exceptions import ConnectorException
 
-from gateway_sdk.fleet._database import Connection, Database, connected
+from gateway_sdk.fleet._database import Connection, Database
 
 Run = Callable[[str, int], Awaitable[bool]]
 """Does a chunk; returns whether it is done, by whomever."""
@@ -55,19 +55,6 @@ class Queue:
             await task.configure(connection=connection).batch_defer_async(
                 *({"plan": plan, "number": number} for number in batch)
             )
-
-    async def make_tables(self) -> bool:
-        """Make the tables of procrastinate; return False if they are there."""
-        async with connected(self.address, checked=False) as connection:
-            # Two at once: the second one waits, and finds them.
-            await connection.execute("select pg_advisory_lock(hashtext('gateway_fleet_queue'))")
-            found = await connection.execute("select to_regclass('procrastinate_jobs')")
-            if (await found.fetchone() or (None,))[0] is not None:
-                return False
-            app, _ = self._app(None)
-            async with app.open_async():
-                await app.schema_manager.apply_schema_async()
-        return True
 
     async def take(
         self, run: Run, database: Database, stopping: asyncio.Event, *, chunks: int

@@ -63,11 +63,6 @@ async def read_content(request: Request) -> dict[str, int | str | None]:
     return {"size": size, "sha256": digest.hexdigest(), "contentType": content_type}
 
 
-async def drain(request: Request) -> None:
-    async for _ in request.stream():
-        pass
-
-
 def error_reply(
     scope: Scope, status: int, message: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:

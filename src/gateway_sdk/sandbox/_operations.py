@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gateway_sdk.sandbox._http import (
-    drain,
     parse_json,
     read_content,
     read_json,
@@ -229,12 +228,12 @@ async def upload_document(request: Request, tenant: Tenant) -> Response:
 
 async def send_webhook(request: Request, _: Tenant) -> Response:
     # Interface: Endpoints 11; Rules 3
-    await drain(request)
+    await read_content(request)  # whatever it is
     return Response(status_code=202)
 
 
 async def list_countries(request: Request, _: Tenant) -> Response:
     # Interface: Endpoints 12; Rules 2
-    await drain(request)
+    await read_content(request)  # whatever it is
     countries = await run_in_threadpool(country_list)  # the first call blocks as for the rates
     return JSONResponse(countries.records)

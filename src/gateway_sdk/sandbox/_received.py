@@ -95,7 +95,7 @@ class Log(deque[T]):
 
 
 def matching(
-    calls: Sequence[ReceivedCall], operation: str, times: int | None, wanted: Mapping[str, object]
+    calls: Sequence[ReceivedCall], operation: str, times: int | None, **wanted: object
 ) -> list[ReceivedCall]:
     """Return the calls that have all of *wanted*; None there asks for nothing."""
     __tracebackhide__ = True  # pytest would show the arguments, which are personal data

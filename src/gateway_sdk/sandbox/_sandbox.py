@@ -109,16 +109,18 @@ class Sandbox:
         __tracebackhide__ = True
         if times != 0:
             self.allow(operation)
-        wanted = {
-            "applied": applied,
-            "status": status,
-            "tenant": tenant,
-            "parameters": parameters,
-            "headers": headers,
-            "json": json,
-            "body": body,
-        }
-        return matching(self._state.calls, operation, times, wanted)
+        return matching(
+            self._state.calls,
+            operation,
+            times,
+            applied=applied,
+            status=status,
+            tenant=tenant,
+            parameters=parameters,
+            headers=headers,
+            json=json,
+            body=body,
+        )
 
     def allow(self, *operations: str) -> None:
         """Let `assert_as_expected` accept calls of these operations.
