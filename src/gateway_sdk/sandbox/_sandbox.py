@@ -185,9 +185,6 @@ class Sandbox:
         """Serve as `serve` does, in another thread with its own event loop.
 
         For tests that run no event loop, or several.
-
-        Raises:
-            OSError: if the address cannot be bound, for instance because its port is in use.
         """
         return _serve_in_thread(self.app, host, port)
 
@@ -198,13 +195,10 @@ class Sandbox:
         on_ready: Callable[[str], object],
         log: Callable[[str], object] | None = None,
     ) -> None:
-        """Serve until SIGINT or SIGTERM and then return; for the main thread only.
+        """Serve as `serve` does until SIGINT or SIGTERM, and return; for the main thread only.
 
         *on_ready* is called with the base URL as soon as connections are accepted. *log* is called
         with a line for each request: method, path with the values in it, status and duration.
-
-        Raises:
-            OSError: if the address cannot be bound, for instance because its port is in use.
         """
         from gateway_sdk.sandbox._server import logged, stop_signals  # noqa: PLC0415 - as below
 
@@ -269,11 +263,7 @@ class SandboxServer:
     @classmethod
     @contextmanager
     def start(cls, host: str = "127.0.0.1", port: int = 0) -> Generator["SandboxServer"]:
-        """Serve in another thread with its own event loop; port 0 takes a free port.
-
-        Raises:
-            OSError: if the address cannot be bound, for instance because its port is in use.
-        """
+        """Serve as `Sandbox.serve_in_thread` does."""
         router = TenantRouter()
         with _serve_in_thread(router, host, port) as base_url:
             yield cls(base_url, router)
